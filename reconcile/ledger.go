@@ -1,0 +1,74 @@
+package reconcile
+
+import "time"
+
+// State is where a key is; it is always in exactly one.
+type State string
+
+const (
+	// StateIdle: the last reconcile said Done, or failed terminally; a change, a resync or an order wakes it.
+	StateIdle State = "Idle"
+	// StateQueued: a worker will take it.
+	StateQueued State = "Queued"
+	// StateRunning: a worker has it.
+	StateRunning State = "Running"
+	// StateWaiting: until NextTry, for Reason.
+	StateWaiting State = "Waiting"
+	// StateHeld: it wants to run, and its member's gate is closed, for Reason.
+	StateHeld State = "Held"
+)
+
+// Outcome is how the last reconcile of a key ended.
+type Outcome string
+
+const (
+	OutcomeNone     Outcome = ""         // never ran here
+	OutcomeDone     Outcome = "Done"     // the reconciler said Done
+	OutcomeRequeue  Outcome = "Requeue"  // it asked for another try, with back-off or after a time
+	OutcomeError    Outcome = "Error"    // it returned an error that is retried
+	OutcomeTerminal Outcome = "Terminal" // it returned a TerminalError
+	OutcomePanic    Outcome = "Panic"    // it panicked; retried like an error
+	OutcomeTimeout  Outcome = "Timeout"  // its deadline passed; retried like an error
+	OutcomeGone     Outcome = "Gone"     // the object no longer exists
+)
+
+// Record is a snapshot of one key of the ledger.
+type Record struct {
+	Key         Key
+	State       State
+	Band        Band
+	Reason      string // why it waits or is held, or what it asked to be requeued for
+	Attempts    int    // consecutive tries that did not end in Done
+	LastOutcome Outcome
+	LastError   string
+	LastStarted time.Time
+	LastEnded   time.Time
+	NextTry     time.Time // zero unless Waiting
+	Runs        uint64    // reconciles finished since this replica started
+}
+
+// Band is a key's priority; lower is served first.
+type Band uint8
+
+const (
+	// BandOrdered: a person asked for it.
+	BandOrdered Band = iota
+	// BandChanged: its object, or something that maps to it, changed; or its time has come.
+	BandChanged
+	// BandBackground: first sight and resync.
+	BandBackground
+	bands // count
+)
+
+// String gives the label value used in metrics.
+func (b Band) String() string { return [...]string{"ordered", "changed", "background"}[b] }
+
+// Receipt follows one manual requeue: the reconcile that started after it was accepted, to its end.
+type Receipt struct {
+	ID       string
+	Key      Key
+	Accepted time.Time
+	// Done is true once a reconcile that began after Accepted has ended; Record is then its outcome, else the state now.
+	Done   bool
+	Record Record
+}
