@@ -62,7 +62,7 @@ func serve(command *cobra.Command) { os.Exit(cli.Run(command)) }
 // kubectl runs the command line client, which prints its errors in a way of its own.
 func kubectl() {
 	// kubectl logs while it is being put together, before cobra has parsed -v.
-	_ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
+	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)
 	}
