@@ -26,5 +26,3 @@ take() {
 rm -rf "$out"
 take github.com/grpc-ecosystem/grpc-gateway third_party/googleapis google/api/annotations.proto google/api/http.proto
 take github.com/bufbuild/protovalidate proto/protovalidate buf/validate/validate.proto
-take github.com/grpc-ecosystem/grpc-gateway/v2 . \
-	protoc-gen-openapiv2/options/annotations.proto protoc-gen-openapiv2/options/openapiv2.proto

@@ -7,5 +7,4 @@ go 1.26.3
 require (
 	github.com/bufbuild/protovalidate v1.2.2
 	github.com/grpc-ecosystem/grpc-gateway v1.16.0
-	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0
 )

@@ -1,0 +1,8 @@
+package plimsollv1
+
+import _ "embed"
+
+// OpenAPI is the OpenAPI (Swagger 2.0) document of the REST side of the API, as JSON. It must not be changed.
+//
+//go:embed openapi.swagger.json
+var OpenAPI []byte
