@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const killSignal = syscall.SIGKILL
+
+// logTail is how many lines of a component's log go into an error.
+const logTail = 15
+
+// launch starts a component's process and notes it, so that it can be found and killed later.
+func (c *Cluster) launch(component Component) error {
+	binary := filepath.Join(c.bin, string(component))
+	// Held throughout: of two callers, and of a caller and Stop, one must see what the other has done.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return fmt.Errorf("start %s: cluster %s is stopped", component, c.name)
+	}
+	if p := c.processes[component]; p != nil && !p.ended() {
+		return fmt.Errorf("start %s: it still runs", component)
+	}
+	p, err := startProcess(c.launcher, string(component), binary, c.args(component), c.environment(), c.dir, c.logFile(component))
+	if err != nil {
+		return err
+	}
+	c.processes[component] = p
+	go c.reportEnd(p)
+	return c.record.add(p.pid())
+}
+
+// environment keeps what the user has set up for other clusters (HOME, KUBECONFIG, proxies) away from the components.
+func (c *Cluster) environment() []string {
+	return []string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}
+}
+
+// reportEnd says in the log that a component has ended, unless we ended it.
+func (c *Cluster) reportEnd(p *process) {
+	<-p.done
+	c.mu.Lock()
+	expected := c.expected[p]
+	c.mu.Unlock()
+	if !expected {
+		c.log.printf("cluster %s: %s has ended: %v", c.name, p.name, p.err)
+	}
+}
+
+// endedUnasked is an error when a component that should run does not.
+func (c *Cluster) endedUnasked() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, component := range c.components() {
+		p := c.processes[component]
+		if p != nil && p.ended() && !c.expected[p] {
+			return fmt.Errorf("%s has ended: %v; its log ends with:\n%s", component, p.err, p.tail(logTail))
+		}
+	}
+	return nil
+}
+
+// expectEnd notes that we are about to end the process.
+func (c *Cluster) expectEnd(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected[p] = true
+}
