@@ -69,9 +69,10 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp ## Check that what proto/ g
 	@sh tools/protos/compare.sh build/verify/$(API) $(API)
 
 .PHONY: verify-format
-verify-format: ## Check that every Go file is as gofmt -s leaves it
+verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
 	@bad=$$(find . -path ./build -prune -o -name '*.go' -exec gofmt -s -l {} +) || exit 1; \
 	if [ -n "$$bad" ]; then echo "not formatted, run gofmt -s -w on:"; echo "$$bad"; exit 1; fi
+	$(BUF) format --diff --exit-code --path proto
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod and go.sum say what the code imports
