@@ -1,0 +1,65 @@
+package spot
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// WorkloadKey names a workload within one member.
+type WorkloadKey struct {
+	// Kind is Deployment or StatefulSet.
+	Kind string
+	types.NamespacedName
+}
+
+// Compare orders keys by namespace, kind and name: the order of every list.
+func (k WorkloadKey) Compare(other WorkloadKey) int {
+	for _, pair := range [...][2]string{{k.Namespace, other.Namespace}, {k.Kind, other.Kind}, {k.Name, other.Name}} {
+		switch {
+		case pair[0] < pair[1]:
+			return -1
+		case pair[0] > pair[1]:
+			return 1
+		}
+	}
+	return 0
+}
+
+// WorkloadView is what the API tells of one workload: the outcome of its last plan. It is a snapshot and may be kept.
+type WorkloadView struct {
+	Member string
+	WorkloadKey
+	State State
+	// Reason says in one sentence what the state means, or what is waited for.
+	Reason string
+	// Policy is the policy in force, with the source of each value and the problems found.
+	Policy Policy
+	// Replicas is what the workload's spec asks for.
+	Replicas int
+	// SpotWanted + OnDemandWanted = Replicas.
+	SpotWanted, OnDemandWanted int
+	// SpotActual and OnDemandActual count live pods by capacity type; Unassigned those of unknown type.
+	SpotActual, OnDemandActual, Unassigned int
+	// Pending counts live pods that are not ready.
+	Pending int
+	// NextCheck is when the plan looks again without an event; zero: only on change or resync.
+	NextCheck time.Time
+	// Planned is when the plan was made.
+	Planned time.Time
+	// Pods are filled by Engine.Get only, ordered by name.
+	Pods []PodView
+}
+
+// PodView is one live pod of a workload.
+type PodView struct {
+	Name string
+	// Slot is negative while the pod has none.
+	Slot int
+	// Wanted is the capacity type of the pod's slot, Actual that of its node or, before it is bound, of its selector.
+	Wanted, Actual Capacity
+	Node           string
+	Phase          string
+	Ready          bool
+	Reason         string
+}
