@@ -220,7 +220,7 @@ type Workload struct {
 	State WorkloadState `protobuf:"varint,5,opt,name=state,proto3,enum=plimsoll.v1.WorkloadState" json:"state,omitempty"`
 	// The numbers behind state, and what they come from.
 	Placement *Placement `protobuf:"bytes,6,opt,name=placement,proto3" json:"placement,omitempty"`
-	// Its replicas, ordered by slot, those without one last. Only GetWorkload fills this in.
+	// Its pods, ordered by name. Only GetWorkload fills this in.
 	Pods          []*Pod `protobuf:"bytes,7,rep,name=pods,proto3" json:"pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -320,7 +320,7 @@ type Placement struct {
 	OnDemandActual int32 `protobuf:"varint,5,opt,name=on_demand_actual,json=onDemandActual,proto3" json:"on_demand_actual,omitempty"`
 	// Replicas whose capacity type is unknown: neither a node nor their own spec tells.
 	Unassigned int32 `protobuf:"varint,6,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
-	// Replicas that no node has yet; they count above as well.
+	// Replicas that exist and are not ready; they count above as well.
 	Pending int32 `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
 	// Share of the replicas that should be on spot capacity, 0 to 100; unset: no value anywhere.
 	SpotPercentage *int32 `protobuf:"varint,8,opt,name=spot_percentage,json=spotPercentage,proto3,oneof" json:"spot_percentage,omitempty"`
