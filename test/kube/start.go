@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ const (
 	// two cores take longer.
 	startTimeout = 3 * time.Minute
 	// pollInterval is how often we look whether something has come true.
-	pollInterval = 50 * time.Millisecond
+	pollInterval = 20 * time.Millisecond
 )
 
 // Start starts one control plane on loopback ports of its own and waits until it is ready: the API server answers
@@ -135,8 +136,14 @@ func (c *Cluster) furnish() (err error) {
 // run starts the components and waits until they work.
 func (c *Cluster) run(ctx context.Context) error {
 	begun := time.Now()
-	// The API server waits for etcd by itself; the others would give up or back off if the API server were not there.
-	if err := errors.Join(c.launch(Etcd), c.launch(APIServer)); err != nil {
+	// One after the other: whoever finds the part that it needs missing waits for a second before it looks again.
+	if err := c.launch(Etcd); err != nil {
+		return err
+	}
+	if err := c.awaitEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.launch(APIServer); err != nil {
 		return err
 	}
 	if err := c.awaitAPIServer(ctx); err != nil {
@@ -154,6 +161,17 @@ func (c *Cluster) run(ctx context.Context) error {
 	}
 	c.log.printf("cluster %s: ready after %s", c.name, time.Since(begun).Round(time.Millisecond))
 	return nil
+}
+
+// awaitEtcd waits until etcd accepts connections.
+func (c *Cluster) awaitEtcd(ctx context.Context) error {
+	return c.await(ctx, "etcd to listen", func(ctx context.Context) (bool, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.etcdPort.address())
+		if err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
 }
 
 // awaitAPIServer waits until the API server says that it is ready.
