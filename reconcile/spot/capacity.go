@@ -1,0 +1,246 @@
+package spot
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Capacity is what a node costs and how long it stays.
+type Capacity string
+
+// Capacity types. The zero value is Unknown.
+const (
+	Unknown  Capacity = ""
+	Spot     Capacity = "spot"      // cheap, and may be taken away at any time
+	OnDemand Capacity = "on-demand" // stays until it is given back
+)
+
+// Other returns the opposite type; Unknown for Unknown.
+func (c Capacity) Other() Capacity {
+	switch c {
+	case Spot:
+		return OnDemand
+	case OnDemand:
+		return Spot
+	}
+	return Unknown
+}
+
+// NodeLabel says which values of a node label mean spot, and which on-demand.
+type NodeLabel struct {
+	Key            string
+	Spot, OnDemand []string
+	// Family is a label that all nodes of a provider have which labels its spot nodes only: a node with Family and without
+	// Key is on-demand. Empty: a node without Key is unknown.
+	Family string
+}
+
+// knownLabels are recognised without configuration.
+var knownLabels = []NodeLabel{
+	{Key: "karpenter.sh/capacity-type", Spot: []string{"spot"}, OnDemand: []string{"on-demand", "reserved"}},
+	{Key: "eks.amazonaws.com/capacityType", Spot: []string{"SPOT"}, OnDemand: []string{"ON_DEMAND", "CAPACITY_BLOCK"}},
+	{Key: "cloud.google.com/gke-provisioning", Spot: []string{"spot", "preemptible"}, OnDemand: []string{"standard"}},
+	{Key: "cloud.google.com/gke-spot", Spot: []string{"true"}, OnDemand: []string{"false"}, Family: "cloud.google.com/gke-nodepool"},
+	{Key: "kubernetes.azure.com/scalesetpriority", Spot: []string{"spot"}, OnDemand: []string{"regular"}, Family: "kubernetes.azure.com/agentpool"},
+}
+
+// CapacityLabels are the node labels that tell the capacity type. The first is the one that pods are steered with. It is
+// read-only after [NewCapacityLabels] and safe for concurrent use.
+type CapacityLabels struct {
+	labels []NodeLabel
+	keys   []string
+}
+
+// NewCapacityLabels returns the configured labels, followed by those that are known without configuration: Karpenter's
+// (the one to steer with where nothing is configured), EKS's, GKE's and AKS's.
+func NewCapacityLabels(configured ...NodeLabel) (CapacityLabels, error) {
+	var c CapacityLabels
+	for _, label := range configured {
+		if err := label.validate(); err != nil {
+			return CapacityLabels{}, err
+		}
+		if c.find(label.Key) != nil {
+			return CapacityLabels{}, fmt.Errorf("node label %s: named twice", label.Key)
+		}
+		c.labels = append(c.labels, label)
+	}
+	for _, label := range knownLabels {
+		if own := c.find(label.Key); own == nil {
+			c.labels = append(c.labels, label)
+		} else if own.Family == "" {
+			own.Family = label.Family
+		}
+	}
+	for _, label := range c.labels {
+		for _, key := range []string{label.Key, label.Family} {
+			if key != "" && !slices.Contains(c.keys, key) {
+				c.keys = append(c.keys, key)
+			}
+		}
+	}
+	return c, nil
+}
+
+func (l NodeLabel) validate() error {
+	if problems := validation.IsQualifiedName(l.Key); len(problems) > 0 {
+		return fmt.Errorf("node label %q: %s", shorten(l.Key), problems[0])
+	}
+	if len(l.Spot) == 0 || len(l.OnDemand) == 0 {
+		return fmt.Errorf("node label %s: want at least one value for spot and one for on-demand", l.Key)
+	}
+	for _, value := range slices.Concat(l.Spot, l.OnDemand) {
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			return fmt.Errorf("node label %s: value %q: %s", l.Key, shorten(value), problems[0])
+		}
+		if value == "" {
+			return fmt.Errorf("node label %s: an empty value tells nothing", l.Key)
+		}
+		if slices.Contains(l.Spot, value) && slices.Contains(l.OnDemand, value) {
+			return fmt.Errorf("node label %s: value %q cannot mean both spot and on-demand", l.Key, value)
+		}
+	}
+	return nil
+}
+
+// Keys returns every label key that is looked at, the one to steer with first. The caller must not change the slice.
+func (c CapacityLabels) Keys() []string { return c.keys }
+
+// Steer returns the node label by which a pod is sent to a capacity type.
+func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
+	label := c.labels[0]
+	if capacity == Spot {
+		return label.Key, label.Spot[0]
+	}
+	return label.Key, label.OnDemand[0]
+}
+
+// OfNode returns the capacity type of a node with the given labels.
+func (c CapacityLabels) OfNode(labels map[string]string) Capacity {
+	for i := range c.labels {
+		label := &c.labels[i]
+		value, has := labels[label.Key]
+		if capacity := label.of(value); has && capacity != Unknown {
+			return capacity
+		}
+		if _, family := labels[label.Family]; !has && family && label.Family != "" {
+			return c.afterAbsence(i, labels)
+		}
+	}
+	return Unknown
+}
+
+// afterAbsence is on-demand unless a label further down says otherwise.
+func (c CapacityLabels) afterAbsence(i int, labels map[string]string) Capacity {
+	for _, label := range c.labels[i+1:] {
+		if capacity := label.of(labels[label.Key]); capacity != Unknown {
+			return capacity
+		}
+	}
+	return OnDemand
+}
+
+// OfPodSpec returns the capacity type that a pod asks for by its nodeSelector or, where that does not say, by its required
+// node affinity. Unknown: it asks for none, or may run on either.
+func (c CapacityLabels) OfPodSpec(nodeSelector map[string]string, required *corev1.NodeSelector) Capacity {
+	for i := range c.labels {
+		if value, ok := nodeSelector[c.labels[i].Key]; ok {
+			if capacity := c.labels[i].of(value); capacity != Unknown {
+				return capacity
+			}
+		}
+	}
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		return Unknown
+	}
+	// Terms are alternatives: they say something only if all of them say the same.
+	all := c.ofTerm(&required.NodeSelectorTerms[0])
+	for i := range required.NodeSelectorTerms[1:] {
+		if c.ofTerm(&required.NodeSelectorTerms[i+1]) != all {
+			return Unknown
+		}
+	}
+	return all
+}
+
+func (c CapacityLabels) ofTerm(term *corev1.NodeSelectorTerm) Capacity {
+	for i := range term.MatchExpressions {
+		if capacity := c.ofExpression(&term.MatchExpressions[i]); capacity != Unknown {
+			return capacity
+		}
+	}
+	return Unknown
+}
+
+// ofExpression returns the capacity type to which one expression restricts a pod.
+func (c CapacityLabels) ofExpression(e *corev1.NodeSelectorRequirement) Capacity {
+	label := c.find(e.Key)
+	if label == nil {
+		return Unknown
+	}
+	switch e.Operator {
+	case corev1.NodeSelectorOpIn:
+		return label.ofAll(e.Values)
+	case corev1.NodeSelectorOpNotIn:
+		switch {
+		case containsAll(e.Values, label.Spot):
+			return OnDemand
+		case containsAll(e.Values, label.OnDemand):
+			return Spot
+		}
+	case corev1.NodeSelectorOpExists:
+		if label.Family != "" {
+			return Spot
+		}
+	case corev1.NodeSelectorOpDoesNotExist:
+		if label.Family != "" {
+			return OnDemand
+		}
+	}
+	return Unknown
+}
+
+// find returns the label with the key, nil when it is none of ours.
+func (c CapacityLabels) find(key string) *NodeLabel {
+	for i := range c.labels {
+		if c.labels[i].Key == key {
+			return &c.labels[i]
+		}
+	}
+	return nil
+}
+
+func (l *NodeLabel) of(value string) Capacity {
+	switch {
+	case slices.Contains(l.Spot, value):
+		return Spot
+	case slices.Contains(l.OnDemand, value):
+		return OnDemand
+	}
+	return Unknown
+}
+
+// ofAll returns the type that all values mean.
+func (l *NodeLabel) ofAll(values []string) Capacity {
+	if len(values) == 0 {
+		return Unknown
+	}
+	all := l.of(values[0])
+	for _, value := range values[1:] {
+		if l.of(value) != all {
+			return Unknown
+		}
+	}
+	return all
+}
+
+func containsAll(values, wanted []string) bool {
+	for _, value := range wanted {
+		if !slices.Contains(values, value) {
+			return false
+		}
+	}
+	return true
+}

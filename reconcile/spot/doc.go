@@ -1,0 +1,18 @@
+// Package spot keeps the replicas of enabled workloads where their policy wants them: a share on spot capacity, and never
+// fewer than a floor on on-demand capacity.
+//
+// It has a pure core and a thin shell. The core never does I/O, never asks for the time and never draws a random number,
+// so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it:
+//
+//   - keys.go, policy.go, window.go: what labels and annotations mean ([Enabled], [ParsePolicy], [Window]);
+//   - capacity.go: what node labels, selectors and affinities say about capacity ([CapacityLabels]);
+//   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
+//   - pod.go, plan.go, plan_stamps.go, plan_moves.go, explain.go: what a workload needs now ([Plan]);
+//   - accounting.go, reserve.go, slots.go: which slot and capacity a new pod gets ([Accounting]);
+//   - admit.go: the patch that puts it there ([Patcher]).
+//
+// The shell feeds the core from informers and does what it says.
+//
+// The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
+// which pods belong to a workload, only by controller references.
+package spot

@@ -1,0 +1,64 @@
+package spot
+
+// Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
+type Mix struct {
+	// Percent is the share on spot capacity, 0 to 100.
+	Percent int
+	// Floor is the least number of on-demand replicas, 0 or more.
+	Floor int
+	// Managed is false when no value is set anywhere: such a workload is counted and never moved.
+	Managed bool
+}
+
+// Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).
+//
+// It never falls and never rises by more than one when n grows by one: ⌊n·p/100⌋ does so because p ≤ 100, n − Floor rises
+// by exactly one, and both the minimum and the clamp of such sequences are such sequences. That is what makes slots work.
+func (m Mix) Spot(n int) int {
+	if n <= 0 {
+		return 0
+	}
+	share := int(int64(n) * int64(m.Percent) / 100)
+	return min(max(min(share, n-m.Floor), 0), n)
+}
+
+// OnDemand returns how many of n replicas belong on on-demand capacity.
+func (m Mix) OnDemand(n int) int { return max(n, 0) - m.Spot(n) }
+
+// IsSpot tells whether a slot is a spot slot: the replica that makes slot+1 of them out of slot goes on spot capacity. By
+// the property of [Mix.Spot], the slots 0 to n−1 hold exactly Spot(n) spot slots, and the first Floor slots hold none.
+func (m Mix) IsSpot(slot int) bool {
+	return slot >= 0 && m.Spot(slot+1) > m.Spot(slot)
+}
+
+// Of returns the capacity type of a slot; [Unknown] when the workload has no policy.
+func (m Mix) Of(slot int) Capacity {
+	switch {
+	case !m.Managed:
+		return Unknown
+	case m.IsSpot(slot):
+		return Spot
+	}
+	return OnDemand
+}
+
+// Wanted returns how many of n replicas belong on the given capacity type; 0 for [Unknown].
+func (m Mix) Wanted(capacity Capacity, n int) int {
+	switch capacity {
+	case Spot:
+		return m.Spot(n)
+	case OnDemand:
+		return m.OnDemand(n)
+	}
+	return 0
+}
+
+// Split returns how many of n replicas belong on spot and on on-demand capacity under a policy. An invalid policy wants all
+// of them on-demand, and so does one without values.
+func Split(n int, p Policy) (spot, onDemand int) {
+	m := p.Mix()
+	return m.Spot(n), m.OnDemand(n)
+}
+
+// SlotIsSpot tells whether a slot is a spot slot under a policy; see [Mix.IsSpot].
+func SlotIsSpot(slot int, p Policy) bool { return p.Mix().IsSpot(slot) }

@@ -1,0 +1,79 @@
+package spot
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// DefaultPrefix is the prefix of labels and annotations where the configuration names no other.
+const DefaultPrefix = "plimsoll.dev"
+
+// DeletionCost is Kubernetes' annotation by which a ReplicaSet that shrinks chooses among ready pods: the lowest goes first.
+const DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
+
+// enabledValue is the only value of the enabled label that means yes.
+const enabledValue = "true"
+
+// Keys makes the keys of labels and annotations from a prefix. The suffixes are a compatibility contract. Use [NewKeys].
+type Keys struct {
+	// Prefix is what stands before the slash.
+	Prefix string
+}
+
+// NewKeys checks that prefix can stand before the slash of a label key; empty means [DefaultPrefix].
+func NewKeys(prefix string) (Keys, error) {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if problems := validation.IsDNS1123Subdomain(prefix); len(problems) > 0 {
+		return Keys{}, fmt.Errorf("annotation prefix %q: %s", shorten(prefix), strings.Join(problems, "; "))
+	}
+	return Keys{Prefix: prefix}, nil
+}
+
+// Enabled is the label that a workload and its namespace both need, with the value "true".
+func (k Keys) Enabled() string { return k.Prefix + "/enabled" }
+
+// SpotPercentage is the annotation with the share of replicas on spot capacity: 0 to 100, with or without %.
+func (k Keys) SpotPercentage() string { return k.Prefix + "/spot-percentage" }
+
+// MinOnDemand is the annotation with the floor of on-demand replicas: 0 to 10000.
+func (k Keys) MinOnDemand() string { return k.Prefix + "/min-on-demand" }
+
+// DisruptionSchedule is the annotation with the times at which a disruption window opens: five cron fields, in UTC.
+func (k Keys) DisruptionSchedule() string { return k.Prefix + "/disruption-schedule" }
+
+// DisruptionDuration is the annotation with the time that a disruption window stays open: a Go duration.
+func (k Keys) DisruptionDuration() string { return k.Prefix + "/disruption-duration" }
+
+// Slot is the label on a pod with the number of the slot that it holds, counted from 0.
+func (k Keys) Slot() string { return k.Prefix + "/slot" }
+
+// Reservation is the annotation on a pod with the id of the reservation that it was admitted on.
+func (k Keys) Reservation() string { return k.Prefix + "/reservation" }
+
+// Moved is the annotation, "true", on a pod that replaces one we evicted. The newest such pod tells when the last batch of
+// moves was, after a restart as well.
+func (k Keys) Moved() string { return k.Prefix + "/moved" }
+
+// Enabled tells whether a workload asks for placement: both labels must be exactly "true".
+func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool {
+	key := keys.Enabled()
+	return workloadLabels[key] == enabledValue && namespaceLabels[key] == enabledValue
+}
+
+// shorten cuts a value that a stranger wrote to what fits into a message.
+func shorten(value string) string {
+	const limit = 64
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	if len(value) <= limit {
+		return value
+	}
+	cut := limit
+	for cut > 0 && value[cut]&0xC0 == 0x80 { // not within a rune
+		cut--
+	}
+	return value[:cut] + "…"
+}

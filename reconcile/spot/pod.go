@@ -1,0 +1,108 @@
+package spot
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NoSlot is the slot of a pod that holds none.
+const NoSlot = -1
+
+// maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
+const maxSlot = 1 << 17
+
+// Pod is what placement knows of one pod. Use [PodOf] to read it off a pod.
+type Pod struct {
+	Name string
+	UID  types.UID
+	// Owner is the UID of the controller: a ReplicaSet or a StatefulSet.
+	Owner types.UID
+	// Version is the resourceVersion as a number; 0 when it is none. Of two facts about a pod the higher version counts.
+	Version uint64
+	// Slot that the pod's label names; NoSlot when it has none, or not a number.
+	Slot int
+	// Capacity of its node or, while no node has it yet, what its spec asks for.
+	Capacity Capacity
+	// Reservation is the id of the reservation that the pod was admitted on; empty: none.
+	Reservation string
+	// DeletionCost is the annotation as it is written; empty: none.
+	DeletionCost string
+	// Moved says that the pod replaces one that we evicted.
+	Moved bool
+	// Created is the time of its creation, in whole seconds.
+	Created time.Time
+	// GoneBy is when a pod that is being deleted should be gone; zero: it is not being deleted.
+	GoneBy time.Time
+	// Finished pods have succeeded or failed, and run nothing any more.
+	Finished bool
+	// Bound says that a node has it.
+	Bound bool
+	// Ready is the pod's own condition; UnreadySince is when it was lost or, if it never was there, the creation.
+	Ready        bool
+	UnreadySince time.Time
+	// Evicted says that we evicted it, or saw by a live read that it is gone, and the cache does not show that yet.
+	Evicted bool
+}
+
+// Alive tells whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.
+func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evicted }
+
+// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [CapacityLabels.OfPod].
+func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
+	p := Pod{
+		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacity,
+		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
+		Moved: pod.Annotations[keys.Moved()] == "true", Created: pod.CreationTimestamp.Time,
+		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Bound:    pod.Spec.NodeName != "", UnreadySince: pod.CreationTimestamp.Time,
+	}
+	p.Version, _ = strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if pod.DeletionTimestamp != nil {
+		p.GoneBy = pod.DeletionTimestamp.Time
+	}
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		p.Owner = ref.UID
+	}
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		if condition.Type != corev1.PodReady {
+			continue
+		}
+		p.Ready = condition.Status == corev1.ConditionTrue
+		if condition.LastTransitionTime.Time.After(p.UnreadySince) {
+			p.UnreadySince = condition.LastTransitionTime.Time
+		}
+	}
+	return p
+}
+
+// OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
+// the labels of a node; false when it is not known, or no more.
+func (c CapacityLabels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Capacity {
+	if pod.Spec.NodeName != "" {
+		if labels, ok := node(pod.Spec.NodeName); ok {
+			return c.OfNode(labels)
+		}
+	}
+	var required *corev1.NodeSelector
+	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+		required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return c.OfPodSpec(pod.Spec.NodeSelector, required)
+}
+
+// parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
+func parseSlot(value string) int {
+	slot, ok := parseNumber(value, maxSlot)
+	if !ok || (len(value) > 1 && value[0] == '0') {
+		return NoSlot
+	}
+	return slot
+}
+
+// costOf returns the deletion cost of a slot: the highest slot is the cheapest to delete.
+func costOf(slot int) string { return strconv.Itoa(-slot) }

@@ -1,0 +1,215 @@
+package spot
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Source says where a value of a policy comes from.
+type Source uint8
+
+// Sources, the strongest first.
+const (
+	SourceNone      Source = iota // set nowhere
+	SourceWorkload                // an annotation of the workload
+	SourceNamespace               // an annotation of its namespace
+	SourceDefault                 // spot.defaults of the configuration
+)
+
+// String returns the word for messages.
+func (s Source) String() string {
+	return [...]string{"none", "workload", "namespace", "default"}[s&3]
+}
+
+// Defaults are the values of spot.defaults, for workloads where neither they nor their namespace say. Nil or empty: unset.
+type Defaults struct {
+	Percentage, MinOnDemand *int
+	// Schedule and Duration of a disruption window, written as in the annotations; both or neither.
+	Schedule, Duration string
+}
+
+// Validate returns an error that names the first value that no policy could use.
+func (d Defaults) Validate() error {
+	p := ParsePolicy(Keys{Prefix: DefaultPrefix}, nil, nil, d)
+	if len(p.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %q: want %s", p.Problems[0].Key, p.Problems[0].Value, p.Problems[0].Rule)
+}
+
+// Problem is a value that cannot be used. While a policy has one, nothing of its workload is moved.
+type Problem struct {
+	// Key of the annotation, or the path in the configuration.
+	Key string
+	// Value as it was written, shortened when it is long; empty also when a value is missing.
+	Value string
+	// Rule that the value breaks.
+	Rule string
+	// Source is where the value was read.
+	Source Source
+}
+
+// String names key, value, source and rule.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s %q (of the %s): want %s", p.Key, p.Value, p.Source, p.Rule)
+}
+
+// Policy is what a workload wants: every value from the nearest level that has it, each on its own.
+type Policy struct {
+	// Percentage is the share of replicas on spot capacity, 0 to 100. Nil: set nowhere, or invalid.
+	Percentage       *int
+	PercentageSource Source
+	// MinOnDemand is the floor of on-demand replicas, 0 to 10000. Nil: set nowhere, or invalid.
+	MinOnDemand       *int
+	MinOnDemandSource Source
+	// Window is when replicas may be moved. Nil: at any time.
+	Window *Window
+	// WindowSource is where the window's schedule comes from.
+	WindowSource Source
+	// Problems are the values in force that cannot be used; values that a nearer level overrides are not looked at.
+	Problems []Problem
+}
+
+// Valid tells whether every value in force can be used.
+func (p *Policy) Valid() bool { return len(p.Problems) == 0 }
+
+// Managed tells whether a percentage or a floor is set anywhere, valid or not.
+func (p *Policy) Managed() bool {
+	return p.PercentageSource != SourceNone || p.MinOnDemandSource != SourceNone
+}
+
+// Mix returns the arithmetic of the policy.
+//
+// With a floor alone the percentage is 0, as it always was in the predecessor whose annotations these are: spot capacity
+// is used where somebody asked for it. With a percentage alone the floor is 0. An invalid policy puts everything
+// on-demand; there is no memory of an older value, so that a restart changes nothing.
+func (p *Policy) Mix() Mix {
+	switch {
+	case !p.Valid():
+		return Mix{Managed: true}
+	case !p.Managed():
+		return Mix{}
+	}
+	m := Mix{Managed: true}
+	if p.Percentage != nil {
+		m.Percent = *p.Percentage
+	}
+	if p.MinOnDemand != nil {
+		m.Floor = *p.MinOnDemand
+	}
+	return m
+}
+
+// Rules of the values, as problems and errors quote them.
+const (
+	rulePercentage  = "a whole number from 0 to 100, with or without %"
+	ruleMinOnDemand = "a whole number from 0 to 10000"
+
+	maxMinOnDemand = 10000
+)
+
+// ParsePolicy reads the policy of a workload from its annotations, those of its namespace and the defaults. It always
+// returns a policy; what cannot be used is in its Problems.
+func ParsePolicy(keys Keys, workload, namespace map[string]string, defaults Defaults) Policy {
+	r := reader{workload: workload, namespace: namespace}
+	var p Policy
+	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), "spot.defaults.spotPercentage", defaults.Percentage, parsePercentage, rulePercentage)
+	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), "spot.defaults.minOnDemand", defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
+	p.Window, p.WindowSource = r.window(keys, defaults)
+	p.Problems = r.problems
+	return p
+}
+
+// reader looks values up level by level and collects problems.
+type reader struct {
+	workload, namespace map[string]string
+	problems            []Problem
+}
+
+// lookup returns the value of the nearest annotation with the key. A value that is empty is a value.
+func (r *reader) lookup(key string) (string, Source) {
+	if value, ok := r.workload[key]; ok {
+		return value, SourceWorkload
+	}
+	if value, ok := r.namespace[key]; ok {
+		return value, SourceNamespace
+	}
+	return "", SourceNone
+}
+
+func (r *reader) number(key, path string, fallback *int, parse func(string) (int, bool), rule string) (*int, Source) {
+	value, source := r.lookup(key)
+	if source == SourceNone {
+		if fallback == nil {
+			return nil, SourceNone
+		}
+		key, value, source = path, strconv.Itoa(*fallback), SourceDefault
+	}
+	n, ok := parse(value)
+	if !ok {
+		r.problem(key, value, rule, source)
+		return nil, source
+	}
+	return &n, source
+}
+
+func (r *reader) window(keys Keys, defaults Defaults) (*Window, Source) {
+	scheduleKey, durationKey := keys.DisruptionSchedule(), keys.DisruptionDuration()
+	schedule, scheduleSource := r.lookup(scheduleKey)
+	if scheduleSource == SourceNone && defaults.Schedule != "" {
+		scheduleKey, schedule, scheduleSource = "spot.defaults.disruptionSchedule", defaults.Schedule, SourceDefault
+	}
+	duration, durationSource := r.lookup(durationKey)
+	if durationSource == SourceNone && defaults.Duration != "" {
+		durationKey, duration, durationSource = "spot.defaults.disruptionDuration", defaults.Duration, SourceDefault
+	}
+	switch {
+	case scheduleSource == SourceNone && durationSource == SourceNone:
+		return nil, SourceNone
+	case scheduleSource == SourceNone:
+		r.problem(scheduleKey, "", ruleWindow, durationSource)
+		return nil, SourceNone
+	case durationSource == SourceNone:
+		r.problem(durationKey, "", ruleWindow, scheduleSource)
+		return nil, scheduleSource
+	}
+	spec, err := parseSchedule(schedule)
+	if err != nil {
+		r.problem(scheduleKey, schedule, ruleSchedule, scheduleSource)
+	}
+	d, err2 := parseDuration(duration)
+	if err2 != nil {
+		r.problem(durationKey, duration, ruleDuration, durationSource)
+	}
+	if err != nil || err2 != nil {
+		return nil, scheduleSource
+	}
+	return &Window{Schedule: schedule, Duration: d, spec: spec}, scheduleSource
+}
+
+func (r *reader) problem(key, value, rule string, source Source) {
+	r.problems = append(r.problems, Problem{Key: key, Value: shorten(value), Rule: rule, Source: source})
+}
+
+func parsePercentage(value string) (int, bool) {
+	return parseNumber(strings.TrimSuffix(value, "%"), 100)
+}
+
+func parseMinOnDemand(value string) (int, bool) { return parseNumber(value, maxMinOnDemand) }
+
+// parseNumber reads decimal digits only: no sign, no exponent, no separators.
+func parseNumber(value string, limit int) (int, bool) {
+	if value == "" || len(value) > 9 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(value) {
+		digit := value[i] - '0'
+		if digit > 9 {
+			return 0, false
+		}
+		n = n*10 + int(digit)
+	}
+	return n, n <= limit
+}
