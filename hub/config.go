@@ -1,0 +1,227 @@
+package hub
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Config is the whole configuration of a hub replica. Every key can be set in the file and by an environment variable
+// ([EnvName]); docs/configuration.md is made from the comments of this file.
+type Config struct {
+	// What all controllers have in common.
+	Controller ControllerConfig `yaml:"controller"`
+	// Which replica acts. The Lease lives in the hub's namespace.
+	LeaderElection LeaderElectionConfig `yaml:"leaderElection"`
+	// The namespaces of a member in which workloads may be managed, by their labels (a Kubernetes label selector). Empty:
+	// all.
+	NamespaceSelector metav1.LabelSelector `yaml:"namespaceSelector"`
+	// The admission endpoint that the members' API servers call.
+	Webhook WebhookConfig `yaml:"webhook"`
+	// The API for people and tools.
+	API APIConfig `yaml:"api"`
+	// How the replicas of the hub reach each other.
+	Peer PeerConfig `yaml:"peer"`
+	// Prometheus metrics.
+	Metrics MetricsConfig `yaml:"metrics"`
+	// The endpoints /healthz and /readyz.
+	Probes ProbesConfig `yaml:"probes"`
+	// The hub cluster, which holds Plimsoll's own state.
+	Hub HubConfig `yaml:"hub"`
+	// What a registration Secret may ask for, and how members are reached.
+	Clusters ClustersConfig `yaml:"clusters"`
+	// Spot placement.
+	Spot SpotConfig `yaml:"spot"`
+	// Logs go to standard error, one JSON object per line.
+	Log LogConfig `yaml:"log"`
+}
+
+// ControllerConfig is the part of [Config] that all controllers share.
+type ControllerConfig struct {
+	// How often every object is looked at again without an event. At least 5s.
+	ResyncPeriod time.Duration `yaml:"resyncPeriod"`
+	// How many reconciles each controller runs at a time. 1 to 1000.
+	Workers int `yaml:"workers"`
+	// How many reconciles all controllers together run at a time in one member. 1 to 1000.
+	WorkersPerMember int `yaml:"workersPerMember"`
+	// How long one reconcile may take. At least 1s.
+	Deadline time.Duration `yaml:"deadline"`
+}
+
+// LeaderElectionConfig is the part of [Config] about ownership of members.
+type LeaderElectionConfig struct {
+	// With false this replica always acts: only safe when there is exactly one, updates included.
+	Enabled bool `yaml:"enabled"`
+	// The name of the Lease.
+	LeaseName string `yaml:"leaseName"`
+	// How long a Lease holds without being renewed, and so how long a takeover from a dead replica takes. Whole seconds, at
+	// least 3s.
+	LeaseDuration time.Duration `yaml:"leaseDuration"`
+	// How long the owner tries to renew before it stops acting. Less than leaseDuration.
+	RenewDeadline time.Duration `yaml:"renewDeadline"`
+	// How long between two tries to renew or to take over. At most a third of leaseDuration, and less than renewDeadline by a
+	// fifth.
+	RetryPeriod time.Duration `yaml:"retryPeriod"`
+}
+
+// WebhookConfig is the part of [Config] about admission.
+type WebhookConfig struct {
+	// The port that the endpoint listens on; 0 takes a free one.
+	Port int `yaml:"port"`
+	// The address that it listens on. Empty: all.
+	BindAddress string `yaml:"bindAddress"`
+	// A folder with tls.crt and tls.key, read again when they change; ca.crt beside them is the bundle that members are told
+	// to trust. Empty: the hub makes its own certificate.
+	CertDir string `yaml:"certDir"`
+	// Where the members' API servers find the endpoint, as an https URL without a path. Empty:
+	// https://plimsoll-webhook.<hub.namespace>.svc:443.
+	URL string `yaml:"url"`
+	// The name of the MutatingWebhookConfiguration in every member.
+	ConfigName string `yaml:"configName"`
+	// Further DNS names for the certificate that the hub makes.
+	DNSNames []string `yaml:"dnsNames"`
+	// Further IP addresses for the certificate that the hub makes.
+	IPs []netip.Addr `yaml:"ips"`
+}
+
+// APIConfig is the part of [Config] about the API.
+type APIConfig struct {
+	// Where gRPC is served; port 0 takes a free one.
+	GRPCAddress string `yaml:"grpcAddress"`
+	// Where REST and /openapi.json are served; port 0 takes a free one.
+	RESTAddress string `yaml:"restAddress"`
+	// The audience that bearer tokens must be made for.
+	Audience string `yaml:"audience"`
+	// Takes every caller for an administrator. Only allowed when grpcAddress and restAddress are loopback addresses.
+	Unauthenticated bool `yaml:"unauthenticated"`
+}
+
+// PeerConfig is the part of [Config] about the other replicas.
+type PeerConfig struct {
+	// Where this replica listens for the others; port 0 takes a free one.
+	Address string `yaml:"address"`
+	// The host and port at which the others reach this replica. Empty: the environment's POD_IP, or else the listening host
+	// (loopback when that is all addresses), with the port of address.
+	Advertise string `yaml:"advertise"`
+}
+
+// MetricsConfig is the part of [Config] about metrics.
+type MetricsConfig struct {
+	// Where /metrics is served; port 0 takes a free one.
+	Address string `yaml:"address"`
+}
+
+// ProbesConfig is the part of [Config] about probes.
+type ProbesConfig struct {
+	// Where /healthz and /readyz are served; port 0 takes a free one.
+	Address string `yaml:"address"`
+}
+
+// HubConfig is the part of [Config] about the hub cluster.
+type HubConfig struct {
+	// The namespace of registration Secrets, Leases and the hub's certificates. Empty: the environment's POD_NAMESPACE, or
+	// else plimsoll-system.
+	Namespace string `yaml:"namespace"`
+	// A kubeconfig file for the hub cluster. Empty: the pod's service account, or else the environment's KUBECONFIG.
+	Kubeconfig string `yaml:"kubeconfig"`
+}
+
+// ClustersConfig is the part of [Config] about members.
+type ClustersConfig struct {
+	// The networks in which members' API servers may be, checked when they are dialled. Empty: anywhere but loopback,
+	// link-local, multicast and unspecified addresses.
+	AllowedNetworks []netip.Prefix `yaml:"allowedNetworks"`
+	// Lets a kubeconfig name a program that the hub runs. Whoever may write registration Secrets can then run code in the hub.
+	AllowExec bool `yaml:"allowExec"`
+	// Lets a kubeconfig name files of the hub. Whoever may write registration Secrets can then read them.
+	AllowFiles bool `yaml:"allowFiles"`
+	// Lets a kubeconfig name a proxy-url.
+	AllowProxy bool `yaml:"allowProxy"`
+	// Accepts members whose certificate is not checked, and http servers.
+	AllowInsecure bool `yaml:"allowInsecure"`
+	// Accepts impersonation in a kubeconfig.
+	AllowImpersonation bool `yaml:"allowImpersonation"`
+	// Accepts user name and password in a kubeconfig.
+	AllowBasicAuth bool `yaml:"allowBasicAuth"`
+	// How long one request to a member may take, watches apart. A write gets at most a third of leaderElection.leaseDuration.
+	RequestTimeout time.Duration `yaml:"requestTimeout"`
+	// How long a kind of a member may take until it is cached; after that the member goes on without it.
+	WarmTimeout time.Duration `yaml:"warmTimeout"`
+	// How long between two health probes of a member. At least 1s.
+	ProbeInterval time.Duration `yaml:"probeInterval"`
+	// How long a health probe may take.
+	ProbeTimeout time.Duration `yaml:"probeTimeout"`
+	// How many requests per second the hub sends to one member.
+	QPS float64 `yaml:"qps"`
+	// How many requests above qps it sends at once.
+	Burst int `yaml:"burst"`
+}
+
+// SpotConfig is the part of [Config] about spot placement.
+type SpotConfig struct {
+	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub is a drop-in for workloads that
+	// are labelled for that project.
+	AnnotationPrefix string `yaml:"annotationPrefix"`
+	// The node labels that tell the capacity type, the one that pods are steered with first. Empty: karpenter.sh/capacity-type
+	// for steering; the labels of EKS, GKE and AKS are recognised as well.
+	NodeLabels []NodeLabelConfig `yaml:"nodeLabels"`
+	// Policy values for workloads that neither say themselves nor have them from their namespace.
+	Defaults SpotDefaultsConfig `yaml:"defaults"`
+	// How much of a workload is moved at a time: a number of replicas, or a percentage of them, at least one replica.
+	MaxMoves Share `yaml:"maxMoves"`
+	// How long between two batches of moves of a workload.
+	MoveCooldown time.Duration `yaml:"moveCooldown"`
+	// Shows what would be done and moves, stamps and admits nothing.
+	ReadOnly bool `yaml:"readOnly"`
+	// Tolerations that pods on spot slots get in addition.
+	Tolerations []corev1.Toleration `yaml:"tolerations"`
+}
+
+// NodeLabelConfig says which values of a node label mean spot, and which on-demand.
+type NodeLabelConfig struct {
+	// The label's key.
+	Key string `yaml:"key"`
+	// The values that mean spot.
+	Spot []string `yaml:"spot"`
+	// The values that mean on-demand.
+	OnDemand []string `yaml:"onDemand"`
+}
+
+// SpotDefaultsConfig holds policy values for workloads that have none.
+type SpotDefaultsConfig struct {
+	// The target share on spot in percent, 0 to 100. Unset: none.
+	SpotPercentage *int `yaml:"spotPercentage"`
+	// The floor of on-demand replicas, 0 to 10000. Unset: none.
+	MinOnDemand *int `yaml:"minOnDemand"`
+}
+
+// LogConfig is the part of [Config] about logs.
+type LogConfig struct {
+	// debug, info, warn or error.
+	Level slog.Level `yaml:"level"`
+}
+
+// DefaultConfig returns the configuration of an empty file in an empty environment.
+func DefaultConfig() Config {
+	return Config{
+		Controller: ControllerConfig{ResyncPeriod: 30 * time.Second, Workers: 5, WorkersPerMember: 10, Deadline: 30 * time.Second},
+		LeaderElection: LeaderElectionConfig{
+			Enabled: true, LeaseName: "plimsoll-hub",
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		},
+		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll"},
+		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll"},
+		Peer:    PeerConfig{Address: ":9444"},
+		Metrics: MetricsConfig{Address: ":8080"},
+		Probes:  ProbesConfig{Address: ":8081"},
+		Clusters: ClustersConfig{
+			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
+			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
+		},
+		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: Share{Percent: 10}, MoveCooldown: 10 * time.Second},
+		Log:  LogConfig{Level: slog.LevelInfo},
+	}
+}

@@ -1,0 +1,190 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [LoadConfig] has called
+// it already.
+func (c *Config) Validate() error {
+	return errors.Join(describe(c.check(), func(string) string { return "" })...)
+}
+
+// check returns every value that is out of range.
+func (c *Config) check() []problem {
+	v := &rules{}
+	v.controller(&c.Controller)
+	v.leaderElection(&c.LeaderElection)
+	v.clusters(&c.Clusters)
+	v.spot(&c.Spot)
+	v.webhook(&c.Webhook)
+	v.api(&c.API)
+	v.address("peer.address", c.Peer.Address)
+	if c.Peer.Advertise != "" {
+		v.advertise("peer.advertise", c.Peer.Advertise)
+	}
+	v.address("metrics.address", c.Metrics.Address)
+	v.address("probes.address", c.Probes.Address)
+	if c.Hub.Namespace != "" {
+		v.name("hub.namespace", c.Hub.Namespace, validation.IsDNS1123Label)
+	}
+	if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelector); err != nil {
+		v.refuse("namespaceSelector", "", err.Error())
+	}
+	return v.problems
+}
+
+// rules collects what is out of range.
+type rules struct{ problems []problem }
+
+func (v *rules) refuse(path string, value any, rule string) {
+	v.problems = append(v.problems, problem{path: path, value: fmt.Sprint(value), rule: rule})
+}
+
+func (v *rules) controller(c *ControllerConfig) {
+	v.atLeast("controller.resyncPeriod", c.ResyncPeriod, 5*time.Second)
+	v.between("controller.workers", c.Workers, 1, 1000)
+	v.between("controller.workersPerMember", c.WorkersPerMember, 1, 1000)
+	v.atLeast("controller.deadline", c.Deadline, time.Second)
+}
+
+func (v *rules) leaderElection(c *LeaderElectionConfig) {
+	v.name("leaderElection.leaseName", c.LeaseName, validation.IsDNS1123Subdomain)
+	v.atLeast("leaderElection.leaseDuration", c.LeaseDuration, 3*time.Second)
+	if c.LeaseDuration%time.Second != 0 {
+		v.refuse("leaderElection.leaseDuration", c.LeaseDuration, "must be whole seconds, because a Lease holds nothing finer")
+	}
+	if c.RenewDeadline >= c.LeaseDuration {
+		v.refuse("leaderElection.renewDeadline", c.RenewDeadline, fmt.Sprintf("must be less than leaseDuration (%s)", c.LeaseDuration))
+	}
+	v.atLeast("leaderElection.retryPeriod", c.RetryPeriod, 50*time.Millisecond)
+	if c.RetryPeriod > c.LeaseDuration/3 {
+		v.refuse("leaderElection.retryPeriod", c.RetryPeriod, fmt.Sprintf("must be at most a third of leaseDuration (%s)", c.LeaseDuration))
+	}
+	if c.RetryPeriod+c.RetryPeriod/5 >= c.RenewDeadline {
+		v.refuse("leaderElection.retryPeriod", c.RetryPeriod, fmt.Sprintf("and a fifth of it must be less than renewDeadline (%s)", c.RenewDeadline))
+	}
+}
+
+func (v *rules) clusters(c *ClustersConfig) {
+	v.atLeast("clusters.requestTimeout", c.RequestTimeout, 100*time.Millisecond)
+	v.atLeast("clusters.warmTimeout", c.WarmTimeout, time.Second)
+	v.atLeast("clusters.probeInterval", c.ProbeInterval, time.Second)
+	v.atLeast("clusters.probeTimeout", c.ProbeTimeout, 100*time.Millisecond)
+	if c.QPS <= 0 || c.QPS > 100000 || math.IsNaN(c.QPS) {
+		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
+	}
+	v.between("clusters.burst", c.Burst, 1, 100000)
+	for i, network := range c.AllowedNetworks {
+		if network != network.Masked() {
+			v.refuse(fmt.Sprintf("clusters.allowedNetworks[%d]", i), network, fmt.Sprintf("must be a network, not an address in it; did you mean %s?", network.Masked()))
+		}
+	}
+}
+
+func (v *rules) spot(c *SpotConfig) {
+	v.name("spot.annotationPrefix", c.AnnotationPrefix, validation.IsDNS1123Subdomain)
+	for i, label := range c.NodeLabels {
+		path := fmt.Sprintf("spot.nodeLabels[%d]", i)
+		v.name(path+".key", label.Key, validation.IsQualifiedName)
+		if len(label.Spot)+len(label.OnDemand) == 0 {
+			v.refuse(path, label.Key, "must have a value for spot or onDemand")
+		}
+		for _, value := range append(append([]string{}, label.Spot...), label.OnDemand...) {
+			v.name(path, value, validation.IsValidLabelValue)
+		}
+	}
+	if p := c.Defaults.SpotPercentage; p != nil {
+		v.between("spot.defaults.spotPercentage", *p, 0, 100)
+	}
+	if m := c.Defaults.MinOnDemand; m != nil {
+		v.between("spot.defaults.minOnDemand", *m, 0, 10000)
+	}
+	v.atLeast("spot.moveCooldown", c.MoveCooldown, 0)
+}
+
+func (v *rules) webhook(c *WebhookConfig) {
+	v.between("webhook.port", c.Port, 0, 65535)
+	if _, err := netip.ParseAddr(c.BindAddress); c.BindAddress != "" && err != nil {
+		v.refuse("webhook.bindAddress", c.BindAddress, "must be an IP address")
+	}
+	if c.URL != "" {
+		u, err := url.Parse(c.URL)
+		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			v.refuse("webhook.url", strconv.Quote(c.URL), "must be an https URL with host and port, and nothing after them")
+		}
+	}
+	v.name("webhook.configName", c.ConfigName, validation.IsDNS1123Subdomain)
+	for i, name := range c.DNSNames {
+		v.name(fmt.Sprintf("webhook.dnsNames[%d]", i), name, validation.IsDNS1123Subdomain)
+	}
+}
+
+func (v *rules) api(c *APIConfig) {
+	v.address("api.grpcAddress", c.GRPCAddress)
+	v.address("api.restAddress", c.RESTAddress)
+	if strings.TrimSpace(c.Audience) == "" {
+		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
+	}
+	if !c.Unauthenticated {
+		return
+	}
+	for path, address := range map[string]string{"api.grpcAddress": c.GRPCAddress, "api.restAddress": c.RESTAddress} {
+		if !isLoopback(address) {
+			v.refuse("api.unauthenticated", true, fmt.Sprintf("is only allowed while %s (%s) is a loopback address", path, address))
+		}
+	}
+}
+
+// isLoopback tells whether only this machine can reach address. A name counts only if it is localhost: what others
+// resolve to is not known here.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, parsed := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || parsed == nil && ip.IsLoopback())
+}
+
+func (v *rules) address(path, value string) {
+	host, port, err := net.SplitHostPort(value)
+	n, parsed := strconv.Atoi(port)
+	if err != nil || parsed != nil || n < 0 || n > 65535 || strings.ContainsAny(host, " /") {
+		v.refuse(path, strconv.Quote(value), `must be an address to listen on, such as ":8080" or "127.0.0.1:0"`)
+	}
+}
+
+func (v *rules) advertise(path, value string) {
+	host, port, err := net.SplitHostPort(value)
+	n, parsed := strconv.Atoi(port)
+	if err != nil || parsed != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, " /_") {
+		v.refuse(path, strconv.Quote(value), `must be the host and port that others reach, such as "10.0.0.7:9444"`)
+	}
+}
+
+func (v *rules) name(path, value string, check func(string) []string) {
+	if problems := check(value); len(problems) > 0 {
+		v.refuse(path, strconv.Quote(value), problems[0])
+	}
+}
+
+func (v *rules) atLeast(path string, value, least time.Duration) {
+	if value < least {
+		v.refuse(path, value, fmt.Sprintf("must be at least %s", least))
+	}
+}
+
+func (v *rules) between(path string, value, least, most int) {
+	if value < least || value > most {
+		v.refuse(path, value, fmt.Sprintf("must be from %d to %d", least, most))
+	}
+}
