@@ -45,7 +45,7 @@ func (c *Cluster) reportEnd(p *process) {
 	expected := c.expected[p]
 	c.mu.Unlock()
 	if !expected {
-		c.log.printf("cluster %s: %s has ended: %v", c.name, p.name, p.err)
+		c.log.printf("cluster %s: %s has ended: %s", c.name, p.name, p.outcome())
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *Cluster) endedUnasked() error {
 	for _, component := range c.components() {
 		p := c.processes[component]
 		if p != nil && p.ended() && !c.expected[p] {
-			return fmt.Errorf("%s has ended: %v; its log ends with:\n%s", component, p.err, p.tail(logTail))
+			return fmt.Errorf("%s has ended: %s; its log ends with:\n%s", component, p.outcome(), p.tail(logTail))
 		}
 	}
 	return nil

@@ -93,6 +93,14 @@ func (p *process) ended() bool {
 	}
 }
 
+// outcome says how the process has ended, for people; call it after done.
+func (p *process) outcome() string {
+	if p.err != nil {
+		return p.err.Error()
+	}
+	return "exit status 0"
+}
+
 // signal sends a signal; that the process has gone already is no error.
 func (p *process) signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -107,6 +108,23 @@ func TestADeletedPodGoesWithoutWaitingForItsGracePeriod(t *testing.T) {
 	g.Expect(c.Client().Delete(t.Context(), pod)).To(Succeed())
 	old := pod.UID
 	g.Eventually(func() bool { return exists(t, c, pod) && pod.UID == old }, patience).Should(BeFalse())
+}
+
+func TestPodsTakeTheTimeToStartAndToStopThatTheOptionsSay(t *testing.T) {
+	g := NewWithT(t)
+	const start, stop = 600 * time.Millisecond, 400 * time.Millisecond
+	c := kube.New(t, kube.Options{Name: "slow", PodStart: start, PodStop: stop})
+	nodes(t, c, 1, pool("slow", kube.Spot))
+
+	begun := time.Now()
+	deployment(t, c, "default", 1, onNodes("slow"))
+	g.Expect(time.Now()).To(BeTemporally(">=", begun.Add(start)))
+
+	pod := &list(t, c, &corev1.PodList{}, "default").Items[0]
+	begun = time.Now()
+	g.Expect(c.Client().Delete(t.Context(), pod)).To(Succeed())
+	g.Eventually(func() bool { return exists(t, c, pod) }, patience).Should(BeFalse())
+	g.Expect(time.Now()).To(BeTemporally(">=", begun.Add(stop)))
 }
 
 func TestAPodMarkedNeverReadyStaysPending(t *testing.T) {
