@@ -1,7 +1,21 @@
-// Package clusters turns registration Secrets into members: vetted credentials, a transport that can be fenced, swapped
+// Package clusters turns registration Secrets into members: vetted credentials, a transport that can be fenced, limited
 // and measured, warm caches, and a health that is always known.
 //
 // It knows nothing of reconcilers: it is told which kinds to cache ([Kind]) and hands members to a multicluster.Aware.
 // It never runs a program, reads a file or dials an address that a kubeconfig names, unless the hub's configuration
-// allows it, and nothing that one member does may delay another.
+// allows it; it repeats nothing that a kubeconfig or a member says but names, addresses and versions; and nothing that
+// one member does may delay another.
+//
+// Where to look, in the order in which a cluster joins:
+//
+//   - provider.go: the [Provider], what others call; options.go its options; secrets.go which Secrets it sees.
+//   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
+//     lead to one cluster.
+//   - vet.go, rules.go: what a kubeconfig may say; dial.go: where a server may be.
+//   - member.go: the [Member]. transport.go puts its ways to the cluster together: breaker.go, fence.go, timeout.go.
+//   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
+//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go, trim.go: what is cached of them;
+//     client.go: what may not be written back.
+//   - access.go: what the member permits.
+//   - assess.go: all of this as one [Status]; record.go, metrics.go and subscribe.go tell it.
 package clusters

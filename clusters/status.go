@@ -22,10 +22,12 @@ const (
 	StateRefused State = "Refused"
 )
 
+var states = []State{StateConnecting, StateReady, StateDegraded, StateUnreachable, StateRefused}
+
 // Status is a snapshot of one registration; a value that may be kept.
 type Status struct {
 	// Name of the member: the name of its registration Secret.
-	Name string
+	Name  string
 	State State
 	// Reason is a CamelCase word, Message a sentence without any secret value.
 	Reason, Message string

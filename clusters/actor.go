@@ -1,0 +1,291 @@
+package clusters
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"reflect"
+	"time"
+
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// actor looks after one name: it makes what runs fit the Secret of that name. It has a goroutine of its own and never
+// asks a member anything itself, so that it answers at once whatever state a member is in: members run in goroutines of
+// their own and wake it when something changed. Every step looks at everything again; what woke it does not matter.
+type actor struct {
+	p    *Provider
+	name string
+	wake chan struct{}
+
+	// What follows belongs to the goroutine.
+	vettedHash [sha256.Size]byte // the kubeconfig that was vetted last
+	refusal    *problem          // why that one is not in use, nil if it is or may come to be
+	running    *engagement       // the member that controllers work on
+	candidate  *engagement       // a member that is to become the running one, once it proves itself
+	status     Status            // as published last
+	breaker    bool              // as published last
+}
+
+// engagement is a member with the context it runs in.
+type engagement struct {
+	member   *Member
+	ctx      context.Context
+	cancel   context.CancelFunc
+	hash     [sha256.Size]byte // of the kubeconfig it was made of
+	vetted   *Vetted
+	engaged  bool   // controllers have been told
+	warmings uint64 // of the member when they were last told
+}
+
+// poke asks the actor to look again. It never blocks.
+func (a *actor) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run steps whenever it is poked, until the registration is gone or ctx ends.
+func (a *actor) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			a.drop(&a.candidate)
+			a.drop(&a.running)
+			return
+		case <-a.wake:
+		}
+		if want := a.p.secrets.get(a.name); want != nil {
+			a.step(ctx, want)
+		} else if a.leave() {
+			return
+		}
+	}
+}
+
+// step makes what runs fit want, as far as that is possible now.
+func (a *actor) step(ctx context.Context, want *desired) {
+	a.vet(ctx, want)
+	a.settleIdentity(ctx, want)
+	a.promote()
+	a.engage()
+	a.publish(want)
+}
+
+// vet looks at a kubeconfig that is new. One that is refused leaves the running member as it is.
+func (a *actor) vet(ctx context.Context, want *desired) {
+	if a.vettedHash == want.hash && (a.refusal != nil || a.running != nil || a.candidate != nil) {
+		return
+	}
+	a.vettedHash, a.refusal = want.hash, nil
+	if a.candidate != nil && a.candidate.hash != want.hash {
+		a.drop(&a.candidate)
+	}
+	vetted, err := a.p.vet(a.name, want.kubeconfig)
+	if err != nil {
+		a.refusal = classify(err)
+		return
+	}
+	if a.candidate == nil && (a.running == nil || a.running.hash != want.hash) {
+		a.candidate = a.launch(ctx, vetted, want.hash)
+	}
+}
+
+// launch starts a member; a refusal is set, and nil returned, if it cannot even be built.
+func (a *actor) launch(ctx context.Context, vetted *Vetted, hash [sha256.Size]byte) *engagement {
+	member, err := newMember(a.name, vetted, a.p.memberOptions(a))
+	if err != nil {
+		a.refusal = refused(ReasonInvalidKubeconfig, "the kubeconfig cannot be used")
+		var refusal *RefusedError
+		if errors.As(err, &refusal) {
+			a.refusal = classify(refusal)
+		}
+		return nil
+	}
+	e := &engagement{member: member, hash: hash, vetted: vetted}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	a.p.track(member)
+	a.p.running.Go(func() {
+		defer a.p.untrack(member)
+		_ = member.Start(e.ctx) // fails only when it is started twice
+	})
+	return e
+}
+
+// drop ends an engagement. It does not wait: nothing a member does may hold up what comes next.
+func (a *actor) drop(e **engagement) {
+	if *e == nil {
+		return
+	}
+	a.p.unpublish((*e).member)
+	(*e).cancel()
+	*e = nil
+}
+
+// settleIdentity claims the clusters that were found behind the credentials, and admits, refuses or restarts members by
+// who wins.
+func (a *actor) settleIdentity(ctx context.Context, want *desired) {
+	if a.running != nil && a.running.member.report().stranger {
+		a.restart(ctx, a.running)
+	}
+	if a.candidate != nil && a.candidate.member.report().stranger {
+		a.restart(ctx, a.candidate)
+	}
+	a.p.claim(a.name, want.created, a.uids()...)
+	if a.running != nil && a.loses(a.running) {
+		a.restart(ctx, a.running)
+	}
+	if a.candidate == nil {
+		return
+	}
+	if a.loses(a.candidate) {
+		if a.candidate.member.isAdmitted() {
+			a.restart(ctx, a.candidate)
+		}
+		winner := a.p.claims.winner(a.candidateUID())
+		if winner != "" && winner != a.name {
+			a.refusal = refused(ReasonDuplicateCluster, "the same cluster is registered by the older Secret "+winner)
+		}
+		return
+	}
+	if a.refusal != nil && a.refusal.reason == ReasonDuplicateCluster {
+		a.refusal = nil
+	}
+	if a.candidate.member.report().reachable {
+		a.candidate.member.admit()
+	}
+}
+
+// uids are the clusters behind the running member and the candidate.
+func (a *actor) uids() []string {
+	var uids []string
+	for _, e := range []*engagement{a.running, a.candidate} {
+		if e == nil {
+			continue
+		}
+		if uid := e.member.report().identity.uid; uid != "" && (len(uids) == 0 || uids[0] != uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+func (a *actor) candidateUID() string {
+	if a.candidate == nil {
+		return ""
+	}
+	return a.candidate.member.report().identity.uid
+}
+
+// loses tells whether the cluster behind e belongs to another name.
+func (a *actor) loses(e *engagement) bool {
+	uid := e.member.report().identity.uid
+	return uid != "" && a.p.claims.winner(uid) != a.name
+}
+
+// restart replaces e by a member that has to prove itself anew.
+func (a *actor) restart(ctx context.Context, e *engagement) {
+	vetted, hash := e.vetted, e.hash
+	if e == a.running {
+		a.drop(&a.running)
+	} else {
+		a.drop(&a.candidate)
+	}
+	if a.candidate == nil && a.vettedHash == hash {
+		a.candidate = a.launch(ctx, vetted, hash)
+	}
+}
+
+// promote makes the candidate the running member when it has proven itself. The first one is taken as soon as anything
+// is cached; one that replaces another only when all kinds have been tried and none is lost by the change, unless the
+// old one cannot be reached anyway.
+func (a *actor) promote() {
+	if a.candidate == nil {
+		return
+	}
+	next := a.candidate.member.report()
+	if !next.admitted || !next.reachable {
+		return
+	}
+	if a.running == nil {
+		if !next.warm() && !next.settled() {
+			return
+		}
+	} else if old := a.running.member.report(); !next.settled() || old.reachable && !next.covers(old) {
+		return
+	}
+	old := a.running
+	a.running, a.candidate = a.candidate, nil
+	a.p.install(a.running.member)
+	a.drop(&old)
+}
+
+// engage tells the controllers about the running member, and again each time a further kind became warm.
+func (a *actor) engage() {
+	if a.running == nil {
+		return
+	}
+	warmings := a.running.member.report().warmings
+	if a.running.engaged && a.running.warmings == warmings {
+		return
+	}
+	err := a.p.aware.Engage(a.running.ctx, multicluster.ClusterName(a.name), a.running.member)
+	if err != nil && a.running.ctx.Err() == nil {
+		a.p.log.Error("engage controllers", "member", a.name, "error", err)
+		time.AfterFunc(a.p.opts.RetryMin, a.poke)
+		return
+	}
+	a.running.engaged, a.running.warmings = true, warmings
+}
+
+// publish makes the status known if it changed.
+func (a *actor) publish(want *desired) {
+	v := view{registration: want.registration, registered: want.created, refusal: a.refusal}
+	breaker := false
+	switch {
+	case a.running != nil:
+		v.member = a.running.member.report()
+		breaker = a.running.member.BreakerOpen()
+		a.judgeCandidate(&v)
+	case a.candidate != nil:
+		v.member = a.candidate.member.report()
+		breaker = a.candidate.member.BreakerOpen()
+	}
+	status := assess(v, a.status, time.Now())
+	a.p.publish(a, status, breaker)
+	a.breaker = breaker
+}
+
+// judgeCandidate says how a changed Secret fares beside the running member.
+func (a *actor) judgeCandidate(v *view) {
+	if a.candidate == nil || v.refusal != nil {
+		return
+	}
+	next := a.candidate.member.report()
+	switch {
+	case next.problem != nil:
+		v.refusal = next.problem
+	case next.settled() && !next.covers(v.member):
+		v.refusal = refused(ReasonKindsMissing, "with it, kinds would be lost: "+missingKinds(next))
+	default:
+		v.proving = true
+	}
+}
+
+// leave ends everything when the registration is gone, and tells whether the actor is done: a registration of the same
+// name may have come in the meantime.
+func (a *actor) leave() bool {
+	a.drop(&a.candidate)
+	a.drop(&a.running)
+	a.p.claim(a.name, time.Time{})
+	a.vettedHash, a.refusal = [sha256.Size]byte{}, nil
+	a.p.farewell(a)
+	return a.p.retire(a)
+}
+
+// onlyProbed tells whether two statuses differ in nothing but the time of the last probe.
+func onlyProbed(a, b Status) bool {
+	a.LastProbe = b.LastProbe
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,159 @@
+package clusters
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Types of the conditions in a [Status].
+const (
+	ConditionAccepted  = "Accepted"  // the Secret as it is now was vetted, and is what the member runs on
+	ConditionReachable = "Reachable" // the API server answers the probes
+	ConditionWarm      = "Warm"      // every needed kind is cached
+	ConditionPermitted = "Permitted" // everything needed is permitted
+)
+
+// Reasons of the states Connecting, Ready and Degraded, and of conditions that are fine.
+const (
+	ReasonConnecting   = "Connecting"   // the first probe is under way
+	ReasonWarming      = "Warming"      // the caches are being filled
+	ReasonReady        = "Ready"        // nothing is missing
+	ReasonKindsMissing = "KindsMissing" // a needed kind is not cached
+	ReasonNotPermitted = "NotPermitted" // a needed permission is missing
+	ReasonUnknown      = "Unknown"      // it has not been found out yet
+	ReasonProving      = "Proving"      // a changed Secret is tried beside the running member
+)
+
+// view is all that a status is made of.
+type view struct {
+	registration Registration
+	registered   time.Time
+	// refusal is why the Secret as it is now is not in use: it was refused, or could not be proven beside the running
+	// member. Nil when it is in use or under way.
+	refusal *problem
+	// proving is set while a changed Secret is tried beside the running member.
+	proving bool
+	// member is what the running member reports, or the one that is to become it; nil if there is none.
+	member *report
+}
+
+// assess makes a status out of a view. previous supplies the times of what has not changed.
+func assess(v view, previous Status, now time.Time) Status {
+	s := Status{Name: v.registration.Name, Registration: v.registration, RegisteredAt: v.registered, Conditions: previous.Conditions}
+	s.State, s.Reason, s.Message = judge(v)
+	s.Since = previous.Since
+	if s.State != previous.State || s.Since.IsZero() {
+		s.Since = now
+	}
+	if v.member != nil {
+		s.Server, s.Version, s.UID = v.member.server, v.member.identity.version, v.member.identity.uid
+		s.LastProbe = v.member.lastProbe
+		for _, kind := range v.member.kinds {
+			s.Kinds = append(s.Kinds, kind.KindStatus)
+		}
+	}
+	s.Conditions = conditions(v, previous.Conditions, now)
+	return s
+}
+
+// judge finds the state, its reason and its message.
+func judge(v view) (State, string, string) {
+	r := v.member
+	switch {
+	case r == nil && v.refusal == nil:
+		return StateConnecting, ReasonConnecting, "the registration is being looked at"
+	case r == nil:
+		return v.refusal.state, v.refusal.reason, v.refusal.message
+	case !r.probed:
+		return StateConnecting, ReasonConnecting, "waiting for the first probe of the API server"
+	case !r.reachable:
+		return r.problem.state, r.problem.reason, r.problem.message
+	case !r.admitted && v.refusal != nil:
+		return v.refusal.state, v.refusal.reason, v.refusal.message
+	case !r.settled():
+		return StateConnecting, ReasonWarming, "the caches are being filled"
+	}
+	missing := missingKinds(r)
+	switch {
+	case missing != "" && len(r.denied) > 0:
+		return StateDegraded, ReasonKindsMissing, "not cached: " + missing + "; not permitted: " + strings.Join(r.denied, "; ")
+	case missing != "":
+		return StateDegraded, ReasonKindsMissing, "not cached: " + missing
+	case len(r.denied) > 0:
+		return StateDegraded, ReasonNotPermitted, "not permitted: " + strings.Join(r.denied, "; ")
+	}
+	return StateReady, ReasonReady, "everything needed is cached and permitted"
+}
+
+// missingKinds lists the needed kinds that are not cached, with the reasons.
+func missingKinds(r *report) string {
+	var missing []string
+	for _, kind := range r.kinds {
+		if !kind.Engaged && !kind.optional {
+			missing = append(missing, fmt.Sprintf("%s (%s)", kind.Kind, kind.Reason))
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// conditions returns the four conditions, with the times of those that have not changed.
+func conditions(v view, previous []metav1.Condition, now time.Time) []metav1.Condition {
+	result := make([]metav1.Condition, len(previous), 4)
+	copy(result, previous)
+	for _, c := range []metav1.Condition{accepted(v), reachable(v.member), warm(v.member), permitted(v.member)} {
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&result, c)
+	}
+	return result
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func accepted(v view) metav1.Condition {
+	switch {
+	case v.refusal != nil && v.member != nil && v.member.admitted:
+		return condition(ConditionAccepted, metav1.ConditionFalse, v.refusal.reason,
+			"the Secret as it is now is not in use, the hub goes on with what it was before: "+v.refusal.message)
+	case v.refusal != nil:
+		return condition(ConditionAccepted, metav1.ConditionFalse, v.refusal.reason, v.refusal.message)
+	case v.proving:
+		return condition(ConditionAccepted, metav1.ConditionUnknown, ReasonProving, "the changed Secret is being tried beside the running member")
+	}
+	return condition(ConditionAccepted, metav1.ConditionTrue, "Accepted", "the kubeconfig holds nothing that is not allowed")
+}
+
+func reachable(r *report) metav1.Condition {
+	switch {
+	case r == nil || !r.probed:
+		return condition(ConditionReachable, metav1.ConditionUnknown, ReasonUnknown, "not probed yet")
+	case !r.reachable:
+		return condition(ConditionReachable, metav1.ConditionFalse, r.problem.reason, r.problem.message)
+	}
+	return condition(ConditionReachable, metav1.ConditionTrue, "Reachable", "the API server answers the probes")
+}
+
+func warm(r *report) metav1.Condition {
+	if r == nil || !r.settled() {
+		return condition(ConditionWarm, metav1.ConditionUnknown, ReasonWarming, "the caches are not filled yet")
+	}
+	if missing := missingKinds(r); missing != "" {
+		return condition(ConditionWarm, metav1.ConditionFalse, ReasonKindsMissing, "not cached: "+missing)
+	}
+	return condition(ConditionWarm, metav1.ConditionTrue, "Warm", "every needed kind is cached")
+}
+
+func permitted(r *report) metav1.Condition {
+	switch {
+	case r != nil && len(r.denied) > 0:
+		return condition(ConditionPermitted, metav1.ConditionFalse, ReasonNotPermitted, "not permitted: "+strings.Join(r.denied, "; "))
+	case r == nil || !r.checked:
+		return condition(ConditionPermitted, metav1.ConditionUnknown, ReasonUnknown, "the member has not said what it permits")
+	}
+	return condition(ConditionPermitted, metav1.ConditionTrue, "Permitted", "everything needed is permitted")
+}

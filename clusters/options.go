@@ -1,0 +1,116 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+)
+
+// Options configure a [Provider]. Namespace, Scheme, Fence and one of HubConfig and Secrets are required.
+type Options struct {
+	// Namespace holds the registration Secrets, in the hub cluster.
+	Namespace string
+	// HubConfig leads to the hub cluster. The provider makes a client of its own.
+	HubConfig *rest.Config
+	// Secrets is used instead of HubConfig when it is set.
+	Secrets corev1client.SecretsGetter
+
+	// Rules say what a registration may ask of the hub.
+	Rules Rules
+	// ReservedNames are names that no member may have.
+	ReservedNames []string
+
+	// Kinds are cached in every member; more may be added with [Provider.AddKinds] before Start.
+	Kinds []Kind
+	// Access is what every member is asked to permit; more may be added with [Provider.AddAccess] before Start.
+	Access []Access
+	// Scheme knows the kinds.
+	Scheme *runtime.Scheme
+	// Fence decides about each write to a member.
+	Fence Fence
+
+	// QPS and Burst limit the requests to one member, caches and probes left out. Default 200 a second and 400.
+	QPS   float64
+	Burst int
+	// RequestTimeout bounds one request to a member, its whole answer included; watches are excepted. Default 10 s.
+	RequestTimeout time.Duration
+	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
+	WarmTimeout time.Duration
+	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout bounds one probe. Default 5 s.
+	ProbeTimeout time.Duration
+	// FailureThreshold is how many probes in a row must fail before a healthy member is Unreachable and its breaker
+	// opens, whatever the failure was. Default 3.
+	FailureThreshold int
+	// RetryMin and RetryMax bound the exponential back-off (with jitter) of what is tried again: probes that failed, and
+	// kinds that could not be cached. Default 1 s and 30 s.
+	RetryMin, RetryMax time.Duration
+
+	// Log defaults to slog.Default.
+	Log *slog.Logger
+	// Registerer takes the metrics. Nil: nobody sees them.
+	Registerer prometheus.Registerer
+	// Events records what happens to a registration on its Secret. Nil: nothing is recorded.
+	Events events.EventRecorder
+}
+
+// withDefaults checks o and fills in what was left out.
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Namespace == "":
+		return o, errors.New("members: Namespace is required")
+	case o.Scheme == nil:
+		return o, errors.New("members: Scheme is required")
+	case o.Fence == nil:
+		return o, errors.New("members: Fence is required")
+	case o.HubConfig == nil && o.Secrets == nil:
+		return o, errors.New("members: one of HubConfig and Secrets is required")
+	}
+	setDefault(&o.QPS, 200)
+	setDefault(&o.Burst, 400)
+	setDefault(&o.FailureThreshold, 3)
+	setDefault(&o.RequestTimeout, 10*time.Second)
+	setDefault(&o.WarmTimeout, 30*time.Second)
+	setDefault(&o.ProbeInterval, 10*time.Second)
+	setDefault(&o.ProbeTimeout, 5*time.Second)
+	setDefault(&o.RetryMin, time.Second)
+	setDefault(&o.RetryMax, 30*time.Second)
+	for name, value := range map[string]float64{
+		"QPS": o.QPS, "Burst": float64(o.Burst), "FailureThreshold": float64(o.FailureThreshold),
+		"RequestTimeout": float64(o.RequestTimeout), "WarmTimeout": float64(o.WarmTimeout),
+		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin),
+	} {
+		if value < 0 {
+			return o, fmt.Errorf("members: %s must not be negative", name)
+		}
+	}
+	if o.RetryMax < o.RetryMin {
+		return o, fmt.Errorf("members: RetryMax %s must not be less than RetryMin %s", o.RetryMax, o.RetryMin)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// backoff doubles from RetryMin to RetryMax, each with up to a fifth more.
+func (o Options) backoff() wait.Backoff {
+	return wait.Backoff{Duration: o.RetryMin, Factor: 2, Jitter: 0.2, Steps: math.MaxInt32, Cap: o.RetryMax}
+}

@@ -1,0 +1,395 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+)
+
+// Provider turns the registration Secrets of one namespace into members and keeps them. It is multicluster-runtime's
+// Provider and ProviderRunnable: a multicluster manager starts it and gets every member engaged.
+//
+// All methods may be called concurrently. Nothing that one member does or fails to do delays another, or a call.
+type Provider struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+	record  *recorder
+	claims  *claims
+	subs    *subscribers
+	secrets *secretWatch
+	aware   multicluster.Aware // set by Start, before any actor runs
+	running sync.WaitGroup     // actors and members
+
+	mu      sync.RWMutex // never held while anything outside this package is called
+	started bool
+	ctx     context.Context // of Start; actors and members live in it, not in anybody's request
+	kinds   [][]Kind
+	access  []Access
+	indexes []fieldIndex
+	// declared are the merged kinds, once started.
+	declared []declaredKind
+	actors   map[string]*actor
+	members  map[string]*Member // those that controllers work on
+	alive    map[*Member]struct{}
+	statuses map[string]Status
+}
+
+type fieldIndex struct {
+	object  client.Object
+	field   string
+	extract client.IndexerFunc
+}
+
+var (
+	_ multicluster.Provider         = (*Provider)(nil)
+	_ multicluster.ProviderRunnable = (*Provider)(nil)
+)
+
+// New makes a provider; it does nothing before Start. An error names the option that is wrong.
+func New(opts Options) (*Provider, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Secrets == nil {
+		if opts.Secrets, err = corev1client.NewForConfig(opts.HubConfig); err != nil {
+			return nil, fmt.Errorf("members: make a client for the hub cluster: %w", err)
+		}
+	}
+	measures, err := newMetrics(opts.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{
+		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), subs: newSubscribers(),
+		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
+		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
+	}
+	p.secrets, err = newSecretWatch(opts.Secrets, opts.Namespace, p.notice)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.AddKinds(opts.Kinds...); err != nil {
+		return nil, err
+	}
+	return p, p.AddAccess(opts.Access...)
+}
+
+var errStarted = errors.New("members: the provider has been started")
+
+// AddKinds declares kinds that every member is to cache. It is an error once the provider runs, or when a kind
+// contradicts one that was declared before.
+func (p *Provider) AddKinds(kinds ...Kind) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
+		return errStarted
+	}
+	all := append(slices.Clone(p.kinds), kinds)
+	if _, err := MergeKinds(all...); err != nil {
+		return err
+	}
+	p.kinds = all
+	return nil
+}
+
+// AddAccess declares what every member is asked to permit. It is an error once the provider runs.
+func (p *Provider) AddAccess(access ...Access) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
+		return errStarted
+	}
+	p.access = append(p.access, access...)
+	return nil
+}
+
+// Start keeps the members until ctx ends, and returns when everything it started has stopped. Controllers are told about
+// members through aware. It may be called once.
+func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := p.begin(ctx, aware); err != nil {
+		return err
+	}
+	var informers sync.WaitGroup
+	for _, informer := range p.secrets.informers {
+		informers.Go(func() { informer.RunWithContext(ctx) })
+	}
+	<-ctx.Done()
+	informers.Wait()
+	p.mu.Lock()
+	p.ctx = nil // no actor starts any more
+	p.mu.Unlock()
+	p.running.Wait()
+	p.subs.stop()
+	return nil
+}
+
+// begin freezes the declarations.
+func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
+		return errStarted
+	}
+	merged, err := MergeKinds(p.kinds...)
+	if err != nil {
+		return err
+	}
+	for _, kind := range merged {
+		gvk, err := apiutil.GVKForObject(kind.Object, p.opts.Scheme)
+		if err != nil {
+			return fmt.Errorf("declare kind %T to cache: %w", kind.Object, err)
+		}
+		p.declared = append(p.declared, declaredKind{Kind: kind, gvk: gvk, name: kindName(gvk)})
+	}
+	if err := p.checkIndexes(p.indexes); err != nil {
+		return err
+	}
+	p.started, p.ctx, p.aware = true, ctx, aware
+	return nil
+}
+
+// checkIndexes finds indexes of kinds that are not declared, and two of one field. It is called with the lock held.
+func (p *Provider) checkIndexes(indexes []fieldIndex) error {
+	taken := map[string]bool{}
+	for _, kind := range p.declared {
+		taken[kind.name] = true
+		for field := range kind.Indexes {
+			taken[kind.name+" "+field] = true
+		}
+	}
+	for _, index := range indexes {
+		gvk, err := apiutil.GVKForObject(index.object, p.opts.Scheme)
+		if err != nil {
+			return fmt.Errorf("index field %q of %T: %w", index.field, index.object, err)
+		}
+		if !taken[kindName(gvk)] {
+			return fmt.Errorf("index field %q of %s: the kind is not declared to be cached", index.field, kindName(gvk))
+		}
+		key := kindName(gvk) + " " + index.field
+		if taken[key] {
+			return fmt.Errorf("index field %q of %s: the index exists", index.field, kindName(gvk))
+		}
+		taken[key] = true
+	}
+	return nil
+}
+
+// Synced tells whether the registrations that existed at the start have been seen.
+func (p *Provider) Synced() bool {
+	for _, informer := range p.secrets.informers {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Get returns the member name, or multicluster.ErrClusterNotFound when there is none that can be worked on.
+func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	if member, ok := p.Member(string(name)); ok {
+		return member, nil
+	}
+	return nil, fmt.Errorf("member %s: %w", name, multicluster.ErrClusterNotFound)
+}
+
+// Member returns the member name if controllers work on it.
+func (p *Provider) Member(name string) (*Member, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	member, ok := p.members[name]
+	return member, ok
+}
+
+// Statuses returns the status of every registration, sorted by name.
+func (p *Provider) Statuses() []Status {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := make([]Status, 0, len(p.statuses))
+	for _, status := range p.statuses {
+		all = append(all, status)
+	}
+	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Status returns the status of one registration.
+func (p *Provider) Status(name string) (Status, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	status, ok := p.statuses[name]
+	return status, ok
+}
+
+// Subscribe calls f for every registration that is there, and then whenever the status of one changes (a new LastProbe
+// alone is no change). Calls come one at a time from a goroutine of the subscription, in order for each member; while f
+// is busy, only the newest event of a member is kept for it. After cancel no further call begins.
+func (p *Provider) Subscribe(f func(Event)) (cancel func()) { return p.subs.add(f) }
+
+// IndexField adds an index to a kind, in all members that are there and all that come. A kind that is not declared, or a
+// field that has an index already, is an error, at the latest when the provider starts.
+func (p *Provider) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	p.mu.Lock()
+	index := fieldIndex{obj, field, extract}
+	if p.started {
+		if err := p.checkIndexes(append(slices.Clone(p.indexes), index)); err != nil {
+			p.mu.Unlock()
+			return err
+		}
+	}
+	p.indexes = append(p.indexes, index)
+	members := make([]*Member, 0, len(p.alive))
+	for member := range p.alive {
+		members = append(members, member)
+	}
+	p.mu.Unlock()
+	for _, member := range members {
+		if err := member.GetFieldIndexer().IndexField(ctx, obj, field, extract); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notice wakes the actor of name, which is made if there is none.
+func (p *Provider) notice(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		return
+	}
+	a := p.actors[name]
+	if a == nil {
+		a = &actor{p: p, name: name, wake: make(chan struct{}, 1)}
+		p.actors[name] = a
+		ctx := p.ctx
+		p.running.Go(func() { a.run(ctx) })
+	}
+	a.poke()
+}
+
+// farewell makes it known that a registration is gone.
+func (p *Provider) farewell(a *actor) {
+	last := a.status
+	a.status, a.breaker = Status{}, false
+	p.mu.Lock()
+	delete(p.statuses, a.name)
+	p.mu.Unlock()
+	if last.Name != "" {
+		p.metrics.forget(a.name)
+		p.log.Info("member left", "member", a.name)
+		p.subs.publish(Event{Status: last, Removed: true})
+	}
+}
+
+// retire removes an actor whose registration is gone, after everything it had to say was said. It returns false if there
+// is a registration again.
+func (p *Provider) retire(a *actor) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.secrets.get(a.name) != nil {
+		a.poke()
+		return false
+	}
+	delete(p.actors, a.name)
+	return true
+}
+
+// vet vets the kubeconfig of name.
+func (p *Provider) vet(name string, kubeconfig []byte) (*Vetted, error) {
+	if slices.Contains(p.opts.ReservedNames, name) {
+		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
+	}
+	return Vet(name, kubeconfig, p.opts.Rules)
+}
+
+// claim claims clusters for name, and wakes the actors that this may concern.
+func (p *Provider) claim(name string, created time.Time, uids ...string) {
+	for _, other := range p.claims.set(name, created, uids...) {
+		p.notice(other)
+	}
+}
+
+// memberOptions are what the members of one actor are made with.
+func (p *Provider) memberOptions(a *actor) memberOptions {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	opts := p.opts
+	opts.Access = p.access
+	return memberOptions{
+		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
+		onBreak: func(bool) { a.poke() },
+	}
+}
+
+// track gives a new member the indexes that were added, now and later.
+func (p *Provider) track(member *Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alive[member] = struct{}{}
+	for _, index := range p.indexes {
+		_ = member.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.extract)
+	}
+}
+
+// untrack forgets a member that has stopped. Its last requests may have brought back metrics of a name that has left.
+func (p *Provider) untrack(member *Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.alive, member)
+	if p.actors[member.name] == nil {
+		p.metrics.forget(member.name)
+	}
+}
+
+// install makes member the one that Get returns for its name.
+func (p *Provider) install(member *Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members[member.name] = member
+}
+
+// unpublish undoes install, unless another member has taken the name since.
+func (p *Provider) unpublish(member *Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.members[member.name] == member {
+		delete(p.members, member.name)
+	}
+}
+
+// publish makes a status known to everybody who asks or subscribed.
+func (p *Provider) publish(a *actor, status Status, breaker bool) {
+	before := a.status
+	a.status = status
+	if a.running != nil {
+		a.running.member.status.Store(&status)
+	}
+	p.mu.Lock()
+	p.statuses[a.name] = status
+	p.mu.Unlock()
+	if before.Name != "" && breaker == a.breaker && onlyProbed(before, status) {
+		return
+	}
+	open := 0.0
+	if breaker {
+		open = 1
+	}
+	p.metrics.breaker.WithLabelValues(a.name).Set(open)
+	p.record.changed(before, status)
+	p.subs.publish(Event{Status: status, BreakerOpen: breaker})
+}

@@ -1,0 +1,84 @@
+package clusters
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Rules say what a registration Secret may ask of the hub. The zero value allows inline credentials and HTTPS servers
+// anywhere but on the hub's own machine and link, and nothing else.
+type Rules struct {
+	// AllowExec lets a kubeconfig name a program that the hub runs to get credentials. Whoever may write registration
+	// Secrets may then run code in the hub.
+	AllowExec bool
+	// AllowFiles lets a kubeconfig name files of the hub: certificate-authority, client-certificate, client-key and
+	// tokenFile. Whoever may write registration Secrets may then send those files to a server of their choice.
+	AllowFiles bool
+	// AllowProxy lets a kubeconfig name a proxy-url. The proxy's address is checked like a server's; what lies behind it
+	// cannot be.
+	AllowProxy bool
+	// AllowInsecure accepts insecure-skip-tls-verify and http:// servers.
+	AllowInsecure bool
+	// AllowImpersonation accepts as, as-uid, as-groups and as-user-extra.
+	AllowImpersonation bool
+	// AllowBasicAuth accepts username and password.
+	AllowBasicAuth bool
+	// AllowedNetworks are the networks in which servers and proxies may be; it is checked when dialling, after names were
+	// resolved. Empty: anywhere but loopback, link-local (which holds the metadata services of clouds), multicast,
+	// broadcast and unspecified addresses.
+	AllowedNetworks []netip.Prefix
+}
+
+// nat64 carries IPv4 addresses in its last four bytes (RFC 6052), so it must not be a way around the rule.
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// awsMetadata is the one metadata service that is not link-local.
+var awsMetadata = netip.MustParseAddr("fd00:ec2::254")
+
+// checkAddr returns an error that names the address and the rule when the hub may not connect to ip.
+func (r Rules) checkAddr(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if len(r.AllowedNetworks) > 0 {
+		for _, network := range r.AllowedNetworks {
+			if network.Contains(ip) {
+				return nil
+			}
+		}
+		return &addrError{ip, "it is in none of the allowed networks"}
+	}
+	if nat64.Contains(ip) {
+		b := ip.As16()
+		ip = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	if kind := unroutable(ip); kind != "" {
+		return &addrError{ip, kind + " addresses are not allowed, unless they are listed in the allowed networks"}
+	}
+	return nil
+}
+
+// unroutable names the kind of address that never is a member's API server, or "".
+func unroutable(ip netip.Addr) string {
+	switch {
+	case !ip.IsValid():
+		return "invalid"
+	case ip.IsUnspecified(), ip.Is4() && ip.As4()[0] == 0:
+		return "unspecified"
+	case ip.IsLoopback():
+		return "loopback"
+	case ip.IsLinkLocalUnicast(), ip == awsMetadata:
+		return "link-local and metadata"
+	case ip.IsMulticast():
+		return "multicast"
+	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "broadcast"
+	}
+	return ""
+}
+
+// addrError says that an address may not be connected to, and by which rule.
+type addrError struct {
+	addr netip.Addr
+	rule string
+}
+
+func (e *addrError) Error() string { return fmt.Sprintf("address %s: %s", e.addr, e.rule) }

@@ -1,0 +1,122 @@
+package clusters
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// What makes a Secret a registration.
+const (
+	// MemberLabel marks a registration Secret when its value is "true".
+	MemberLabel = "plimsoll.dev/member"
+	// MulticlusterRuntimeLabel does the same; it is the default of multicluster-runtime's kubeconfig provider.
+	MulticlusterRuntimeLabel = "sigs.k8s.io/multicluster-runtime-kubeconfig"
+	// KubeconfigKey is the key of a registration Secret that holds the kubeconfig, for multicluster-runtime as well.
+	KubeconfigKey = "kubeconfig"
+)
+
+// desired is a registration Secret as it is now.
+type desired struct {
+	registration Registration
+	created      time.Time
+	kubeconfig   []byte
+	hash         [sha256.Size]byte
+}
+
+// secretWatch sees the registration Secrets of one namespace, and no other Secret. There is one informer for each label,
+// because a selector cannot say "or"; a Secret that carries both is in both.
+type secretWatch struct {
+	namespace string
+	informers []cache.SharedIndexInformer
+}
+
+// newSecretWatch calls changed with the name of every Secret that appears, changes, or no longer is a registration.
+func newSecretWatch(secrets corev1client.SecretsGetter, namespace string, changed func(name string)) (*secretWatch, error) {
+	w := &secretWatch{namespace: namespace}
+	notify := func(object any) {
+		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
+			changed(key.Name)
+		}
+	}
+	for _, label := range []string{MemberLabel, MulticlusterRuntimeLabel} {
+		selector := labels.SelectorFromSet(labels.Set{label: "true"}).String()
+		informer := cache.NewSharedIndexInformer(listSecrets(secrets, namespace, selector), &corev1.Secret{}, 0, cache.Indexers{})
+		if err := informer.SetTransform(dropSecretCopies); err != nil {
+			return nil, fmt.Errorf("watch registration Secrets: %w", err)
+		}
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: notify, DeleteFunc: notify, UpdateFunc: func(_, now any) { notify(now) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch registration Secrets: %w", err)
+		}
+		w.informers = append(w.informers, informer)
+	}
+	return w, nil
+}
+
+func listSecrets(secrets corev1client.SecretsGetter, namespace, selector string) cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return secrets.Secrets(namespace).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return secrets.Secrets(namespace).Watch(ctx, options)
+		},
+	}, secrets)
+}
+
+// dropSecretCopies removes what kubectl apply leaves in an annotation: a second copy of the kubeconfig.
+func dropSecretCopies(object any) (any, error) {
+	if secret, ok := object.(*corev1.Secret); ok {
+		secret.ManagedFields = nil
+		delete(secret.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return object, nil
+}
+
+// get returns the registration name, or nil if there is none. Of the two informers the one that saw more is right.
+func (w *secretWatch) get(name string) *desired {
+	var newest *corev1.Secret
+	for _, informer := range w.informers {
+		object, exists, err := informer.GetStore().GetByKey(w.namespace + "/" + name)
+		if err != nil || !exists {
+			continue
+		}
+		if secret := object.(*corev1.Secret); newest == nil || isNewer(secret, newest) {
+			newest = secret
+		}
+	}
+	if newest == nil || newest.DeletionTimestamp != nil {
+		return nil
+	}
+	kubeconfig := newest.Data[KubeconfigKey]
+	return &desired{
+		registration: Registration{
+			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
+			ResourceVersion: newest.ResourceVersion, Annotations: maps.Clone(newest.Annotations),
+		},
+		created:    newest.CreationTimestamp.Time,
+		kubeconfig: kubeconfig,
+		hash:       sha256.Sum256(kubeconfig),
+	}
+}
+
+func isNewer(a, b *corev1.Secret) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order > 0
+}

@@ -1,0 +1,154 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/rest"
+	clienttransport "k8s.io/client-go/transport"
+)
+
+// roundTripper is an http.RoundTripper made of a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls f.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+const (
+	// A connection on which nothing came for sendPing is pinged, and given up when the answer takes longer than
+	// awaitPong: watches of a member that hangs end after 15 s instead of never.
+	sendPing  = 10 * time.Second
+	awaitPong = 5 * time.Second
+
+	userAgent = "plimsoll-hub"
+
+	// A member must not be able to fill the hub's memory with one answer.
+	maxListBody  = 512 << 20
+	maxProbeBody = 8 << 20
+)
+
+var errBudget = errors.New("waiting for the client budget")
+
+// transports are the ways to one member. All share the connections, the credentials and the fence.
+type transports struct {
+	// client carries what reconcilers do: metrics, breaker, budget, fence, time-out.
+	client http.RoundTripper
+	// informers carries caches: no budget, and requests wait while the breaker is open.
+	informers http.RoundTripper
+	// probes carries health checks, discovery and access reviews: no budget, no breaker, small answers only.
+	probes http.RoundTripper
+	// closeIdle closes the connections that are not in use.
+	closeIdle func()
+}
+
+// transportOptions are the limits of one member.
+type transportOptions struct {
+	qps            float64
+	burst          int
+	requestTimeout time.Duration
+	listTimeout    time.Duration
+	probeTimeout   time.Duration
+	fence          Fence
+	metrics        *metrics
+	breaker        *breaker
+}
+
+// newTransports builds the ways to the member name.
+func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
+	wire, closeIdle, err := newWire(vetted)
+	if err != nil {
+		return nil, err
+	}
+	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
+	client := fenced(name, o.fence, bounded(name, o.requestTimeout, maxListBody, wire))
+	informers := fenced(name, o.fence, bounded(name, o.listTimeout, maxListBody, wire))
+	probes := fenced(name, o.fence, bounded(name, o.probeTimeout, maxProbeBody, wire))
+	return &transports{
+		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
+		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
+		probes:    o.metrics.instrument(name, probes),
+		closeIdle: closeIdle,
+	}, nil
+}
+
+// budgeted lets requests wait for their turn.
+func budgeted(member string, limiter *rate.Limiter, next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if err := limiter.Wait(req.Context()); err != nil {
+			return nil, fmt.Errorf("member %s: %w: %w", member, errBudget, err)
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// newWire builds the innermost part, which holds credentials and connections, and a function that closes idle ones.
+func newWire(vetted *Vetted) (http.RoundTripper, func(), error) {
+	config := rest.CopyConfig(vetted.config)
+	config.Dial = dialer(vetted.rules)
+	config.UserAgent = userAgent
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, nil, refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: must be a URL")
+	}
+	// client-go caches transports for ever by their configuration, and pings every 30 s only; so only the credentials
+	// are left to it, and the transport is our own.
+	credentials, err := config.TransportConfig()
+	if err != nil {
+		return nil, nil, refuse(ReasonInvalidKubeconfig, "users[].user.exec: is not valid")
+	}
+	tlsConfig, err := clienttransport.TLSConfigFor(credentials)
+	if err != nil {
+		return nil, nil, refuse(ReasonInvalidKubeconfig, "the certificate authority or the client certificate cannot be used")
+	}
+	connections := &http.Transport{
+		Proxy:               config.Proxy,
+		DialContext:         credentials.DialHolder.Dial,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: sendPing, PingTimeout: awaitPong},
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     90 * time.Second,
+		DisableCompression:  config.DisableCompression,
+	}
+	authenticated, err := clienttransport.HTTPWrappersForConfig(credentials, connections)
+	if err != nil {
+		return nil, nil, refuse(ReasonInvalidKubeconfig, "users[].user: the credentials cannot be used")
+	}
+	return pinned(server, authenticated), connections.CloseIdleConnections, nil
+}
+
+// pinned refuses requests to any other host than the member's server, so that nothing (a redirect, a URL that a member
+// made up) can carry the member's credentials elsewhere.
+func pinned(server *url.URL, next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Scheme != server.Scheme || req.URL.Host != server.Host {
+			return nil, errors.New("request to another host than the member's server refused")
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// httpClient makes a client of a transport that follows no redirect.
+func httpClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// restConfig is what clients get to see of a member: where it is, and how to get there. The credentials stay in the
+// transport. Warnings that a member's server sends are dropped, for they may hold anything.
+func restConfig(vetted *Vetted, transport http.RoundTripper) *rest.Config {
+	return &rest.Config{
+		Host:                      vetted.config.Host,
+		Transport:                 transport,
+		UserAgent:                 userAgent,
+		QPS:                       -1,
+		WarningHandlerWithContext: rest.NoWarnings{},
+	}
+}
