@@ -1,0 +1,111 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+var errDeadline = errors.New("the reconcile's deadline passed")
+
+// adapter calls a typed reconciler for the keys that controller-runtime's workers take from the queue. It gives
+// controller-runtime nothing to add again: what a result means is reported to the queue.
+type adapter[T client.Object] struct {
+	controller *Controller
+	reconciler Reconciler[T]
+	deadline   time.Duration
+}
+
+// Reconcile implements controller-runtime's reconciler; it always succeeds.
+func (a *adapter[T]) Reconcile(ctx context.Context, req mcreconcile.Request) (ctrlreconcile.Result, error) {
+	c := a.controller
+	w, ok := c.queue.begin(req)
+	if !ok {
+		return ctrlreconcile.Result{}, nil
+	}
+	began := time.Now()
+	end := a.run(ctx, w.engagement, req.NamespacedName)
+	v := judge(end, w.attempts, rand.Float64()) //nolint:gosec // spreads load
+	c.rt.metrics.ran(c.name, w, v, time.Since(began))
+	if !c.queue.report(req, v) {
+		c.leave(w.lane)
+		return ctrlreconcile.Result{}, nil
+	}
+	if v.failed() && ctx.Err() == nil {
+		logFailure(ctx, w.engagement.log, req.NamespacedName, v, end.err)
+	}
+	return ctrlreconcile.Result{}, nil
+}
+
+// run reads the object and calls the reconciler, within the deadline and the life of the member.
+func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.NamespacedName) (end ending) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.deadline, errDeadline)
+	defer cancel()
+	defer context.AfterFunc(e.ctx, cancel)()
+	defer func() {
+		if p := recover(); p != nil {
+			a.controller.rt.metrics.panicked(a.controller.name, e.name)
+			e.log.Error("reconciler panicked", "namespace", key.Namespace, "name", key.Name,
+				"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+			end = ending{err: fmt.Errorf("panic: %v", p), outcome: codePanic}
+		}
+	}()
+	obj := newObject[T]()
+	switch err := e.cluster.GetCache().Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		if f, ok := a.reconciler.(Forgetter); ok {
+			f.Forget(ctx, e.name, key)
+		}
+		return ending{outcome: codeGone}
+	case err != nil:
+		return endingOf(ctx, Result{}, fmt.Errorf("member %s: read %s from the cache: %w", e.name, key, err))
+	}
+	result, err := a.reconciler.Reconcile(ctx, a.request(e, obj))
+	return endingOf(ctx, result, err)
+}
+
+func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
+	return Request[T]{
+		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
+	}
+}
+
+// endingOf tells a missed deadline from other errors.
+func endingOf(ctx context.Context, result Result, err error) ending {
+	end := ending{result: result, err: err}
+	if err != nil && errors.Is(context.Cause(ctx), errDeadline) {
+		end.outcome = codeTimeout
+	}
+	return end
+}
+
+// liveReader reads past the cache: the member's own reader for that, if it has one.
+func liveReader(cl cluster.Cluster) client.Reader {
+	if m, ok := cl.(interface{ Live() client.Reader }); ok {
+		return m.Live()
+	}
+	return cl.GetAPIReader()
+}
+
+func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v verdict, err error) {
+	attrs := []slog.Attr{
+		slog.String("namespace", key.Namespace), slog.String("name", key.Name),
+		slog.String("outcome", outcomeLabels[v.outcome]), slog.Uint64("attempt", uint64(v.attempts)),
+		slog.String("error", clip(err.Error())),
+	}
+	if v.next == nextRetry {
+		attrs = append(attrs, slog.Time("nextTry", time.Now().Add(v.after)))
+	}
+	log.LogAttrs(ctx, slog.LevelError, "reconcile failed", attrs...)
+}

@@ -1,0 +1,233 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+const (
+	defaultWorkers = 5
+	maxNameLength  = 63
+)
+
+var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// Member is what a [Mapper] may look at.
+type Member struct {
+	// Name of the member.
+	Name string
+	// Reader reads from the member's cache.
+	Reader client.Reader
+}
+
+// A Mapper names the keys that an object of a watched kind concerns. It is called for what an object was and for what it
+// is, also for objects that are gone, one after the other for each kind and member. It must not change obj, which is the
+// cache's, and should be quick. Keys that are not in the cache are ignored.
+type Mapper func(ctx context.Context, member *Member, obj client.Object) []types.NamespacedName
+
+// A Builder collects what a controller is to be; [Builder.Register] checks and makes it. Not safe for concurrent use.
+type Builder[T client.Object] struct {
+	rt         *Runtime
+	name       string
+	reconciler Reconciler[T]
+	primary    clusters.Kind
+	others     []watch
+	workers    int
+	deadline   time.Duration
+	resync     time.Duration
+	predicate  func(old, new T) bool
+	errs       []error
+}
+
+// For starts to build the controller that runs a reconciler in every member that has T's kind. The name is a DNS label,
+// unique in the runtime; it is in the ledger, the metrics and the API.
+func For[T client.Object](rt *Runtime, name string, r Reconciler[T]) *Builder[T] {
+	b := &Builder[T]{rt: rt, name: name, reconciler: r, workers: defaultWorkers}
+	if isNil(r) {
+		b.fail("the reconciler is nil")
+	}
+	if rt == nil {
+		b.fail("the runtime is nil")
+		return b
+	}
+	b.deadline, b.resync = rt.opts.Deadline, rt.opts.Resync
+	return b
+}
+
+// Kind says what of the reconciled kind is cached: a selector, the fields to keep, indexes. Default: everything. The
+// kind's Object must be a T, or nil.
+func (b *Builder[T]) Kind(kind clusters.Kind) *Builder[T] {
+	if kind.Object != nil {
+		if _, ok := kind.Object.(T); !ok {
+			b.fail("Kind: the object is a %T: it must be the reconciled %s", kind.Object, reflect.TypeFor[T]())
+		}
+	}
+	b.primary = kind
+	return b
+}
+
+// Owns wakes a key when an object that it controls changes: one with a controller owner reference to it.
+func (b *Builder[T]) Owns(kind clusters.Kind) *Builder[T] {
+	b.others = append(b.others, watch{kind: kind, role: roleOwned})
+	return b
+}
+
+// Watches wakes the keys that the mapper names when an object of the kind changes.
+func (b *Builder[T]) Watches(kind clusters.Kind, mapper Mapper) *Builder[T] {
+	if mapper == nil {
+		b.fail("Watches(%T): the mapper is nil", kind.Object)
+	}
+	b.others = append(b.others, watch{kind: kind, role: roleMapped, mapper: mapper})
+	return b
+}
+
+// Uses has a kind cached that the reconciler reads, without waking anything.
+func (b *Builder[T]) Uses(kind clusters.Kind) *Builder[T] {
+	b.others = append(b.others, watch{kind: kind, role: roleUsed})
+	return b
+}
+
+// Workers is how many keys of one member are reconciled at once. Default 5. Members do not share them: one whose
+// reconciles hang holds its own and nobody else's. Options.WorkersPerMember bounds all controllers of a member together,
+// Options.Workers one controller over all members.
+func (b *Builder[T]) Workers(n int) *Builder[T] {
+	if n < 1 {
+		b.fail("Workers is %d: it must be at least 1", n)
+	}
+	b.workers = n
+	return b
+}
+
+// Deadline of one reconcile. Default Options.Deadline.
+func (b *Builder[T]) Deadline(d time.Duration) *Builder[T] {
+	if d <= 0 {
+		b.fail("Deadline is %s: it must be more than zero", d)
+	}
+	b.deadline = d
+	return b
+}
+
+// Resync is the time after which a key that is done, or waits for a later time, is looked at again in the background, give
+// or take a tenth. Default Options.Resync; 0: never.
+func (b *Builder[T]) Resync(d time.Duration) *Builder[T] {
+	if d < 0 {
+		b.fail("Resync is %s: it must not be negative", d)
+	}
+	b.resync = d
+	return b
+}
+
+// Predicate drops events of reconciled objects for which it is false. old is nil for an object that is new in the cache.
+// Objects that are gone are not asked about. It must not change the objects, which are the cache's.
+func (b *Builder[T]) Predicate(keep func(old, new T) bool) *Builder[T] {
+	b.predicate = keep
+	return b
+}
+
+func (b *Builder[T]) fail(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+// Register checks what was built and adds the controller to the runtime. It runs once it is added to a manager. An error
+// names everything that is wrong.
+func (b *Builder[T]) Register() (*Controller, error) {
+	c, err := b.register()
+	if err != nil {
+		return nil, fmt.Errorf("controller %q: %w", b.name, err)
+	}
+	return c, nil
+}
+
+func (b *Builder[T]) register() (*Controller, error) {
+	if len(b.name) > maxNameLength || !controllerName.MatchString(b.name) {
+		b.fail("the name must be a DNS label: at most %d lower-case letters, digits and dashes", maxNameLength)
+	}
+	if b.rt == nil {
+		return nil, errors.Join(b.errs...)
+	}
+	watches := b.watches()
+	if len(b.errs) > 0 {
+		return nil, errors.Join(b.errs...)
+	}
+	c := &Controller{rt: b.rt, name: b.name, watches: watches, engagements: map[string]*engagement{}}
+	c.queue = newQueue(b.rt, b.name, b.workers, max(b.resync, 0))
+	_, c.keeps = b.reconciler.(Forgetter)
+	inner, err := newInner(c, &adapter[T]{controller: c, reconciler: b.reconciler, deadline: b.deadline})
+	if err != nil {
+		return nil, err
+	}
+	c.TypedController = inner
+	return c, b.rt.add(c)
+}
+
+// watches completes and checks the kinds; the reconciled one is first.
+func (b *Builder[T]) watches() []watch {
+	if b.primary.Object == nil {
+		b.primary.Object = newObject[T]()
+	}
+	accept := func(old, obj client.Object) bool { return true }
+	if keep := b.predicate; keep != nil {
+		accept = func(old, obj client.Object) bool {
+			before, _ := old.(T)
+			now, ok := obj.(T)
+			return ok && keep(before, now)
+		}
+	}
+	all := append([]watch{{kind: b.primary, role: rolePrimary, accept: accept}}, b.others...)
+	for i := range all {
+		w := &all[i]
+		if isNil(w.kind.Object) {
+			b.fail("%s: the kind has no object", w.role)
+			continue
+		}
+		gvk, err := apiutil.GVKForObject(w.kind.Object, b.rt.opts.Scheme)
+		if err != nil {
+			b.fail("%s: %T: %w", w.role, w.kind.Object, err)
+			continue
+		}
+		w.gvk, w.owner = gvk, all[0].gvk.GroupKind()
+	}
+	if all[0].kind.Optional {
+		b.fail("%s: %s is optional: it is the kind that is reconciled", all[0].role, kindName(all[0].gvk))
+	}
+	return all
+}
+
+func (rt *Runtime) add(c *Controller) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.controllers[c.name] != nil {
+		return errors.New("the name is taken by another controller of the runtime")
+	}
+	rt.controllers[c.name], rt.queues[c.name] = c, c.queue
+	return nil
+}
+
+// newObject makes an empty T, which is a pointer to a struct.
+func newObject[T client.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	rv := reflect.ValueOf(v)
+	return rv.Kind() == reflect.Pointer && rv.IsNil()
+}
+
+// kindName is how people name a kind, for example "apps/v1 Deployment".
+func kindName(gvk schema.GroupVersionKind) string {
+	return gvk.GroupVersion().String() + " " + gvk.Kind
+}

@@ -1,0 +1,180 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// A Controller runs one reconciler in every member that has its kinds. Add it to a multicluster manager: Start runs the
+// workers, Engage and the member's context say where. It does not wait for leadership, as gates decide who acts.
+type Controller struct {
+	controller.TypedController[mcreconcile.Request]
+
+	rt      *Runtime
+	name    string
+	queue   *queue
+	watches []watch // the reconciled kind is first
+	keeps   bool    // the reconciler is a Forgetter
+
+	mu          sync.Mutex // guards what is below; never held over a call to a member
+	engagements map[string]*engagement
+	stopped     bool
+}
+
+var (
+	_ mcmanager.Runnable             = (*Controller)(nil)
+	_ manager.LeaderElectionRunnable = (*Controller)(nil)
+)
+
+// newInner makes controller-runtime's half of a controller: its workers.
+func newInner(c *Controller, r mcreconcile.Reconciler) (controller.TypedController[mcreconcile.Request], error) {
+	log := logr.FromSlogHandler(c.rt.log.Handler()).WithValues("controller", c.name)
+	yes, no := true, false
+	return controller.NewTypedUnmanaged(c.name, controller.TypedOptions[mcreconcile.Request]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: c.rt.opts.Workers,
+		SkipNameValidation:      &yes, // the runtime's names are unique, the process's need not be
+		NeedLeaderElection:      &no,
+		NewQueue: func(string, workqueue.TypedRateLimiter[mcreconcile.Request]) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
+			return workQueue{c.queue}
+		},
+		LogConstructor: func(req *mcreconcile.Request) logr.Logger {
+			if req == nil {
+				return log
+			}
+			return log.WithValues("member", req.ClusterName.String(), "namespace", req.Namespace, "name", req.Name)
+		},
+	})
+}
+
+// Name is the controller's name in the ledger, the metrics and the API.
+func (c *Controller) Name() string { return c.name }
+
+// Kinds are the kinds to be cached in every member for this controller, the reconciled one first.
+func (c *Controller) Kinds() []clusters.Kind {
+	kinds := make([]clusters.Kind, len(c.watches))
+	for i := range c.watches {
+		kinds[i] = c.watches[i].kind
+	}
+	return kinds
+}
+
+// NeedLeaderElection is false: a standby fills its queues as well, behind a closed gate.
+func (c *Controller) NeedLeaderElection() bool { return false }
+
+// Start runs the workers until ctx ends and the last of them has finished; then all engagements end.
+func (c *Controller) Start(ctx context.Context) error {
+	err := c.TypedController.Start(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	for _, e := range c.engagements {
+		e.cancel(errStopped)
+	}
+	return err
+}
+
+// Engage lets the controller work in a member until ctx ends. It waits for nothing, and is a no-op for the instance that
+// is engaged, so it may be called whenever something about the member changed: when a needed kind is missing it does
+// nothing, when an optional kind has come it is watched from then on. When a needed kind goes, the engagement ends by
+// itself, and a later call starts anew.
+//
+// Another instance under the same name replaces the first: its keys are dropped and listed anew, without back-off; what
+// still runs for the old one is cancelled, and runs again only after it has ended; accepted orders are kept.
+func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	if cl == nil {
+		return errors.New("controller " + c.name + ": engage member " + name.String() + ": the cluster is nil")
+	}
+	complete := c.complete(cl)
+	c.mu.Lock()
+	e := c.engagements[name.String()]
+	same := e != nil && e.cluster == cl && e.live()
+	if !same {
+		if e != nil {
+			e.cancel(errReplaced)
+		}
+		if e = nil; complete && !c.stopped && ctx.Err() == nil {
+			e = c.engage(ctx, name.String(), cl)
+		}
+	}
+	c.mu.Unlock()
+	switch {
+	case e == nil:
+		return nil
+	case same:
+		e.follow()
+	default:
+		e.start()
+	}
+	return nil
+}
+
+// complete tells whether a member has every kind that is not optional.
+func (c *Controller) complete(cl cluster.Cluster) bool {
+	for i := range c.watches {
+		if _, ok := presence(cl, c.watches[i].kind.Object); !ok && !c.watches[i].kind.Optional {
+			return false
+		}
+	}
+	return true
+}
+
+// engage makes an engagement and its lane, which takes the place of an older one at once.
+func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster) *engagement {
+	e := &engagement{
+		controller: c, name: name, cluster: cl,
+		log:             c.rt.log.With(slog.String("controller", c.name), slog.String("member", name)),
+		attachedPrimary: make(chan struct{}), followed: map[int]bool{}, handlers: map[int]attached{},
+	}
+	e.events = newEventSink(e, c.name, c.watches[0].gvk)
+	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	e.lane = c.queue.join(name, e)
+	c.engagements[name] = e
+	return e
+}
+
+// ended takes an engagement that is over off the books.
+func (c *Controller) ended(e *engagement) {
+	c.mu.Lock()
+	if c.engagements[e.name] == e {
+		delete(c.engagements, e.name)
+	}
+	c.mu.Unlock()
+	c.leave(e.lane)
+	e.log.Debug("disengaged", "why", context.Cause(e.ctx))
+}
+
+// leave drops the keys of a lane, and the member's metrics if no other lane has taken its place.
+func (c *Controller) leave(l *lane) {
+	if here, anywhere := c.queue.leave(l); here {
+		c.rt.metrics.left(c.name, l.member.name, anywhere)
+	}
+}
+
+// Members returns the names of the members in which the controller is engaged, in order.
+func (c *Controller) Members() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name, e := range c.engagements {
+		if e.live() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

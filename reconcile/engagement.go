@@ -1,0 +1,219 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+var (
+	errKindGone = errors.New("a kind that the controller needs is gone from the member")
+	errReplaced = errors.New("the member was replaced")
+	errStopped  = errors.New("the controller stopped")
+)
+
+// An engagement is one controller at work in one instance of a member: its handlers on the informers of the member's
+// cache, and its lane in the queue. It ends with its context, and for good.
+type engagement struct {
+	controller *Controller
+	name       string
+	cluster    cluster.Cluster
+	lane       *lane
+	log        *slog.Logger
+	ctx        context.Context // of the member; its cause says why the engagement ended
+	cancel     context.CancelCauseFunc
+	events     *eventSink
+
+	attachedPrimary chan struct{} // closed when the handler of the reconciled kind is there
+	clusterScoped   atomic.Bool   // the reconciled kind has no namespaces, as its first object showed
+	primary         atomic.Pointer[toolscache.Indexer]
+
+	mu       sync.Mutex
+	followed map[int]bool // watches that are attached or about to be
+	handlers map[int]attached
+}
+
+type attached struct {
+	informer cache.Informer
+	handle   toolscache.ResourceEventHandlerRegistration
+}
+
+// start follows every kind that is there. It waits for nothing.
+func (e *engagement) start() {
+	context.AfterFunc(e.ctx, e.end)
+	e.follow()
+}
+
+// live tells whether the engagement is not over.
+func (e *engagement) live() bool { return e.ctx.Err() == nil }
+
+// follow attaches to the kinds that are there and not followed yet; later calls pick up optional kinds that came later.
+func (e *engagement) follow() {
+	for i := range e.controller.watches {
+		gone, ok := presence(e.cluster, e.controller.watches[i].kind.Object)
+		if !ok {
+			continue
+		}
+		e.mu.Lock()
+		fresh := !e.followed[i]
+		e.followed[i] = true
+		e.mu.Unlock()
+		if fresh {
+			go e.followOne(i, gone)
+		}
+	}
+}
+
+// followOne attaches the handler of one kind and stays until the kind or the member is gone. The reconciled kind goes
+// first: the others ask its informer which of their keys exist.
+func (e *engagement) followOne(i int, gone <-chan struct{}) {
+	w := &e.controller.watches[i]
+	if w.role == roleOwned || w.role == roleMapped {
+		select {
+		case <-e.attachedPrimary:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+	if !e.attachUntilDone(i, gone) {
+		return
+	}
+	select {
+	case <-e.ctx.Done():
+		return
+	case <-gone:
+	}
+	if !w.kind.Optional {
+		e.cancel(fmt.Errorf("%s: %w", kindName(w.gvk), errKindGone))
+		return
+	}
+	e.detach(i)
+}
+
+// attachUntilDone attaches a handler, trying again while the kind is there.
+func (e *engagement) attachUntilDone(i int, gone <-chan struct{}) bool {
+	w := &e.controller.watches[i]
+	for n := uint32(1); ; n++ {
+		err := e.attach(i)
+		if err == nil {
+			return true
+		}
+		if !e.live() {
+			return false
+		}
+		e.log.Warn("cannot watch a kind", "kind", kindName(w.gvk), "error", err)
+		retry := time.NewTimer(backoff(n, rand.Float64())) //nolint:gosec // spreads load
+		select {
+		case <-retry.C:
+		case <-gone:
+			retry.Stop()
+			return true
+		case <-e.ctx.Done():
+			retry.Stop()
+			return false
+		}
+	}
+}
+
+// attach adds the handler of a kind to the member's informer, which delivers what it has and what is to come.
+func (e *engagement) attach(i int) error {
+	w := &e.controller.watches[i]
+	if w.role == roleUsed {
+		return nil
+	}
+	informer, err := e.cluster.GetCache().GetInformer(e.ctx, w.kind.Object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("member %s: get the informer of %s: %w", e.name, kindName(w.gvk), err)
+	}
+	if indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer }); ok && w.role == rolePrimary {
+		indexer := indexed.GetIndexer()
+		e.primary.Store(&indexer)
+	}
+	handle, err := informer.AddEventHandler(w.handler(e))
+	if err != nil {
+		return fmt.Errorf("member %s: watch %s: %w", e.name, kindName(w.gvk), err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.live() {
+		return informer.RemoveEventHandler(handle)
+	}
+	e.handlers[i] = attached{informer: informer, handle: handle}
+	if w.role == rolePrimary {
+		close(e.attachedPrimary)
+	}
+	return nil
+}
+
+// detach removes the handler of an optional kind that is gone; a later Engage finds it again.
+func (e *engagement) detach(i int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.remove(i)
+	delete(e.followed, i)
+}
+
+func (e *engagement) remove(i int) {
+	a, ok := e.handlers[i]
+	if !ok {
+		return
+	}
+	delete(e.handlers, i)
+	if err := a.informer.RemoveEventHandler(a.handle); err != nil {
+		e.log.Debug("cannot remove an event handler", "kind", kindName(e.controller.watches[i].gvk), "error", err)
+	}
+}
+
+// end removes the handlers and drops the keys, once ctx has ended.
+func (e *engagement) end() {
+	e.mu.Lock()
+	for i := range e.controller.watches {
+		e.remove(i)
+	}
+	e.mu.Unlock()
+	e.controller.ended(e)
+}
+
+// known tells whether the reconciled object of a key is in the cache, as far as that can be told without asking anybody.
+// An object that comes later brings its own event; one that is gone must not come back into the ledger because something
+// that pointed at it changes after it, or the queue of a standby would grow for ever.
+func (e *engagement) known(key types.NamespacedName) bool {
+	indexer := e.primary.Load()
+	if indexer == nil {
+		return true
+	}
+	_, exists, err := (*indexer).GetByKey(storeKey(key))
+	return exists || err != nil
+}
+
+func storeKey(key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+// presence tells whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
+// has every kind for ever.
+func presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok bool) {
+	switch c := cl.(type) {
+	case interface {
+		Watch(client.Object) (<-chan struct{}, bool)
+	}:
+		return c.Watch(obj)
+	case interface{ Has(client.Object) bool }:
+		return nil, c.Has(obj)
+	}
+	return nil, true
+}

@@ -1,0 +1,96 @@
+package reconcile
+
+import "slices"
+
+// A member is what all controllers share about one cluster: its budget of workers and its gates. Guarded by Runtime.mu.
+type member struct {
+	rt    *Runtime
+	name  string
+	lanes []*lane // one per controller that is engaged
+
+	running int // workers that hold one of its keys, over all controllers
+	turn    int // the lane that was last given a freed worker
+
+	gates  [gates]setting
+	shut   bool   // a gate is closed
+	reason string // the first closed gate's
+	opened int64  // when shut last became false
+}
+
+func (rt *Runtime) member(name string) *member {
+	m := rt.members[name]
+	if m == nil {
+		m = &member{rt: rt, name: name}
+		m.regate()
+		rt.members[name] = m
+	}
+	return m
+}
+
+// tidy forgets the member when nothing is left to know about it.
+func (m *member) tidy() {
+	if len(m.lanes) == 0 && m.running == 0 && m.gates == [gates]setting{} && m.rt.members[m.name] == m {
+		delete(m.rt.members, m.name)
+	}
+}
+
+// closed tells whether a gate of the member is closed, and why.
+func (m *member) closed() (string, bool) { return m.reason, m.shut }
+
+// regate recomputes whether the member is shut, and lets its lanes know.
+func (m *member) regate() {
+	reason, shut := "", false
+	for g := range m.gates {
+		s := m.gates[g]
+		if s.mode == followAll {
+			s = m.rt.all[g]
+		}
+		if s.mode == modeHeld {
+			reason, shut = s.reason, true
+			break
+		}
+	}
+	wasShut := m.shut
+	m.reason, m.shut = reason, shut
+	if shut == wasShut {
+		return
+	}
+	if !shut {
+		m.opened = m.rt.now()
+	}
+	m.reseat()
+	m.serve()
+}
+
+func (m *member) reseat() {
+	for _, l := range m.lanes {
+		l.reseat()
+	}
+}
+
+// full tells whether the member's budget is used up.
+func (m *member) full() bool { return m.running >= m.rt.opts.WorkersPerMember }
+
+// serve gives the member's free budget to idle workers, one key per controller in turn, so that no controller can keep
+// the others from a member that is always at its cap.
+func (m *member) serve() {
+	for served := true; served; {
+		served = false
+		for range m.lanes {
+			if m.shut || m.full() {
+				return
+			}
+			m.turn = (m.turn + 1) % len(m.lanes)
+			if m.lanes[m.turn].queue.handOne() {
+				served = true
+			}
+		}
+	}
+}
+
+func (m *member) remove(l *lane) {
+	m.lanes = slices.DeleteFunc(m.lanes, func(other *lane) bool { return other == l })
+	if m.turn >= len(m.lanes) {
+		m.turn = 0
+	}
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Labels of the metrics. Every metric carries the member's name.
+const (
+	labelController = "controller"
+	labelMember     = "member"
+	labelOutcome    = "outcome"
+	labelBand       = "band"
+)
+
+var (
+	durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	waitBuckets     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30, 60, 300}
+)
+
+// metrics counts what reconciles do, and reads the depths of the queues when it is asked. The series of a member that
+// left are deleted.
+type metrics struct {
+	rt *Runtime
+
+	total, failed, panics, events *prometheus.CounterVec
+	duration, wait                *prometheus.HistogramVec
+	depth, running                *prometheus.Desc
+}
+
+func newMetrics(rt *Runtime) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	return &metrics{
+		rt: rt,
+		total: counter("plimsoll_reconcile_total", "Reconciles that ended, by outcome.",
+			labelController, labelMember, labelOutcome),
+		failed: counter("plimsoll_reconcile_errors_total", "Reconciles that ended with an error, a panic or a missed deadline.",
+			labelController, labelMember),
+		panics: counter("plimsoll_reconcile_panics_total", "Panics caught in reconcilers and mappers.",
+			labelController, labelMember),
+		events: counter("plimsoll_events_dropped_total", "Events that could not be recorded in the member.", labelMember),
+		duration: histogram("plimsoll_reconcile_duration_seconds", "Time that a reconcile took.", durationBuckets,
+			labelController, labelMember),
+		wait: histogram("plimsoll_queue_wait_seconds",
+			"Time from the moment a key could run (its event, or the opening of its member's gate) to the start of its reconcile.",
+			waitBuckets, labelMember, labelBand),
+		depth: prometheus.NewDesc("plimsoll_queue_depth", "Keys that are queued or held.",
+			[]string{labelController, labelMember, labelBand}, nil),
+		running: prometheus.NewDesc("plimsoll_reconciles_running", "Reconciles that run now.",
+			[]string{labelController, labelMember}, nil),
+	}
+}
+
+func (m *metrics) vectors() []prometheus.Collector {
+	return []prometheus.Collector{m.total, m.failed, m.panics, m.events, m.duration, m.wait}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, v := range m.vectors() {
+		v.Describe(out)
+	}
+	out <- m.depth
+	out <- m.running
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	for _, v := range m.vectors() {
+		v.Collect(out)
+	}
+	for _, l := range m.rt.depths() {
+		for b, n := range l.queued {
+			out <- prometheus.MustNewConstMetric(m.depth, prometheus.GaugeValue, float64(n),
+				l.controller, l.member, Band(b).String())
+		}
+		out <- prometheus.MustNewConstMetric(m.running, prometheus.GaugeValue, float64(l.running), l.controller, l.member)
+	}
+}
+
+// laneDepth is how full one lane is.
+type laneDepth struct {
+	controller, member string
+	queued             [bands]int
+	running            int
+}
+
+func (rt *Runtime) depths() []laneDepth {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	var all []laneDepth
+	for _, q := range rt.queues {
+		for name, l := range q.lanes {
+			d := laneDepth{controller: q.name, member: name, running: l.running}
+			for b := range l.seats {
+				d.queued[b] = l.seats[b].line.n
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// ran counts a reconcile.
+func (m *metrics) ran(controller string, w work, v verdict, took time.Duration) {
+	member := w.lane.member.name
+	m.wait.WithLabelValues(member, w.band.String()).Observe(w.waited.Seconds())
+	m.duration.WithLabelValues(controller, member).Observe(took.Seconds())
+	m.total.WithLabelValues(controller, member, outcomeLabels[v.outcome]).Inc()
+	if v.failed() {
+		m.failed.WithLabelValues(controller, member).Inc()
+	}
+}
+
+func (m *metrics) panicked(controller, member string) {
+	m.panics.WithLabelValues(controller, member).Inc()
+}
+
+// left deletes the series of a controller in a member, and those of the member if no controller is left there.
+func (m *metrics) left(controller, member string, anywhere bool) {
+	here := prometheus.Labels{labelController: controller, labelMember: member}
+	m.total.DeletePartialMatch(here)
+	m.failed.DeletePartialMatch(here)
+	m.panics.DeletePartialMatch(here)
+	m.duration.DeletePartialMatch(here)
+	if anywhere {
+		m.wait.DeletePartialMatch(prometheus.Labels{labelMember: member})
+		m.events.DeletePartialMatch(prometheus.Labels{labelMember: member})
+	}
+}

@@ -1,0 +1,157 @@
+package reconcile
+
+import (
+	"time"
+
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// shareEvery is the share of the lower bands: of so many keys that are taken, one is taken from the background band and one
+// from the changed band, if they have any, whatever waits above them. Otherwise the better band always goes first. The
+// count is kept for the queue and for each member in it, so that neither a busy member nor a busy band can starve others.
+const shareEvery = 16
+
+// share tells the band that the n-th pick favours; bands: none.
+func share(n uint32) Band {
+	switch n % shareEvery {
+	case 0:
+		return BandBackground
+	case shareEvery / 2:
+		return BandChanged
+	}
+	return bands
+}
+
+// pick takes the next key that may run out of its line and marks it as running; nil: none may.
+func (q *queue) pick() *record {
+	if q.down {
+		return nil
+	}
+	s := q.choose()
+	if s == nil {
+		return nil
+	}
+	l := s.lane
+	q.picks++
+	l.picks++
+	q.rotate(s)
+	if b := share(l.picks); b < bands && l.seats[b].line.n > 0 {
+		s = &l.seats[b]
+	}
+	r := s.line.head
+	s.line.remove(r)
+	q.start(r)
+	return r
+}
+
+// choose finds the seat whose turn it is.
+func (q *queue) choose() *seat {
+	if b := share(q.picks + 1); b < bands && q.rounds[b].head != nil {
+		return q.rounds[b].head
+	}
+	for b := range q.rounds {
+		if s := q.rounds[b].head; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// rotate puts a seat at the end of its round.
+func (q *queue) rotate(s *seat) {
+	for b := range s.lane.seats {
+		if s == &s.lane.seats[b] && q.rounds[b].tail != s {
+			q.rounds[b].remove(s)
+			q.rounds[b].push(s)
+		}
+	}
+}
+
+// start gives a record that is in no line to a worker.
+func (q *queue) start(r *record) {
+	now := q.rt.now()
+	l, m := r.lane, r.lane.member
+	q.running[request(m.name, r.key)] = run{
+		record: r, lane: l, waited: time.Duration(now - max(r.queuedAt, m.opened)),
+	}
+	r.state, r.started, r.again = keyRunning, now, bands
+	if r.ordered {
+		q.rt.receipts.begin(r)
+	}
+	l.running++
+	m.running++
+	q.active.add()
+	q.rt.active.add()
+	if m.full() {
+		m.reseat()
+	} else {
+		l.reseat()
+	}
+}
+
+// handout is a key on its way to a worker. Not ok: there will be no more.
+type handout struct {
+	req  mcreconcile.Request
+	band Band
+	ok   bool
+}
+
+func handOf(r *record) handout {
+	return handout{req: request(r.lane.member.name, r.key), band: r.band, ok: true}
+}
+
+// take waits for a key that may run.
+func (q *queue) take() handout {
+	q.rt.mu.Lock()
+	if q.down {
+		q.rt.mu.Unlock()
+		return handout{}
+	}
+	if r := q.pick(); r != nil {
+		h := handOf(r)
+		q.rt.mu.Unlock()
+		return h
+	}
+	c := q.handoff.Get().(chan handout)
+	q.idle = append(q.idle, c)
+	q.rt.mu.Unlock()
+	h := <-c
+	q.handoff.Put(c)
+	return h
+}
+
+// handOne gives one runnable key to an idle worker, if there are both.
+func (q *queue) handOne() bool {
+	last := len(q.idle) - 1
+	if last < 0 {
+		return false
+	}
+	r := q.pick()
+	if r == nil {
+		return false
+	}
+	c := q.idle[last]
+	q.idle[last] = nil
+	q.idle = q.idle[:last]
+	c <- handOf(r)
+	return true
+}
+
+// handOut gives runnable keys to idle workers until either run out.
+func (q *queue) handOut() {
+	for q.handOne() {
+	}
+}
+
+// priorities of controller-runtime's queue, by band.
+var priorities = [bands]int{BandOrdered: 100, BandChanged: 0, BandBackground: -100}
+
+func bandOf(priority *int) Band {
+	switch {
+	case priority == nil || *priority == 0:
+		return BandChanged
+	case *priority < 0:
+		return BandBackground
+	}
+	return BandOrdered
+}

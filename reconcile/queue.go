@@ -1,0 +1,284 @@
+package reconcile
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// A queue holds the keys of one controller in all members. It is the seam between informers, workers and the API: every
+// key has one [record] and every record one state.
+//
+// What may run is handed out by band, and within a band the members take turns; see pick.go. One rule makes it lively:
+// while a worker is idle, nothing may be runnable. Whatever makes a key runnable (a change, a timer, an opened gate, a
+// freed worker of its member) therefore ends in handOut or [member.serve].
+//
+// All queues of a runtime share one lock, Runtime.mu: every step is short and constant, or logarithmic in the number of
+// timers, and budgets, gates and receipts span controllers.
+type queue struct {
+	rt        *Runtime
+	name      string
+	perMember int           // how many keys of one member may run at once
+	resync    time.Duration // 0: off
+
+	lanes   map[string]*lane // by member
+	rounds  [bands]round
+	picks   uint32
+	running map[mcreconcile.Request]run
+	active  active
+	orphans int            // runs whose lane is gone
+	idle    []chan handout // workers without a key; the last to come is the first to go, so that few stacks stay warm
+	down    bool
+	handoff sync.Pool // chan handout with room for one
+}
+
+// A run is a key that a worker holds.
+type run struct {
+	record  *record
+	lane    *lane // where it started
+	waited  time.Duration
+	verdict verdict
+	judged  bool
+	orphan  bool // its lane went away meanwhile: the outcome counts for nothing
+}
+
+func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *queue {
+	return &queue{
+		rt: rt, name: name, perMember: perMember, resync: resync,
+		lanes: map[string]*lane{}, running: map[mcreconcile.Request]run{},
+		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
+	}
+}
+
+// wake makes a key run, in the given band or the better one it already has. exists is asked, outside the lock, whether a
+// key that has no record should get one; nil: yes.
+func (q *queue) wake(l *lane, key types.NamespacedName, band Band, exists func(types.NamespacedName) bool) {
+	q.rt.mu.Lock()
+	r := l.records[key]
+	if r == nil && exists != nil && !l.gone {
+		q.rt.mu.Unlock()
+		if !exists(key) {
+			return
+		}
+		q.rt.mu.Lock()
+	}
+	defer q.rt.mu.Unlock()
+	if !l.gone {
+		q.want(q.recordOf(l, key), band)
+	}
+}
+
+// recordOf finds or makes the record of a key. A key that still runs for an engagement that is over keeps its record, so
+// that it never runs twice at once.
+func (q *queue) recordOf(l *lane, key types.NamespacedName) *record {
+	r := l.records[key]
+	if r != nil {
+		return r
+	}
+	if q.orphans > 0 {
+		if run, ok := q.running[request(l.member.name, key)]; ok && run.record.lane.gone {
+			r = run.record
+			r.lane = l
+		}
+	}
+	if r == nil {
+		r = newRecord(key, l)
+	}
+	l.records[key] = r
+	return r
+}
+
+// want makes a record run again, by the state that it is in.
+func (q *queue) want(r *record, band Band) {
+	switch r.state {
+	case keyRunning:
+		r.again = min(r.again, band)
+		return
+	case keyQueued:
+		if band >= r.band {
+			return
+		}
+		since := r.queuedAt
+		r.lane.dequeue(r)
+		r.lane.enqueue(r, band, since)
+		return // it was runnable before, if it is now
+	case keyWaiting:
+		if band == BandBackground && r.backoff {
+			return // it will look again by itself; only news may hurry a retry
+		}
+	}
+	q.rt.timers.clear(r)
+	r.lane.enqueue(r, band, q.rt.now())
+	q.handOut()
+}
+
+// wakeAt makes a key run at a time, or earlier if it would anyway.
+func (q *queue) wakeAt(r *record, due int64, reason string) {
+	switch r.state {
+	case keyRunning:
+		r.again = min(r.again, BandChanged) // late is worse than early
+		return
+	case keyQueued:
+		return
+	case keyWaiting:
+		if r.nextTry <= due {
+			return
+		}
+	}
+	q.wait(r, due, reason, false)
+	q.rt.arm(q.rt.now())
+}
+
+// wait puts a record that is in no line to sleep until its next try, or the resync before it.
+func (q *queue) wait(r *record, next int64, reason string, backoff bool) {
+	r.state, r.reason, r.nextTry, r.backoff = keyWaiting, reason, next, backoff
+	due := next
+	if !backoff && q.resync > 0 {
+		due = min(due, q.rt.now()+q.resyncDelay())
+	}
+	q.rt.timers.set(r, due)
+}
+
+func (q *queue) resyncDelay() int64 { return int64(jitter(q.resync, rand.Float64())) } //nolint:gosec // spreads load
+
+// forget takes a record that is not running out of the ledger.
+func (q *queue) forget(r *record) {
+	if r.state == keyQueued {
+		r.lane.dequeue(r)
+	}
+	q.rt.timers.clear(r)
+	r.state, r.outcome = keyIdle, codeGone
+	if r.ordered {
+		q.rt.receipts.end(r, r.snapshot())
+	}
+	delete(r.lane.records, r.key)
+}
+
+// lost notes that a key's object is gone. The record goes at once when nothing is kept for it elsewhere (keeps says
+// whether there may be); else a worker must say good-bye.
+func (q *queue) lost(l *lane, key types.NamespacedName, keeps bool) {
+	q.rt.mu.Lock()
+	defer q.rt.mu.Unlock()
+	r := l.records[key]
+	switch {
+	case r == nil || l.gone:
+	case r.state == keyRunning, keeps && r.runs > 0:
+		q.want(r, BandChanged)
+	default:
+		q.forget(r)
+	}
+}
+
+// begin tells the worker that took a key what it needs. Not ok: the key's engagement is over.
+func (q *queue) begin(req mcreconcile.Request) (work, bool) {
+	q.rt.mu.Lock()
+	defer q.rt.mu.Unlock()
+	run, ok := q.running[req]
+	if !ok || run.orphan || !run.lane.engagement.live() {
+		return work{}, false
+	}
+	return work{lane: run.lane, engagement: run.lane.engagement, attempts: run.record.attempts, waited: run.waited,
+		band: run.record.band}, true
+}
+
+// work is what a worker is told about the key it took.
+type work struct {
+	lane       *lane
+	engagement *engagement
+	attempts   uint32 // failed in a row before this one
+	waited     time.Duration
+	band       Band
+}
+
+// report says how a run ended; Done applies it. Not ok: its engagement is over, nobody cares any more.
+func (q *queue) report(req mcreconcile.Request, v verdict) (ok bool) {
+	q.rt.mu.Lock()
+	defer q.rt.mu.Unlock()
+	run, ok := q.running[req]
+	if !ok || run.orphan {
+		return false
+	}
+	run.verdict, run.judged = v, true
+	q.running[req] = run
+	return true
+}
+
+// done ends a run, applies its verdict, and lets freed workers go to whoever waits for them.
+func (q *queue) done(req mcreconcile.Request) {
+	q.rt.mu.Lock()
+	defer q.rt.mu.Unlock()
+	run, ok := q.running[req]
+	if !ok {
+		return
+	}
+	delete(q.running, req)
+	l, m := run.lane, run.lane.member
+	wasFull := m.full()
+	l.running--
+	m.running--
+	q.settle(run)
+	if wasFull {
+		m.reseat()
+		m.serve()
+	} else {
+		l.reseat()
+		q.handOut()
+	}
+	q.rt.active.done()
+	q.active.done()
+	m.tidy()
+}
+
+// settle moves the record of a run that ended to its next state.
+func (q *queue) settle(run run) {
+	r, v, now := run.record, run.verdict, q.rt.now()
+	again := r.again
+	r.again = bands
+	if run.orphan {
+		q.orphans--
+		if !r.lane.gone { // the member's next engagement wants it as well
+			r.attempts, r.outcome, r.lastErr = 0, codeNone, ""
+			r.lane.enqueue(r, min(again, BandBackground), now)
+		}
+		return
+	}
+	defer q.rt.arm(now)
+	if !run.judged { // nobody looked at it: its engagement is about to end
+		q.wait(r, now+int64(backoffFirst), "its engagement ends", true)
+		return
+	}
+	r.ended, r.outcome, r.attempts, r.lastErr = now, v.outcome, v.attempts, v.err
+	r.runs++
+	q.next(r, v, again, now)
+	if r.ordered {
+		q.rt.receipts.settle(r)
+	}
+}
+
+// next gives a record that has just ended its state: what came in while it ran goes before what it asked for.
+func (q *queue) next(r *record, v verdict, again Band, now int64) {
+	r.state = keyIdle
+	switch {
+	case again < BandBackground, again == BandBackground && v.next != nextRetry:
+		r.lane.enqueue(r, again, now)
+	case v.next == nextGone:
+		q.forget(r)
+	case v.next == nextRetry:
+		q.wait(r, now+int64(v.after), v.reason, true)
+	case v.next == nextWait && v.after <= 0:
+		r.lane.enqueue(r, BandChanged, now)
+	case v.next == nextWait:
+		q.wait(r, now+int64(v.after), v.reason, false)
+	case v.next == nextIdle && q.resync > 0:
+		q.rt.timers.set(r, now+q.resyncDelay())
+	}
+}
+
+func request(member string, key types.NamespacedName) (req mcreconcile.Request) {
+	req.NamespacedName = key
+	req.ClusterName = clusterName(member)
+	return req
+}

@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// record is one key of the ledger. Everything in it is guarded by Runtime.mu.
+//
+// There is one per object, so it is kept small: times are nanoseconds of the runtime's monotonic clock (see
+// Runtime.now), and the state Held is not stored, because it is a queued record of a member whose gate is closed.
+type record struct {
+	key  types.NamespacedName
+	lane *lane
+
+	// prev and next link the record into its lane while it is queued.
+	prev, next *record
+
+	reason  string // why it waits, in words
+	lastErr string
+
+	due      int64 // when its timer fires: next try or resync; meaningless while heapIndex is negative
+	nextTry  int64 // 0 unless waiting
+	queuedAt int64
+	started  int64
+	ended    int64
+
+	heapIndex int32 // place in the timers, negative when absent
+	attempts  uint32
+	runs      uint32
+
+	state   keyState
+	outcome outcomeCode
+	band    Band // where it is queued, or was last
+	again   Band // while running: the band in which it must run again, or bands when nothing came in
+	backoff bool // while waiting: for a retry, which only a real change may hurry
+	ordered bool // receipts follow it
+}
+
+// keyState is a record's state as it is stored.
+type keyState uint8
+
+const (
+	keyIdle keyState = iota
+	keyQueued
+	keyRunning
+	keyWaiting
+)
+
+// outcomeCode is an Outcome in one byte.
+type outcomeCode uint8
+
+const (
+	codeNone outcomeCode = iota
+	codeDone
+	codeRequeue
+	codeError
+	codeTerminal
+	codePanic
+	codeTimeout
+	codeGone
+)
+
+var outcomes = [...]Outcome{
+	codeNone: OutcomeNone, codeDone: OutcomeDone, codeRequeue: OutcomeRequeue, codeError: OutcomeError,
+	codeTerminal: OutcomeTerminal, codePanic: OutcomePanic, codeTimeout: OutcomeTimeout, codeGone: OutcomeGone,
+}
+
+// outcomeLabels are the values of the label outcome.
+var outcomeLabels = [...]string{
+	codeNone: "none", codeDone: "done", codeRequeue: "requeue", codeError: "error",
+	codeTerminal: "terminal", codePanic: "panic", codeTimeout: "timeout", codeGone: "gone",
+}
+
+func newRecord(key types.NamespacedName, l *lane) *record {
+	return &record{key: key, lane: l, heapIndex: -1, again: bands}
+}
+
+// snapshot copies the record out of the lock.
+func (r *record) snapshot() Record {
+	rt := r.lane.queue.rt
+	s := Record{
+		Key:         Key{Controller: r.lane.queue.name, Member: r.lane.member.name, NamespacedName: r.key},
+		Band:        r.band,
+		Attempts:    int(r.attempts),
+		LastOutcome: outcomes[r.outcome],
+		LastError:   r.lastErr,
+		LastStarted: rt.wall(r.started),
+		LastEnded:   rt.wall(r.ended),
+		Runs:        uint64(r.runs),
+	}
+	switch r.state {
+	case keyIdle:
+		s.State = StateIdle
+	case keyRunning:
+		s.State = StateRunning
+	case keyWaiting:
+		s.State, s.Reason, s.NextTry = StateWaiting, r.reason, rt.wall(r.nextTry)
+	case keyQueued:
+		s.State = StateQueued
+		if reason, closed := r.lane.member.closed(); closed {
+			s.State, s.Reason = StateHeld, reason
+		}
+	}
+	return s
+}
+
+// now is the runtime's clock: nanoseconds since it was made, never zero, and untouched by changes of the wall clock.
+func (rt *Runtime) now() int64 { return int64(time.Since(rt.epoch)) + 1 }
+
+// wall turns a time of the runtime's clock into one that people read; zero stays zero.
+func (rt *Runtime) wall(t int64) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return rt.epoch.Add(time.Duration(t - 1))
+}

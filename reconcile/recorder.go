@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// recorder records Events about one object. It implements [Recorder].
+type recorder struct {
+	sink  *eventSink
+	about corev1.ObjectReference
+}
+
+// about makes the recorder of a request.
+func (s *eventSink) about(obj client.Object) Recorder {
+	return &recorder{sink: s, about: corev1.ObjectReference{
+		APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+	}}
+}
+
+// Normal implements [Recorder].
+func (r *recorder) Normal(reason, format string, args ...any) {
+	r.record(corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
+}
+
+// Warning implements [Recorder].
+func (r *recorder) Warning(reason, format string, args ...any) {
+	r.record(corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) record(kind, reason, message string) {
+	r.sink.record(happening{about: r.about, kind: kind, reason: reason, message: clip(message)})
+}
+
+// happening is something to record an Event of.
+type happening struct {
+	about                 corev1.ObjectReference
+	kind, reason, message string
+}
+
+// sameness is what two happenings of the same Event have in common.
+type sameness struct {
+	about                 string
+	kind, reason, message string
+}
+
+func (h happening) sameness() sameness {
+	about := string(h.about.UID)
+	if about == "" {
+		about = h.about.Namespace + "/" + h.about.Name
+	}
+	return sameness{about: about, kind: h.kind, reason: h.reason, message: h.message}
+}
+
+// maxEventPrefix leaves room for the suffix in an Event's name.
+const maxEventPrefix = 230
+
+// event is the first Event of a happening. Events of objects without a namespace live in default.
+func (h happening) event(component string, now metav1.Time) *corev1.Event {
+	namespace := h.about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	prefix := h.about.Name[:min(len(h.about.Name), maxEventPrefix)]
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", prefix, now.UnixNano())},
+		InvolvedObject: h.about, Type: h.kind, Reason: h.reason, Message: h.message,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source: corev1.EventSource{Component: component}, ReportingController: component,
+	}
+}

@@ -1,0 +1,200 @@
+package reconcile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// Options of a [Runtime]. The zero value is good.
+type Options struct {
+	// WorkersPerMember is how many reconciles may run in one member at once, over all controllers. Default 10.
+	WorkersPerMember int
+	// Workers is how many reconciles one controller may run at once, over all members. Default 128. Idle workers cost
+	// next to nothing; it only has to be larger than what the members that hang at the same time can hold.
+	Workers int
+	// Deadline of a reconcile, unless its controller sets another. Default 30 s.
+	Deadline time.Duration
+	// Resync is the time between two looks at an object that did not change, give or take a tenth, unless a controller sets
+	// another. Default 30 s; negative: no resync.
+	Resync time.Duration
+	// Receipts is how many receipts of manual requeues are kept, done or not; the newest push out the oldest.
+	// Default 10,000.
+	Receipts int
+	// Scheme knows the kinds of all controllers. Default: client-go's.
+	Scheme *runtime.Scheme
+	// Log takes one error per failed reconcile, and little else. Default: discarded.
+	Log *slog.Logger
+	// Registerer takes the metrics. Nil: they are registered nowhere.
+	Registerer prometheus.Registerer
+}
+
+func (o *Options) setDefaults() {
+	o.WorkersPerMember = cmp.Or(o.WorkersPerMember, 10)
+	o.Workers = cmp.Or(o.Workers, 128)
+	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
+	o.Resync = cmp.Or(o.Resync, 30*time.Second)
+	o.Receipts = cmp.Or(o.Receipts, 10_000)
+	if o.Scheme == nil {
+		o.Scheme = clientgoscheme.Scheme
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	for name, n := range map[string]int{
+		"WorkersPerMember": o.WorkersPerMember, "Workers": o.Workers, "Receipts": o.Receipts, "Deadline": int(o.Deadline),
+	} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", name, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A Runtime is what all controllers of a hub share: the budget of workers of each member, its gates, and the ledger.
+// All methods may be called concurrently.
+type Runtime struct {
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics
+	epoch   time.Time // where the runtime's clock began; see now
+
+	// mu guards everything below, and all queues, lanes, members, records and receipts. It is held for short, bounded
+	// steps only, never over I/O, a callback or a walk over all keys (but for the timers of a member that leaves).
+	mu          sync.Mutex
+	controllers map[string]*Controller
+	queues      map[string]*queue
+	members     map[string]*member
+	all         [gates]setting
+	timers      timers
+	receipts    receipts
+	active      active
+}
+
+// NewRuntime makes a runtime and registers its metrics. It starts nothing.
+func NewRuntime(opts Options) (*Runtime, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	opts.setDefaults()
+	rt := &Runtime{
+		opts: opts, log: opts.Log, epoch: time.Now(),
+		controllers: map[string]*Controller{}, queues: map[string]*queue{}, members: map[string]*member{},
+		receipts: newReceipts(opts.Receipts),
+	}
+	rt.metrics = newMetrics(rt)
+	if opts.Registerer == nil {
+		return rt, nil
+	}
+	if err := opts.Registerer.Register(rt.metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics of reconcile: %w", err)
+	}
+	return rt, nil
+}
+
+// Controllers returns the registered controllers by name.
+func (rt *Runtime) Controllers() []*Controller {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return slices.SortedFunc(maps.Values(rt.controllers), func(a, b *Controller) int { return cmp.Compare(a.name, b.name) })
+}
+
+// Lookup returns what the ledger knows of a key.
+func (rt *Runtime) Lookup(key Key) (Record, bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	r, err := rt.find(key)
+	if err != nil {
+		return Record{}, false
+	}
+	return r.snapshot(), true
+}
+
+func (rt *Runtime) find(key Key) (*record, error) {
+	q := rt.queues[key.Controller]
+	if q == nil {
+		return nil, fmt.Errorf("controller %q: %w", key.Controller, ErrUnknownController)
+	}
+	l := q.lanes[key.Member]
+	if l == nil {
+		return nil, fmt.Errorf("controller %q: member %q: %w", key.Controller, key.Member, ErrUnknownMember)
+	}
+	r := l.records[key.NamespacedName]
+	if r == nil {
+		return nil, fmt.Errorf("controller %q: member %q: %q: %w", key.Controller, key.Member, key.NamespacedName, ErrUnknownKey)
+	}
+	return r, nil
+}
+
+// snapshotBatch bounds how many records are copied under one hold of the lock.
+const snapshotBatch = 256
+
+// Records returns the records of a member, or of all members if the name is empty, in the order of controller, member,
+// namespace and name. Each record is consistent in itself and taken when it is reached; keys that go meanwhile are left
+// out, and keys that come are missing.
+func (rt *Runtime) Records(member string) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		for some := range slices.Chunk(rt.keys(member), snapshotBatch) {
+			for _, r := range rt.snapshots(some) {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (rt *Runtime) snapshots(keys []Key) []Record {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	found := make([]Record, 0, len(keys))
+	for _, key := range keys {
+		if r, err := rt.find(key); err == nil {
+			found = append(found, r.snapshot())
+		}
+	}
+	return found
+}
+
+// keys returns the known keys of a member, or of all, in order. The lock is given up now and then on the way, which a
+// walk over a map survives: a key that comes or goes meanwhile may be in or not.
+func (rt *Runtime) keys(member string) []Key {
+	var keys []Key
+	rt.mu.Lock()
+	for _, q := range rt.queues {
+		for name, l := range q.lanes {
+			if member != "" && member != name {
+				continue
+			}
+			for key := range l.records {
+				keys = append(keys, Key{Controller: q.name, Member: name, NamespacedName: key})
+				if len(keys)%snapshotBatch == 0 {
+					rt.mu.Unlock()
+					rt.mu.Lock()
+				}
+			}
+		}
+	}
+	rt.mu.Unlock()
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(a.Member, b.Member),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

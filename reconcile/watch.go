@@ -1,0 +1,164 @@
+package reconcile
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// role is what a kind is to a controller.
+type role uint8
+
+const (
+	rolePrimary role = iota // reconciled
+	roleOwned               // wakes its controller owner
+	roleMapped              // wakes what the mapper says
+	roleUsed                // is only read
+)
+
+// String is the word of the builder.
+func (r role) String() string { return [...]string{"Kind", "Owns", "Watches", "Uses"}[r] }
+
+// A watch is one kind that a controller needs, and what its events do.
+type watch struct {
+	kind   clusters.Kind
+	gvk    schema.GroupVersionKind
+	role   role
+	owner  schema.GroupKind // the reconciled kind
+	mapper Mapper
+	accept func(old, obj client.Object) bool // of the primary
+}
+
+// handler turns a kind's events in one engagement into wake-ups.
+func (w *watch) handler(e *engagement) toolscache.ResourceEventHandler {
+	if w.role == rolePrimary {
+		return w.primaryHandler(e)
+	}
+	return w.mappedHandler(e)
+}
+
+// primaryHandler wakes the object's own key. Updates that change nothing are the informer's resync, and ours is better.
+func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
+	wake := func(old, obj client.Object, band Band) {
+		if obj.GetNamespace() == "" {
+			e.clusterScoped.Store(true)
+		}
+		if w.accept(old, obj) {
+			e.controller.queue.wake(e.lane, client.ObjectKeyFromObject(obj), band, nil)
+		}
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(added any, initial bool) {
+			if obj, ok := added.(client.Object); ok {
+				wake(nil, obj, bandOfAdd(initial))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, obj, ok := changed(before, after)
+			if ok {
+				wake(old, obj, BandChanged)
+			}
+		},
+		DeleteFunc: func(deleted any) {
+			if obj := lastKnown(deleted); obj != nil {
+				e.controller.queue.lost(e.lane, client.ObjectKeyFromObject(obj), e.controller.keeps)
+			}
+		},
+	}
+}
+
+// mappedHandler wakes the keys that an object of another kind concerns, before and after a change.
+func (w *watch) mappedHandler(e *engagement) toolscache.ResourceEventHandler {
+	wake := func(obj client.Object, band Band) {
+		for _, key := range w.keys(e, obj) {
+			e.controller.queue.wake(e.lane, key, band, e.known)
+		}
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(added any, initial bool) {
+			if obj, ok := added.(client.Object); ok {
+				wake(obj, bandOfAdd(initial))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if old, obj, ok := changed(before, after); ok {
+				wake(old, BandChanged)
+				wake(obj, BandChanged)
+			}
+		},
+		DeleteFunc: func(deleted any) {
+			if obj := lastKnown(deleted); obj != nil {
+				wake(obj, BandChanged)
+			}
+		},
+	}
+}
+
+// keys names the keys that an object of another kind concerns.
+func (w *watch) keys(e *engagement, obj client.Object) []types.NamespacedName {
+	if w.role == roleMapped {
+		return w.mapped(e, obj)
+	}
+	name, ok := controllerOf(obj, w.owner)
+	if !ok {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
+	if e.clusterScoped.Load() {
+		key.Namespace = ""
+	}
+	return []types.NamespacedName{key}
+}
+
+// mapped calls the mapper. One that panics costs its event, not the hub.
+func (w *watch) mapped(e *engagement, obj client.Object) (keys []types.NamespacedName) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.controller.rt.metrics.panicked(e.controller.name, e.name)
+			e.log.Error("mapper panicked", "kind", kindName(w.gvk), "namespace", obj.GetNamespace(), "name", obj.GetName(),
+				"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+		}
+	}()
+	return w.mapper(e.ctx, &Member{Name: e.name, Reader: e.cluster.GetCache()}, obj)
+}
+
+// controllerOf names the controller owner of an object, if it is of the given kind in any version. Owners of the core group
+// have an API version without a slash.
+func controllerOf(obj client.Object, kind schema.GroupKind) (name string, ok bool) {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	if ref == nil || ref.Kind != kind.Kind {
+		return "", false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return ref.Name, err == nil && gv.Group == kind.Group
+}
+
+// changed tells whether an update is one.
+func changed(before, after any) (old, obj client.Object, ok bool) {
+	old, okOld := before.(client.Object)
+	obj, okNew := after.(client.Object)
+	return old, obj, okOld && okNew && (old.GetResourceVersion() != obj.GetResourceVersion() || obj.GetResourceVersion() == "")
+}
+
+// lastKnown is the object of a deletion, also of one that the informer only noticed when it listed again.
+func lastKnown(deleted any) client.Object {
+	if unknown, ok := deleted.(toolscache.DeletedFinalStateUnknown); ok {
+		deleted = unknown.Obj
+	}
+	obj, _ := deleted.(client.Object)
+	return obj
+}
+
+func bandOfAdd(initial bool) Band {
+	if initial {
+		return BandBackground
+	}
+	return BandChanged
+}
