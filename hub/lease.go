@@ -1,0 +1,183 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// lease is the [Ownership] of all members by the holder of one Lease. client-go's elector does the election; what this
+// replica may do is read off the requests that it sends ([tenure]), never off the elector's callbacks, which come late.
+//
+// A lost Lease does not end the process: the fence is shut by the clock, the caches stay warm, and the replica contends
+// again.
+type lease struct {
+	*tenure
+	lock   resourcelock.Interface
+	config LeaderElectionConfig
+	log    *slog.Logger
+	kick   chan struct{} // the Lease was given up: do not wait for the next try
+}
+
+// newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun ([writeTimeout]).
+func newLease(lock resourcelock.Interface, config LeaderElectionConfig, margin time.Duration, log *slog.Logger) *lease {
+	return &lease{tenure: newTenure(lock.Identity(), margin), lock: lock, config: config, log: log, kick: make(chan struct{}, 1)}
+}
+
+// run contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
+// end before: see Hub.Run.
+func (l *lease) run(ctx context.Context) error {
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	defer stop()
+	telling.Go(func() { l.follow(following) })
+	for ctx.Err() == nil {
+		if err := l.contend(ctx); err != nil {
+			return err
+		}
+	}
+	l.resign()
+	return nil
+}
+
+// contend runs one elector: until it loses the Lease, is kicked, or ctx ends.
+func (l *lease) contend(ctx context.Context) error {
+	electing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: func() bool { return ctx.Err() != nil }},
+		LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
+		ReleaseOnCancel: true, // watchedLock decides
+		Name:            l.config.LeaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { l.log.Info("Lease acquired: this replica acts", "lease", l.lock.Describe()) },
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(identity string) { l.log.Info("Lease holder", "lease", l.lock.Describe(), "holder", identity) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("contend for the Lease: %w", err)
+	}
+	go l.cancelWhenKicked(electing, cancel)
+	elector.Run(klog.NewContext(electing, logr.FromSlogHandler(l.log.Handler())))
+	return nil
+}
+
+// watchedLock notes in a tenure what passes through a lock.
+type watchedLock struct {
+	resourcelock.Interface
+	tenure   *tenure
+	stopping func() bool
+}
+
+var errNotStopping = errors.New("the Lease is not given up before the replica stops: what was begun under it may not have ended")
+
+// Get reads the Lease.
+func (w *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := w.Interface.Get(ctx)
+	if err == nil {
+		w.tenure.saw(record.HolderIdentity, record.RenewTime.Time, seconds(record.LeaseDurationSeconds), record.LeaderTransitions, true)
+	}
+	return record, raw, err
+}
+
+// Create makes the Lease with our name in it.
+func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return w.write(record, func() error { return w.Interface.Create(ctx, record) })
+}
+
+// Update renews, takes or gives up the Lease. The elector gives it up also when it could not renew it; then others wait
+// until it has run out, because work that was begun under it may still go on.
+func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" {
+		if !w.stopping() {
+			return errNotStopping
+		}
+		w.tenure.resign()
+	}
+	return w.write(record, func() error { return w.Interface.Update(ctx, record) })
+}
+
+func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func() error) error {
+	sent := w.tenure.now()
+	if err := send(); err != nil {
+		return err
+	}
+	if record.HolderIdentity == w.tenure.identity {
+		w.tenure.renewed(sent, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
+	}
+	return nil
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// leaseClient makes a client that shares nothing with what else the hub does: not the rate limits, so that load does not
+// cost ownership, and not the connection. It speaks HTTP/1.1, so that after a time-out the next try takes a new connection
+// instead of waiting for a dead one.
+func leaseClient(config *rest.Config, timeout time.Duration) (coordinationclient.CoordinationV1Interface, error) {
+	own := rest.CopyConfig(config)
+	own.QPS, own.Burst, own.RateLimiter = 20, 40, nil
+	own.Timeout = timeout
+	own.NextProtos = []string{"http/1.1"}
+	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	own.Dial = dialer.DialContext
+	client, err := coordinationclient.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("client for the Lease: %w", err)
+	}
+	return client, nil
+}
+
+// newLeaseLock makes the lock of which client-go's elector speaks.
+func newLeaseLock(client coordinationclient.LeasesGetter, namespace, name, identity string) resourcelock.Interface {
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Client:     client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+}
+
+// sawLease notes what a watch shows, and lets the elector try at once when the Lease was given up. When the Lease is gone
+// nobody hurries: somebody deleted it, and the owner must have time to notice.
+func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
+	record := resourcelock.LeaseSpecToLeaderElectionRecord(&object.Spec)
+	if gone {
+		record.HolderIdentity = ""
+	}
+	l.saw(record.HolderIdentity, record.RenewTime.Time, seconds(record.LeaseDurationSeconds), record.LeaderTransitions, gone)
+	if record.HolderIdentity != "" || gone {
+		return
+	}
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// cancelWhenKicked ends the elector's waiting between two tries, by ending the elector; it does not disturb an owner.
+func (l *lease) cancelWhenKicked(electing context.Context, cancel context.CancelFunc) {
+	for {
+		select {
+		case <-l.kick:
+			if _, mine := l.Mine(""); !mine {
+				cancel()
+			}
+		case <-electing.Done():
+			return
+		}
+	}
+}

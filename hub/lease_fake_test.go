@@ -1,0 +1,189 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseServer holds one Lease as an API server does: an update from a state that is no longer there is a conflict.
+type leaseServer struct {
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord
+	version int
+	watch   []func(resourcelock.LeaderElectionRecord)
+}
+
+func (s *leaseServer) write(record resourcelock.LeaderElectionRecord, from int) (int, error) {
+	s.mu.Lock()
+	if from != s.version {
+		s.mu.Unlock()
+		return 0, errors.New("conflict")
+	}
+	s.record, s.version = &record, s.version+1
+	version := s.version
+	s.mu.Unlock()
+	for _, f := range s.watch {
+		f(record)
+	}
+	return version, nil
+}
+
+// wire is the way of one replica to the server: how long a request and its answer take, and what gets lost. A request that
+// is not answered within timeout fails, though it may arrive later.
+type wire struct {
+	mu                     sync.Mutex
+	there, back            time.Duration
+	loseThere, loseAnswers bool
+	timeout                time.Duration
+	late                   sync.WaitGroup
+}
+
+func (w *wire) set(change func(*wire)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(w)
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
+// send lets do happen at the server.
+func (w *wire) send(ctx context.Context, do func()) error {
+	w.mu.Lock()
+	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, errNoAnswer)
+	defer cancel()
+	answered := make(chan struct{})
+	w.late.Go(func() {
+		time.Sleep(there)
+		if loseThere {
+			return
+		}
+		do()
+		time.Sleep(back)
+		if !loseAnswer {
+			close(answered)
+		}
+	})
+	select {
+	case <-answered:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wiredLock is a resourcelock over a wire.
+type wiredLock struct {
+	server   *leaseServer
+	wire     *wire
+	identity string
+	version  int
+}
+
+func (l *wiredLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	var record *resourcelock.LeaderElectionRecord
+	version := 0
+	err := l.wire.send(ctx, func() {
+		l.server.mu.Lock()
+		defer l.server.mu.Unlock()
+		if l.server.record != nil {
+			copied := *l.server.record
+			record, version = &copied, l.server.version
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "plimsoll-hub")
+	}
+	l.version = version
+	raw, err := json.Marshal(record)
+	return record, raw, err
+}
+
+func (l *wiredLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.put(ctx, record, 0)
+}
+
+func (l *wiredLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.put(ctx, record, l.version)
+}
+
+func (l *wiredLock) put(ctx context.Context, record resourcelock.LeaderElectionRecord, from int) error {
+	version, failed := 0, error(nil)
+	if err := l.wire.send(ctx, func() { version, failed = l.server.write(record, from) }); err != nil {
+		return err
+	}
+	if failed == nil {
+		l.version = version
+	}
+	return failed
+}
+
+func (l *wiredLock) RecordEvent(string) {}
+func (l *wiredLock) Identity() string   { return l.identity }
+func (l *wiredLock) Describe() string   { return "plimsoll-system/plimsoll-hub" }
+
+// replica is one contender.
+type replica struct {
+	*lease
+	wire *wire
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+var testElection = LeaderElectionConfig{Enabled: true, LeaseName: "plimsoll-hub",
+	LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+
+const testMargin = 5 * time.Second
+
+// newReplica starts a contender whose requests take 10 ms each way.
+func newReplica(t *testing.T, server *leaseServer, number int) *replica {
+	t.Helper()
+	w := &wire{there: 10 * time.Millisecond, back: 10 * time.Millisecond, timeout: testElection.RenewDeadline / 2}
+	identity := fmt.Sprintf("hub-%d_id/10.0.0.%d:9444", number, number)
+	l := newLease(&wiredLock{server: server, wire: w, identity: identity}, testElection, testMargin, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	r := &replica{lease: l, wire: w, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		if err := l.run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		r.end()
+		w.late.Wait()
+	})
+	return r
+}
+
+// follow lets the replica see every change of the Lease, as its watch would.
+func (s *leaseServer) follow(r *replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = append(s.watch, func(record resourcelock.LeaderElectionRecord) {
+		r.sawLease(&coordinationv1.Lease{Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&record)}, false)
+	})
+}
+
+// end stops the replica as a process that is asked to.
+func (r *replica) end() {
+	r.stop()
+	<-r.done
+}
+
+func (r *replica) acts() bool { return r.MayWrite("a") == nil }

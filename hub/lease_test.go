@@ -1,0 +1,217 @@
+package hub
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// eventually waits, in the bubble's time, until ok.
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if took := time.Since(began); ok() {
+			return took
+		} else if took > within {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}
+
+func TestTheOwnersAddressIsKnownToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		b := newReplica(t, server, 2)
+		for _, r := range []*replica{a, b} {
+			eventually(t, 3*time.Second, "the owner is known", func() bool {
+				address, until := r.Owner("any")
+				return address == "10.0.0.1:9444" && until.After(time.Now())
+			})
+		}
+		if err := b.MayWrite("any"); err == nil || err.Error() != "replica hub-1 at 10.0.0.1:9444 holds the Lease" {
+			t.Errorf("the standby's refusal does not name the owner: %v", err)
+		}
+	})
+}
+
+func TestAnOwnerThatCannotRenewStopsWritingBeforeAnotherBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		b := newReplica(t, server, 2)
+		a.wire.set(func(w *wire) { w.loseThere = true })
+		began := time.Now()
+		eventually(t, time.Minute, "a's fence shuts", func() bool { return !a.acts() })
+		shut := time.Now()
+		eventually(t, time.Minute, "b takes over", b.acts)
+		if gap := time.Since(shut); gap < testMargin {
+			t.Errorf("b began %s after a's last write could have started, which may take %s", gap, testMargin)
+		}
+		if took := time.Since(began); took > testElection.LeaseDuration+3*testElection.RetryPeriod {
+			t.Errorf("taking over took %s", took)
+		}
+		// a may still be asked for what it knows, and says who owns the member when it can reach the hub cluster again.
+		a.wire.set(func(w *wire) { w.loseThere = false })
+		eventually(t, time.Minute, "a knows the new owner", func() bool { address, _ := a.Owner("x"); return address == "10.0.0.2:9444" })
+	})
+}
+
+func TestAHookThatBlocksPastTheDeadlineWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		lost := make(chan struct{})
+		a.Subscribe(func() {
+			if _, mine := a.Mine("m"); !mine {
+				close(lost)
+				time.Sleep(5 * time.Minute) // the hook
+			}
+		})
+		b := newReplica(t, server, 2)
+		a.wire.set(func(w *wire) { w.loseThere = true })
+		<-lost
+		eventually(t, time.Minute, "b takes over", func() bool {
+			if a.acts() {
+				t.Fatal("a may write while its stop hook blocks")
+			}
+			return b.acts()
+		})
+	})
+}
+
+func TestAReplicaThatCouldNotRenewDoesNotGiveTheLeaseUpEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		released := false
+		server.mu.Lock()
+		holder := server.record.HolderIdentity
+		server.mu.Unlock()
+		// Renewals arrive, their answers do not: the elector gives up, and its release would arrive as well.
+		a.wire.set(func(w *wire) { w.loseAnswers = true })
+		for range 3000 {
+			time.Sleep(10 * time.Millisecond)
+			server.mu.Lock()
+			released = released || server.record.HolderIdentity != holder
+			server.mu.Unlock()
+		}
+		if released {
+			t.Error("the Lease was given up while work begun under it may still go on")
+		}
+		if a.acts() {
+			t.Error("a acts without knowing that it holds the Lease")
+		}
+		a.wire.set(func(w *wire) { w.loseAnswers = false })
+		eventually(t, time.Minute, "a acts again", a.acts)
+	})
+}
+
+func TestAStoppedOwnerHandsOverWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		b := newReplica(t, server, 2)
+		server.follow(b)
+		time.Sleep(7 * time.Second)
+		go a.end()
+		eventually(t, time.Second, "b takes over", func() bool {
+			if a.acts() && b.acts() {
+				t.Fatal("both act")
+			}
+			return b.acts()
+		})
+		<-a.done
+	})
+}
+
+func TestALeaseTakenByHandStopsItsOwnerAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		server.follow(a)
+		eventually(t, time.Second, "a acts", a.acts)
+		server.mu.Lock()
+		taken := *server.record
+		from := server.version
+		server.mu.Unlock()
+		taken.HolderIdentity = "somebody"
+		if _, err := server.write(taken, from); err != nil {
+			t.Fatal(err)
+		}
+		if a.acts() {
+			t.Error("a acts though its watch showed another holder")
+		}
+	})
+}
+
+func TestNewsFromBeforeTheTakeoverDoNotStopTheOwner(t *testing.T) {
+	now := time.Now()
+	owner := newTenure("b_id/10.0.0.2:1", time.Second)
+	owner.now = func() time.Time { return now }
+	owner.renewed(now, 15*time.Second, 4)
+	owner.saw("a_id/10.0.0.1:1", now, 15*time.Second, 3, false)
+	if err := owner.MayWrite("m"); err != nil {
+		t.Errorf("an old event stopped the owner: %v", err)
+	}
+	owner.saw("c_id/10.0.0.3:1", now, 15*time.Second, 5, false)
+	if err := owner.MayWrite("m"); err == nil || !strings.Contains(err.Error(), "10.0.0.3:1") {
+		t.Errorf("the next holder did not stop the owner: %v", err)
+	}
+}
+
+// Whatever gets lost or late, and whoever stops: a replica that may write is the only one, and the others' last write
+// had time to end.
+func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			server := &leaseServer{}
+			replicas := make([]*replica, 3)
+			for i := range replicas {
+				replicas[i] = newReplica(t, server, i)
+				server.follow(replicas[i])
+			}
+			last := make([]time.Time, len(replicas))
+			turns, owner := 0, -1
+			for range 20 * 60 * 10 { // ten minutes
+				time.Sleep(50 * time.Millisecond)
+				for i, r := range replicas {
+					if !r.acts() {
+						continue
+					}
+					if i != owner {
+						turns, owner = turns+1, i
+					}
+					last[i] = time.Now()
+					for j := range replicas {
+						if j != i && time.Since(last[j]) < testMargin {
+							t.Fatalf("seed %d: replica %d acts %s after replica %d", seed, i, time.Since(last[j]), j)
+						}
+					}
+				}
+				if random.IntN(40) == 0 {
+					disturb(random, replicas[random.IntN(len(replicas))].wire)
+				}
+			}
+			if turns < 3 {
+				t.Errorf("seed %d: ownership changed %d times: this shows nothing", seed, turns)
+			}
+		})
+	}
+}
+
+func disturb(random *rand.Rand, w *wire) {
+	w.set(func(w *wire) {
+		w.loseThere, w.loseAnswers = random.IntN(4) == 0, random.IntN(4) == 0
+		w.there = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
+		w.back = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
+	})
+}

@@ -1,0 +1,48 @@
+package hub
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watch follows the Lease until ctx ends, so that a standby knows the owner and takes over as soon as it gives up, instead
+// of when it next looks. Nothing depends on it: the elector reads the Lease for itself.
+func (l *lease) watch(ctx context.Context, client coordinationclient.LeasesGetter, namespace, name string) {
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = only
+			return client.Leases(namespace).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = only
+			return client.Leases(namespace).Watch(ctx, options)
+		},
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: source,
+		ObjectType:    &coordinationv1.Lease{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { l.sawObject(object, false) },
+			UpdateFunc: func(_, object any) { l.sawObject(object, false) },
+			DeleteFunc: func(object any) { l.sawObject(object, true) },
+		},
+	})
+	informer.RunWithContext(ctx)
+}
+
+func (l *lease) sawObject(object any, gone bool) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		l.sawLease(lease, gone)
+	}
+}

@@ -1,0 +1,72 @@
+package hub
+
+import (
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Ownership says which replica may act on a member. Its methods may be called concurrently, and answer from memory.
+type Ownership interface {
+	// Owner returns the host and port at which the owner's peers reach it, and until when its ownership is known to last.
+	// The address is empty when nobody is known to own the member; it stays when until has passed, for an owner that
+	// lost touch with the hub cluster still answers questions.
+	Owner(member string) (address string, until time.Time)
+	// Mine tells whether this replica may act on the member now, and until when it may if nothing changes.
+	Mine(member string) (until time.Time, ok bool)
+	// Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed. f must return
+	// soon.
+	Subscribe(f func())
+}
+
+// sole is the Ownership of a replica that was told that it is the only one.
+type sole struct{ address string }
+
+// foreverFrom is far enough for something that has no end.
+func foreverFrom(now time.Time) time.Time { return now.Add(100 * 365 * 24 * time.Hour) }
+
+func (s sole) Owner(string) (string, time.Time) { return s.address, foreverFrom(time.Now()) }
+
+func (s sole) Mine(string) (time.Time, bool) { return foreverFrom(time.Now()), true }
+
+func (s sole) Subscribe(func()) {}
+
+// MayWrite implements clusters.Fence.
+func (s sole) MayWrite(string) error { return nil }
+
+// newIdentity names this process in a Lease: the pod or host for people, a part that no other process has, and the
+// address at which other replicas reach it.
+func newIdentity(environ []string, advertise string) string {
+	name := lookup(environ, "POD_NAME")
+	if name == "" {
+		name, _ = os.Hostname()
+	}
+	return strings.NewReplacer("_", "-", "/", "-").Replace(name) + "_" + uuid.NewString() + "/" + advertise
+}
+
+// addressOf returns the address in a Lease's holder identity; empty when it was not written by a hub.
+func addressOf(identity string) string {
+	_, address, _ := strings.Cut(identity, "/")
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return ""
+	}
+	return address
+}
+
+// podOf returns the part of an identity that people know.
+func podOf(identity string) string {
+	pod, _, _ := strings.Cut(identity, "_")
+	return pod
+}
+
+// writeTimeout is how long a write to a member may take. The fence lets writes pass only that long before the Lease ends,
+// so it must leave room between two renewals.
+func writeTimeout(config *Config) time.Duration {
+	if !config.LeaderElection.Enabled {
+		return config.Clusters.RequestTimeout
+	}
+	return min(config.Clusters.RequestTimeout, config.LeaderElection.LeaseDuration/3)
+}
