@@ -1,0 +1,263 @@
+package spot
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// How long an [Accounting] believes in what it has not seen.
+const (
+	// ReservationTTL is how long a slot is kept for a pod that is not seen. The pod was refused after us, most likely; until
+	// then its slot is the first to be given out again.
+	ReservationTTL = 2 * time.Minute
+	// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
+	SettleTime = 10 * time.Second
+)
+
+// Accounting knows, for one direct owner of pods, which slots are held and what was promised to pods that the cache does
+// not show yet. It gives every new pod of the owner its slot and capacity type; see [Accounting.Reserve].
+//
+// A slot is held by a pod that is alive, or by a reservation whose pod was not seen yet. Methods take the time from the
+// caller, who must not let it run backwards by more than clocks do. It is not safe for concurrent use: the caller locks.
+type Accounting struct {
+	ordinals map[int]*ordinal // of a StatefulSet; nil for a ReplicaSet
+
+	pods  map[types.UID]*seen
+	slots slotTable
+
+	visible  tally // pods that are alive
+	reserved tally // reservations that hold a slot
+	lost     tally // reservations whose slot was given out again, and whose pods may exist all the same
+
+	byID              map[string]*reservation
+	waiting, replaced queue // of reserved and of lost, the oldest first
+
+	moves   int       // pods that we evicted and that were not replaced yet
+	movedAt time.Time // when the last of them was evicted
+	gone    map[types.UID]tombstone
+}
+
+// seen is what is kept of a pod that was observed.
+type seen struct {
+	slot     int
+	ordinal  int
+	capacity Capacity
+	version  uint64
+	at       time.Time
+	alive    bool // as observed
+	freed    bool // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+}
+
+func (s *seen) holds() bool { return s.alive && !s.freed }
+
+// tombstone keeps late answers about a pod from bringing it back.
+type tombstone struct {
+	version uint64
+	at      time.Time
+}
+
+// tally counts by capacity type.
+type tally struct{ all, spot, onDemand int }
+
+func (t *tally) add(capacity Capacity, n int) {
+	t.all += n
+	switch capacity {
+	case Spot:
+		t.spot += n
+	case OnDemand:
+		t.onDemand += n
+	}
+}
+
+func (t *tally) of(capacity Capacity) int {
+	if capacity == Spot {
+		return t.spot
+	}
+	return t.onDemand
+}
+
+// NewAccounting returns an empty accounting: of a StatefulSet if ordinals is true, else of a ReplicaSet.
+func NewAccounting(ordinals bool) *Accounting {
+	a := &Accounting{pods: map[types.UID]*seen{}, byID: map[string]*reservation{}, gone: map[types.UID]tombstone{}}
+	if ordinals {
+		a.ordinals = map[int]*ordinal{}
+	}
+	return a
+}
+
+// Observe takes in what the cache, a live read or the answer to a write shows of one pod of the owner, in any order: an
+// older version than one already known is ignored. The reservation that the pod was admitted on is consumed by the first
+// pod that names it.
+func (a *Accounting) Observe(p *Pod, now time.Time) {
+	known := a.pods[p.UID]
+	if known != nil && p.Version < known.version {
+		return
+	}
+	if grave, dead := a.gone[p.UID]; dead {
+		if p.Version <= grave.version {
+			return
+		}
+		delete(a.gone, p.UID)
+	}
+	if p.Reservation != "" {
+		if r := a.byID[p.Reservation]; r != nil {
+			a.drop(r)
+		}
+	}
+	if known == nil {
+		known = &seen{}
+		a.pods[p.UID] = known
+	} else {
+		a.count(known, -1)
+	}
+	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
+	known.alive = p.GoneBy.IsZero() && !p.Finished
+	known.freed = known.freed || p.Evicted
+	a.count(known, 1)
+	if a.ordinals != nil {
+		a.observeOrdinal(p)
+	}
+}
+
+// Gone takes in that a pod was deleted, or no longer matches the cache's selector. version is the resourceVersion of the
+// event's object, 0 if unknown: what is observed later with an older version is ignored.
+func (a *Accounting) Gone(uid types.UID, version uint64, now time.Time) {
+	known := a.pods[uid]
+	if known != nil {
+		a.count(known, -1)
+		version = max(version, known.version)
+		delete(a.pods, uid)
+	}
+	a.gone[uid] = tombstone{version: version, at: now}
+	if len(a.gone) > 64 && len(a.gone) > 2*len(a.pods) {
+		a.buryOld(now)
+	}
+}
+
+func (a *Accounting) buryOld(now time.Time) {
+	for uid, grave := range a.gone {
+		if now.Sub(grave.at) > ReservationTTL {
+			delete(a.gone, uid)
+		}
+	}
+}
+
+// Free says that we are about to evict a pod: its slot is free from now on, so that the replacement, which may be admitted
+// before the eviction is answered, finds it. It returns false when the pod holds nothing anyway.
+func (a *Accounting) Free(uid types.UID, now time.Time) bool {
+	known := a.pods[uid]
+	if known == nil || !known.holds() {
+		return false
+	}
+	a.free(known)
+	a.moves, a.movedAt = a.movesAt(now)+1, now
+	return true
+}
+
+// Restore takes back a [Accounting.Free] whose eviction failed.
+func (a *Accounting) Restore(uid types.UID) {
+	known := a.pods[uid]
+	if known == nil || !known.freed {
+		return
+	}
+	known.freed = false
+	a.count(known, 1)
+	a.moves = max(a.moves-1, 0)
+}
+
+// Sync takes in a complete live list of the owner's pods. asked is when the list was requested: pods that are missing in
+// it and were observed before are gone, whatever the cache still shows, and so are reservations that are older by more
+// than a second, within which an admitted pod is stored.
+func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
+	listed := make(map[types.UID]struct{}, len(pods))
+	for i := range pods {
+		listed[pods[i].UID] = struct{}{}
+		a.Observe(&pods[i], now)
+	}
+	for uid, known := range a.pods {
+		if _, ok := listed[uid]; !ok && known.holds() && known.at.Before(asked) {
+			a.free(known)
+		}
+	}
+	for _, r := range a.byID {
+		if asked.Sub(r.At) > time.Second {
+			a.drop(r)
+		}
+	}
+}
+
+// Retain forgets pods that the cache does not have and that were not heard of lately. It mends what a lost or reordered
+// event has left behind.
+func (a *Accounting) Retain(cached func(types.UID) bool, now time.Time) {
+	for uid, known := range a.pods {
+		if !cached(uid) && now.Sub(known.at) > ReservationTTL {
+			a.count(known, -1)
+			delete(a.pods, uid)
+		}
+	}
+	a.buryOld(now)
+	a.expire(now)
+}
+
+// Release gives up a reservation whose pod will not come.
+func (a *Accounting) Release(id string) {
+	if r := a.byID[id]; r != nil {
+		a.drop(r)
+	}
+}
+
+// Live returns the reservation with the id, if its pod was not seen and its slot was not given out again.
+func (a *Accounting) Live(id string) (Reservation, bool) {
+	if r := a.byID[id]; r != nil && !r.lost {
+		return r.Reservation, true
+	}
+	return Reservation{}, false
+}
+
+// Reservations returns how many reservations hold a slot.
+func (a *Accounting) Reservations() int { return a.reserved.all }
+
+// Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
+func (a *Accounting) Summary(wanted int, now time.Time) Summary {
+	a.expire(now)
+	var s Summary
+	fresh := a.visible.all + a.lost.all
+	for r := a.waiting.first; r != nil; r = r.next {
+		s.Reserved = append(s.Reserved, r.Reservation)
+		if now.Sub(r.At) < SettleTime {
+			fresh++
+		}
+	}
+	if a.ordinals == nil {
+		s.Unexplained = max(fresh-wanted, 0)
+	}
+	return s
+}
+
+// free makes a pod hold nothing.
+func (a *Accounting) free(known *seen) {
+	a.count(known, -1)
+	known.freed = true
+}
+
+// count adds (n = 1) or removes (n = -1) a pod from what is held, if it holds.
+func (a *Accounting) count(known *seen, n int) {
+	if !known.holds() {
+		return
+	}
+	a.visible.add(known.capacity, n)
+	if n > 0 {
+		a.slots.take(known.slot)
+	} else {
+		a.slots.give(known.slot)
+	}
+}
+
+// movesAt returns how many of our evictions still wait for their replacement.
+func (a *Accounting) movesAt(now time.Time) int {
+	if now.Sub(a.movedAt) > SettleTime {
+		return 0
+	}
+	return a.moves
+}

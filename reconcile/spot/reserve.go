@@ -1,0 +1,249 @@
+package spot
+
+import "time"
+
+// Ask is a question to [Accounting.Reserve].
+type Ask struct {
+	// ID becomes the reservation's id: the UID of the AdmissionRequest. The same ID gets the same answer.
+	ID string
+	// Wanted is how many replicas the owner is known to want.
+	Wanted int
+	// Mix is the policy of the owner's workload.
+	Mix Mix
+	// Ordinal of the pod's name and the StatefulSet's first ordinal; not looked at for ReplicaSets.
+	Ordinal, Start int
+	// Final asks for a decision where otherwise the answer would be a doubt.
+	Final bool
+	// DryRun reserves nothing.
+	DryRun bool
+}
+
+// Doubt says why the accounting would rather know more before it decides. Nothing is reserved then.
+type Doubt uint8
+
+// Doubts.
+const (
+	// DoubtNone: there is an answer.
+	DoubtNone Doubt = iota
+	// DoubtWanted: visible pods and reservations reach the replicas that the owner is known to want. It wants more by now,
+	// or a pod was refused after us. Reading the owner's replicas live tells.
+	DoubtWanted
+	// DoubtGone: visible pods alone reach them. The owner wants more by now, or a pod is gone that the cache still shows.
+	// Waiting for the next event of the owner tells, or a live list given to [Accounting.Sync].
+	DoubtGone
+)
+
+// Answer is what [Accounting.Reserve] decided.
+type Answer struct {
+	// Reservation is the slot and capacity type of the pod; zero when there is a doubt.
+	Reservation
+	// Doubt is only set when the question was not final. Then ask again.
+	Doubt Doubt
+	// Reused says that the slot was given out before, to a pod that was not seen.
+	Reused bool
+	// Reason is a constant sentence.
+	Reason string
+}
+
+// Reasons of answers.
+const (
+	reasonRepeated = "the same request was answered before"
+	reasonSlot     = "the lowest free slot decides"
+	reasonMix      = "the other capacity type has enough replicas already"
+	reasonFloor    = "an on-demand replica may be missing that the floor needs"
+	reasonRetry    = "a pod that was admitted to this slot did not appear"
+	reasonGuess    = "a replica is gone that the cache still shows; its type was most likely this"
+	reasonOrdinal  = "the ordinal keeps its capacity type"
+)
+
+// decision is an answer that nothing was done about yet.
+type decision struct {
+	slot     int
+	capacity Capacity
+	reuse    *reservation
+	doubt    Doubt
+	reason   string
+}
+
+// Reserve decides which slot and capacity type a new pod of the owner gets, and reserves the slot until the pod is seen.
+//
+// While the owner is known to want more than is held, the lowest free slot is taken. At capacity somebody is gone whom the
+// cache still shows, or a pod was refused after us: the oldest unseen reservation is used again first, and without one the
+// type that is most likely missing.
+//
+// The floor. Let P be all pods that may exist: visible pods and all recent reservations, those given out again included.
+// The pods that do exist, E, are some of P, and a controller never has more than it wants: |E| ≤ wanted. When the owner is
+// complete again, |E| = wanted, and then |P| − wanted of P are gone, at worst all of them on-demand. So
+//
+//	on-demand(E) ≥ on-demand(P) − max(|P| − wanted, 0)
+//
+// A pod is placed on spot only if the right side, with this pod in P, is at least the floor; placed on-demand, it adds one
+// to both terms. So an owner that is complete has its floor of on-demand replicas, whatever was refused, evicted by others
+// or is not visible yet; see spotIsSafe.
+func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
+	a.expire(now)
+	if r := a.byID[ask.ID]; r != nil {
+		return Answer{Reservation: r.Reservation, Reused: true, Reason: reasonRepeated}
+	}
+	var d decision
+	if a.ordinals != nil {
+		d = a.decideOrdinal(&ask)
+	} else {
+		d = a.decide(&ask)
+	}
+	if d.doubt != DoubtNone && !ask.Final {
+		return Answer{Doubt: d.doubt}
+	}
+	moves := a.movesAt(now)
+	r := Reservation{ID: ask.ID, Slot: d.slot, Capacity: d.capacity, Moved: moves > 0, At: now}
+	if !ask.DryRun && ask.ID != "" {
+		a.moves = max(moves-1, 0)
+		a.commit(&ask, &d, r)
+	}
+	return Answer{Reservation: r, Reused: d.reuse != nil, Reason: d.reason}
+}
+
+// commit does what was decided.
+func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
+	if d.reuse != nil {
+		a.lose(d.reuse)
+		// More of them than this change no decision, and requests without end must not fill the memory.
+		for limit := max(64, ask.Wanted); a.lost.all > limit; {
+			a.drop(a.replaced.first)
+		}
+	}
+	held := &reservation{Reservation: r, ordinal: ask.Ordinal}
+	if a.ordinals != nil {
+		a.holdOrdinal(held)
+	}
+	a.hold(held)
+}
+
+func (a *Accounting) decide(ask *Ask) decision {
+	switch {
+	case a.visible.all+a.reserved.all < ask.Wanted:
+		d := decision{slot: a.slots.free()}
+		d.capacity, d.reason = a.place(ask, d.slot, nil)
+		return d
+	case a.visible.all < ask.Wanted:
+		return a.retry(ask)
+	}
+	return a.guess(ask)
+}
+
+// place returns the capacity type for a pod in a slot: the slot's own, unless the replicas that are held without the given
+// reservation already have enough of that type, or the floor forbids.
+func (a *Accounting) place(ask *Ask, slot int, without *reservation) (Capacity, string) {
+	others := tally{spot: a.visible.spot + a.reserved.spot, onDemand: a.visible.onDemand + a.reserved.onDemand}
+	if without != nil {
+		others.add(without.Capacity, -1)
+	}
+	capacity, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
+	if capacity == Spot && !a.spotIsSafe(ask) {
+		return OnDemand, reasonFloor
+	}
+	return capacity, reason
+}
+
+// balance keeps to the preferred type unless the others have enough of it for the wanted replicas. That is how pods that
+// come and go anyway repair a mix, instead of evictions. When both types have enough, on-demand is the safer one.
+func balance(mix Mix, wanted int, others tally, preferred Capacity, reason string) (Capacity, string) {
+	spotFull := others.spot >= mix.Spot(wanted)
+	switch {
+	case preferred == Spot && spotFull:
+		return OnDemand, reasonMix
+	case preferred == OnDemand && others.onDemand >= mix.OnDemand(wanted) && !spotFull:
+		return Spot, reasonMix
+	}
+	return preferred, reason
+}
+
+// spotIsSafe tells whether the floor stands if one more pod goes on spot; see [Accounting.Reserve] for why.
+func (a *Accounting) spotIsSafe(ask *Ask) bool {
+	possible := a.visible.all + a.reserved.all + a.lost.all + 1
+	onDemand := a.visible.onDemand + a.reserved.onDemand + a.lost.onDemand
+	return max(onDemand-max(possible-ask.Wanted, 0), 0) >= ask.Mix.Floor
+}
+
+// retry gives the oldest unseen reservation's slot to another pod. Where spot is not safe, an on-demand slot serves better.
+func (a *Accounting) retry(ask *Ask) decision {
+	d := decision{reuse: a.waiting.first, doubt: DoubtWanted}
+	if ask.Mix.Managed && !a.spotIsSafe(ask) {
+		if r := a.oldest(OnDemand); r != nil {
+			d.reuse = r
+		}
+	}
+	d.slot = d.reuse.Slot
+	if free := a.slots.free(); d.slot >= ask.Wanted && free < ask.Wanted {
+		d.slot = free
+	}
+	d.capacity, d.reason = a.place(ask, d.slot, d.reuse)
+	if d.reason == reasonSlot {
+		d.reason = reasonRetry
+	}
+	return d
+}
+
+// guess decides where nothing free is known. Taking the pods that are gone as drawn evenly from all that may exist, the
+// type that is further below its share is the one to replace.
+func (a *Accounting) guess(ask *Ask) decision {
+	d := decision{doubt: DoubtGone, reason: reasonGuess}
+	all := a.visible.all + a.reserved.all + a.lost.all
+	if ask.Wanted == 0 || all == 0 {
+		d.slot = a.slots.free()
+		d.capacity = ask.Mix.Of(d.slot)
+	} else {
+		onDemand := a.visible.onDemand + a.reserved.onDemand + a.lost.onDemand
+		d.capacity = guessType(ask.Mix, ask.Wanted, all, onDemand)
+	}
+	if d.capacity == Spot && !a.spotIsSafe(ask) {
+		d.capacity, d.reason = OnDemand, reasonFloor
+	}
+	if d.reuse = a.oldest(d.capacity); d.reuse != nil && d.reuse.Slot < max(ask.Wanted, 1) {
+		d.slot = d.reuse.Slot
+	} else {
+		d.slot = a.shared(ask, d.capacity)
+	}
+	return d
+}
+
+// guessType is on-demand when the wanted − 1 replicas that are left of all, a fraction onDemand/all of them on-demand, are
+// short of on-demand replicas by half a replica or more.
+func guessType(mix Mix, wanted, all, onDemand int) Capacity {
+	if !mix.Managed {
+		return Unknown
+	}
+	if 2*(mix.OnDemand(wanted)*all-onDemand*(wanted-1)) >= all {
+		return OnDemand
+	}
+	return Spot
+}
+
+// oldest returns the oldest unseen reservation of a capacity type, nil when there is none.
+func (a *Accounting) oldest(capacity Capacity) *reservation {
+	for r := a.waiting.first; r != nil; r = r.next {
+		if r.Capacity == capacity {
+			return r
+		}
+	}
+	return nil
+}
+
+// shared returns a slot of the given type, for a pod that replaces one of unknown slot: a free one, else the first that is
+// held once, so that slots at or above the wanted replicas are never used. Re-stamping mends it when more is known.
+func (a *Accounting) shared(ask *Ask, capacity Capacity) int {
+	best := a.slots.free()
+	for slot := range ask.Wanted {
+		if ask.Mix.Of(slot) != capacity {
+			continue
+		}
+		count := a.slots.count(slot)
+		if count <= 1 {
+			return slot
+		}
+		if best >= ask.Wanted {
+			best = slot
+		}
+	}
+	return best
+}
