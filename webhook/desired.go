@@ -1,0 +1,100 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// ConfigurationName is the name of the MutatingWebhookConfiguration in members, unless the hub's configuration says
+	// otherwise.
+	ConfigurationName = "plimsoll"
+
+	// webhookName is the name of the one webhook in it; Kubernetes wants a name with dots.
+	webhookName = "pods.plimsoll.dev"
+
+	// calledTimeout is how long an API server waits for us before it lets the pod through.
+	calledTimeout = 2 // seconds
+)
+
+// controlledByApps is true for pods that a ReplicaSet or a StatefulSet makes: no other can have a slot, so no other needs
+// to wait for us.
+const controlledByApps = `has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +
+	`has(o.controller) && o.controller && o.apiVersion.startsWith("apps/") && (o.kind == "ReplicaSet" || o.kind == "StatefulSet"))`
+
+// Wanted is what a member's webhook configuration follows from, beside its token.
+type Wanted struct {
+	// BaseURL is where members reach the hub; see [ParseBaseURL].
+	BaseURL *url.URL
+	// Bundle is what the member is to trust, in PEM; empty: what its system trusts.
+	Bundle []byte
+	// EnabledLabel is the label that a namespace needs, with the value "true".
+	EnabledLabel string
+	// Namespaces restricts the namespaces further; nil: no further.
+	Namespaces *metav1.LabelSelector
+}
+
+// Desired returns the webhooks of a member's configuration, every field set as the API server would default it, so that
+// what is read back compares equal.
+func Desired(wanted Wanted, member, token string) []admissionregistrationv1.MutatingWebhook {
+	return []admissionregistrationv1.MutatingWebhook{{
+		Name: webhookName,
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL:      ptr.To(callURL(wanted.BaseURL, member, token)),
+			CABundle: wanted.Bundle,
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups:   []string{corev1.GroupName},
+				APIVersions: []string{"v1"},
+				Resources:   []string{"pods"},
+				Scope:       ptr.To(admissionregistrationv1.NamespacedScope),
+			},
+		}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       namespaceSelector(wanted),
+		ObjectSelector:          &metav1.LabelSelector{},
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
+		TimeoutSeconds:          ptr.To[int32](calledTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "controlled-by-replicaset-or-statefulset", Expression: controlledByApps,
+		}},
+	}}
+}
+
+// namespaceSelector leaves kube-system alone whatever its labels are: a cluster must come up without us.
+func namespaceSelector(wanted Wanted) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	if wanted.Namespaces != nil {
+		selector = wanted.Namespaces.DeepCopy()
+	}
+	selector.MatchExpressions = append([]metav1.LabelSelectorRequirement{
+		{Key: wanted.EnabledLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{"true"}},
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}},
+	}, selector.MatchExpressions...)
+	return selector
+}
+
+// validate says what is missing.
+func (w Wanted) validate() error {
+	if w.BaseURL == nil {
+		return errors.New("webhook configuration: no URL")
+	}
+	if w.EnabledLabel == "" {
+		return errors.New("webhook configuration: no label of enabled namespaces")
+	}
+	if _, err := metav1.LabelSelectorAsSelector(w.Namespaces); err != nil {
+		return fmt.Errorf("webhook configuration: namespace selector: %w", err)
+	}
+	return nil
+}

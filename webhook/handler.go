@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// CallPattern is where API servers send the pods of a member.
+	CallPattern = "POST /webhook/v1/members/{member}/{token}/pods"
+
+	// maxBody is the largest call that is read; Kubernetes' own limit for an object is half of it.
+	maxBody = 3 << 20
+	// maxPooled is the largest buffer that is kept for the next call.
+	maxPooled = 256 << 10
+
+	// placeTimeout leaves API servers, which wait for 2 s, time for the way there and back.
+	placeTimeout = 1500 * time.Millisecond
+
+	reviewVersion = "admission.k8s.io/v1"
+)
+
+// HandlerOptions are what a [Handler] works with; all are needed.
+type HandlerOptions struct {
+	Tokens    *Tokens
+	Router    Router
+	Forwarder *Forwarder
+	Placer    Placer
+	Metrics   *Metrics
+	Log       *slog.Logger
+}
+
+// Handler answers the admission calls of members. It lets every pod through; see [Placer] for what it may add.
+type Handler struct {
+	HandlerOptions
+	calls, peers *http.ServeMux
+}
+
+// NewHandler makes the handler of both [CallPattern] and, as [Handler.Peer], [PeerPattern].
+func NewHandler(options HandlerOptions) *Handler {
+	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux()}
+	h.calls.HandleFunc(CallPattern, h.fromMember)
+	h.peers.HandleFunc(PeerPattern, h.fromPeer)
+	return h
+}
+
+// ServeHTTP answers the calls of members' API servers. An unknown member and a wrong token get the same 404.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.calls.ServeHTTP(w, r) }
+
+// Peer answers calls that another replica forwarded. It must be served with [CA.PeerServerTLS] only: it asks for no token.
+func (h *Handler) Peer() http.Handler { return h.peers }
+
+func (h *Handler) fromMember(w http.ResponseWriter, r *http.Request) {
+	member := r.PathValue("member")
+	if !h.Tokens.Verify(member, r.PathValue("token")) {
+		h.reject(w, "not_found", http.StatusNotFound)
+		return
+	}
+	h.answer(w, r, member, h.Forwarder)
+}
+
+// fromPeer does not forward again, so that two replicas that take each other for the owner do not play ball.
+func (h *Handler) fromPeer(w http.ResponseWriter, r *http.Request) {
+	h.answer(w, r, r.PathValue("member"), nil)
+}
+
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, forwarder *Forwarder) {
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(r.Context(), placeTimeout)
+	defer cancel()
+	buffers := borrow()
+	defer buffers.giveBack()
+
+	if reason, status := readCall(w, r, &buffers.body); status != 0 {
+		h.reject(w, reason, status)
+		return
+	}
+	call, err := decodeReview(buffers.body.Bytes())
+	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.uid) {
+		h.reject(w, "unreadable", http.StatusBadRequest)
+		return
+	}
+	outcome := h.decide(ctx, member, &call, forwarder, buffers)
+	h.Metrics.count(member, outcome, time.Since(started))
+	header := w.Header()
+	header["Content-Type"] = jsonType
+	header["Content-Length"] = []string{strconv.Itoa(buffers.answer.Len())}
+	_, _ = w.Write(buffers.answer.Bytes()) // who called may be gone
+}
+
+var jsonType = []string{"application/json"}
+
+// decide writes the answer to a call that was understood, and returns its outcome.
+func (h *Handler) decide(ctx context.Context, member string, call *review, forwarder *Forwarder, buffers *buffers) string {
+	if call.operation != "CREATE" || call.group != "" || call.resource != "pods" || call.subResource != "" {
+		buffers.allow(call.uid, nil)
+		return outcomeIgnored
+	}
+	local, owner := h.Router.Route(member)
+	switch {
+	case local:
+		placed := h.place(ctx, member, call)
+		buffers.allow(call.uid, placed.patch)
+		return placed.outcome
+	case owner == "" || forwarder == nil:
+		buffers.allow(call.uid, nil)
+		return outcomeNoOwner
+	}
+	if err := forwarder.forward(ctx, owner, member, buffers.body.Bytes(), &buffers.answer); err != nil {
+		h.Log.Debug("admission call let through: its owner did not answer", "member", member, "error", err)
+		buffers.answer.Reset()
+		buffers.allow(call.uid, nil)
+		return outcomeNoOwner
+	}
+	return outcomeForwarded
+}
+
+// reject refuses what is no call of a member. The API server lets the pod through (failurePolicy Ignore).
+func (h *Handler) reject(w http.ResponseWriter, reason string, status int) {
+	h.Metrics.rejected.WithLabelValues(reason).Inc()
+	http.Error(w, http.StatusText(status), status)
+}
+
+// readCall reads the body of a call; otherwise it returns the HTTP status to refuse it with, and the reason to count.
+func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reason string, status int) {
+	mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/json") || r.Header.Get("Content-Encoding") != "" {
+		return "content_type", http.StatusUnsupportedMediaType
+	}
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return "too_large", http.StatusRequestEntityTooLarge
+	}
+	if err != nil {
+		return "unreadable", http.StatusBadRequest
+	}
+	return "", 0
+}
+
+// buffers are what one call is read into and answered from.
+type buffers struct{ body, answer bytes.Buffer }
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+func borrow() *buffers { return bufferPool.Get().(*buffers) }
+
+func (b *buffers) giveBack() {
+	if b.body.Cap() > maxPooled || b.answer.Cap() > maxPooled {
+		return
+	}
+	b.body.Reset()
+	b.answer.Reset()
+	bufferPool.Put(b)
+}
+
+func (b *buffers) allow(uid string, patch []byte) {
+	b.answer.Write(appendAnswer(b.answer.AvailableBuffer(), uid, patch))
+}

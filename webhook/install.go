@@ -1,0 +1,169 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+// ControllerName is the name of the installer's controller.
+const ControllerName = "webhook-configuration"
+
+// Reasons of an [Installation].
+const (
+	// ReasonMissing: the member has no configuration of that name; a person has to make it.
+	ReasonMissing = "Missing"
+	// ReasonCurrent: the configuration is as it should be.
+	ReasonCurrent = "Current"
+	// ReasonFailed: it should be changed, and could not be.
+	ReasonFailed = "Failed"
+)
+
+// Installation tells how the webhook configuration of a member is.
+type Installation struct {
+	// Reason is one of ReasonMissing, ReasonCurrent and ReasonFailed; Message a sentence without any secret value.
+	Reason, Message string
+}
+
+// InstallerOptions say what an [Installer] keeps in the members.
+type InstallerOptions struct {
+	// Name of the MutatingWebhookConfiguration; "" is [ConfigurationName].
+	Name string
+	// Tokens are the members' capability tokens.
+	Tokens *Tokens
+	// Wanted tells what configurations follow from now; it is asked at every reconcile, as certificates change.
+	Wanted func() Wanted
+}
+
+// Installer keeps the webhook configuration of every member current. It never makes one: what decides about all pods of a
+// cluster is given to the hub by a person, who may take it away again (`plimsoll register` makes an empty one).
+type Installer struct {
+	options InstallerOptions
+
+	mu            sync.Mutex
+	installations map[string]Installation
+}
+
+var (
+	_ reconcile.Reconciler[*admissionregistrationv1.MutatingWebhookConfiguration] = (*Installer)(nil)
+	_ reconcile.Forgetter                                                         = (*Installer)(nil)
+)
+
+// NewInstaller checks what can be checked before the first member is there.
+func NewInstaller(options InstallerOptions) (*Installer, error) {
+	if options.Name == "" {
+		options.Name = ConfigurationName
+	}
+	if options.Tokens == nil || options.Wanted == nil {
+		return nil, errors.New("webhook installer: needs tokens and what is wanted")
+	}
+	if err := options.Wanted().validate(); err != nil {
+		return nil, err
+	}
+	return &Installer{options: options, installations: map[string]Installation{}}, nil
+}
+
+// Kind declares what the installer caches of a member: the one configuration, whole.
+func (i *Installer) Kind() clusters.Kind {
+	return clusters.Kind{
+		Object: &admissionregistrationv1.MutatingWebhookConfiguration{},
+		Fields: fields.OneTermEqualSelector("metadata.name", i.options.Name),
+	}
+}
+
+// Access is what the installer needs in a member.
+func (i *Installer) Access() []clusters.Access {
+	return []clusters.Access{{
+		Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations", Name: i.options.Name,
+		Verbs: []string{"get", "list", "watch", "patch"},
+		For:   "placing new pods as they are made",
+	}}
+}
+
+// Installation tells how the configuration of a member was when last seen.
+func (i *Installer) Installation(member string) Installation {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.installations[member]; ok {
+		return known
+	}
+	return Installation{Reason: ReasonMissing, Message: fmt.Sprintf(
+		"the member has no MutatingWebhookConfiguration %s: make one with `plimsoll register`; until then pods are placed after they were made", i.options.Name)}
+}
+
+func (i *Installer) set(member string, is Installation) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.installations[member] = is
+}
+
+// Forget notes that a member has no configuration any more, or is gone itself.
+func (i *Installer) Forget(_ context.Context, member string, _ types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.installations, member)
+}
+
+// Reconcile makes the configuration what it should be, and writes nothing when it is.
+func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration]) (reconcile.Result, error) {
+	if req.Object.Name != i.options.Name || !req.Object.DeletionTimestamp.IsZero() {
+		return reconcile.Done(), nil
+	}
+	changed, err := i.bring(ctx, req)
+	if apierrors.IsConflict(err) {
+		return reconcile.Requeue("the webhook configuration changed meanwhile"), nil
+	}
+	if err != nil {
+		i.set(req.Member, Installation{Reason: ReasonFailed, Message: err.Error()})
+		return reconcile.Done(), err
+	}
+	i.set(req.Member, Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"})
+	if changed {
+		req.Events.Normal("WebhookConfigured", "Plimsoll brought the webhook up to date")
+	}
+	return reconcile.Done(), nil
+}
+
+// bring patches the configuration if it differs.
+func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration]) (changed bool, err error) {
+	wanted := i.options.Wanted()
+	if err := wanted.validate(); err != nil {
+		return false, err
+	}
+	token, err := i.options.Tokens.Current(req.Member)
+	if err != nil {
+		return false, err
+	}
+	desired := Desired(wanted, req.Member, token)
+	if equality.Semantic.DeepEqual(req.Object.Webhooks, desired) {
+		return false, nil
+	}
+	before := req.Object.DeepCopy()
+	req.Object.Webhooks = desired
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := req.Client.Patch(ctx, req.Object, patch); err != nil {
+		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, i.options.Name, err), token)
+	}
+	return true, nil
+}
+
+// withoutToken hides the token in an error: an API server that refuses a configuration quotes its URL. Such an error is
+// cut off from what it wraps, which would still quote it.
+func withoutToken(err error, token string) error {
+	if text := err.Error(); strings.Contains(text, token) {
+		return errors.New(strings.ReplaceAll(text, token, "<token>"))
+	}
+	return err
+}

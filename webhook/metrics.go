@@ -1,0 +1,79 @@
+package webhook
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Outcomes of admission calls that the webhook itself decides; the others are the placer's.
+const (
+	outcomeForwarded = "forwarded" // sent to the owner, which counts the outcome
+	outcomeNoOwner   = "no_owner"  // no replica owns the member, or the owner could not be reached: let through
+	outcomeIgnored   = "ignored"   // not the creation of a pod: let through
+	outcomeTimeout   = "timeout"   // no answer in time: let through
+	outcomeError     = "error"     // the placer failed: let through
+)
+
+// Metrics counts admission calls. Series of a member appear with its first call and go with [Metrics.Forget].
+type Metrics struct {
+	admissions *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	rejected   *prometheus.CounterVec
+	members    sync.Map // name → *memberMetrics
+}
+
+// memberMetrics are the series of one member, looked up once.
+type memberMetrics struct {
+	duration prometheus.Observer
+	outcomes sync.Map // outcome → prometheus.Counter
+}
+
+// NewMetrics registers the metrics of admission.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plimsoll_admissions_total",
+			Help: "Admission calls of members by outcome. A call that was forwarded is counted by the owner as well.",
+		}, []string{"member", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "plimsoll_admission_duration_seconds",
+			Help:    "Time from the head of an admission call to its answer.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
+		}, []string{"member"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plimsoll_admission_rejected_total",
+			Help: "Calls that were no admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), unreadable (unreadable).",
+		}, []string{"reason"}),
+	}
+	for _, collector := range []prometheus.Collector{m.admissions, m.duration, m.rejected} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("admission metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Forget removes the series of a member that was unregistered.
+func (m *Metrics) Forget(member string) {
+	m.members.Delete(member)
+	labels := prometheus.Labels{"member": member}
+	m.admissions.DeletePartialMatch(labels)
+	m.duration.DeletePartialMatch(labels)
+}
+
+func (m *Metrics) count(member, outcome string, took time.Duration) {
+	found, ok := m.members.Load(member)
+	if !ok {
+		found, _ = m.members.LoadOrStore(member, &memberMetrics{duration: m.duration.WithLabelValues(member)})
+	}
+	series := found.(*memberMetrics)
+	series.duration.Observe(took.Seconds())
+	counter, ok := series.outcomes.Load(outcome)
+	if !ok {
+		counter, _ = series.outcomes.LoadOrStore(outcome, m.admissions.WithLabelValues(member, outcome))
+	}
+	counter.(prometheus.Counter).Inc()
+}

@@ -1,0 +1,252 @@
+package webhook
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// asGoReads has the fields that decodeReview takes, for encoding/json to fill in.
+type asGoReads struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Request    struct {
+		UID string `json:"uid"`
+		GR  struct {
+			Group    string `json:"group"`
+			Resource string `json:"resource"`
+		} `json:"resource"`
+		SubResource string `json:"subResource"`
+		Name        string `json:"name"`
+		Namespace   string `json:"namespace"`
+		Operation   string `json:"operation"`
+		DryRun      *bool  `json:"dryRun"`
+		Object      struct {
+			Metadata struct {
+				Name            string            `json:"name"`
+				GenerateName    string            `json:"generateName"`
+				Namespace       string            `json:"namespace"`
+				Labels          map[string]string `json:"labels"`
+				Annotations     map[string]string `json:"annotations"`
+				OwnerReferences []struct {
+					APIVersion string `json:"apiVersion"`
+					Kind       string `json:"kind"`
+					Name       string `json:"name"`
+					UID        string `json:"uid"`
+					Controller *bool  `json:"controller"`
+				} `json:"ownerReferences"`
+			} `json:"metadata"`
+			Spec struct {
+				NodeSelector map[string]string `json:"nodeSelector"`
+				Affinity     *struct {
+					NodeAffinity *struct {
+						Required *struct {
+							Terms []struct {
+								MatchExpressions []requirementAsGoReads `json:"matchExpressions"`
+								MatchFields      []requirementAsGoReads `json:"matchFields"`
+							} `json:"nodeSelectorTerms"`
+						} `json:"requiredDuringSchedulingIgnoredDuringExecution"`
+					} `json:"nodeAffinity"`
+				} `json:"affinity"`
+				Tolerations []json.RawMessage `json:"tolerations"`
+			} `json:"spec"`
+		} `json:"object"`
+	} `json:"request"`
+}
+
+type requirementAsGoReads struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values"`
+}
+
+// readByGo is decodeReview by way of encoding/json, in the variant of the API server: exact keys, nothing twice.
+func readByGo(body []byte) (review, error) {
+	var in asGoReads
+	twice, err := kjson.UnmarshalStrict(body, &in, kjson.DisallowDuplicateFields)
+	if err != nil {
+		return review{}, err
+	}
+	if len(twice) > 0 {
+		return review{}, twice[0]
+	}
+	meta, spec := in.Request.Object.Metadata, in.Request.Object.Spec
+	r := review{
+		apiVersion: in.APIVersion, kind: in.Kind, uid: in.Request.UID, group: in.Request.GR.Group, resource: in.Request.GR.Resource,
+		subResource: in.Request.SubResource, operation: in.Request.Operation, name: in.Request.Name, namespace: in.Request.Namespace,
+		dryRun: in.Request.DryRun != nil && *in.Request.DryRun,
+		pod: podFacts{name: meta.Name, generateName: meta.GenerateName, namespace: meta.Namespace, labels: meta.Labels,
+			annotations: meta.Annotations, nodeSelector: spec.NodeSelector, tolerations: len(spec.Tolerations)},
+	}
+	for _, owner := range meta.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			r.pod.controller = ownerFacts{apiVersion: owner.APIVersion, kind: owner.Kind, name: owner.Name, uid: owner.UID}
+			break
+		}
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil && spec.Affinity.NodeAffinity.Required != nil {
+		r.pod.required = &corev1.NodeSelector{}
+		for _, term := range spec.Affinity.NodeAffinity.Required.Terms {
+			r.pod.required.NodeSelectorTerms = append(r.pod.required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+				MatchExpressions: requirementsOf(term.MatchExpressions), MatchFields: requirementsOf(term.MatchFields)})
+		}
+	}
+	return r, nil
+}
+
+func requirementsOf(in []requirementAsGoReads) (out []corev1.NodeSelectorRequirement) {
+	for _, r := range in {
+		out = append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+var sameReview = cmp.Options{cmp.AllowUnexported(review{}, podFacts{}, ownerFacts{}), cmpopts.EquateEmpty()}
+
+// FuzzReview compares the scanner with encoding/json: the same facts, or both refuse.
+func FuzzReview(f *testing.F) {
+	f.Add(recordedReview(f))
+	for _, seed := range oddReviews {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		compareWithGo(t, body)
+	})
+}
+
+func compareWithGo(t *testing.T, body []byte) {
+	t.Helper()
+	got, err := decodeReview(body)
+	want, wantErr := readByGo(body)
+	if (err != nil) != (wantErr != nil) {
+		t.Fatalf("%.2000q\nthe scanner says %v, encoding/json says %v", body, err, wantErr)
+	}
+	if diff := cmp.Diff(want, got, sameReview); diff != "" {
+		t.Fatalf("%.2000q\nencoding/json reads -, the scanner reads +:\n%s", body, diff)
+	}
+}
+
+// oddReviews are what a careless reader of JSON gets wrong.
+var oddReviews = []string{
+	`{}`, `null`, ` {} `, `[]`, `{}x`, `{} {}`, ``, ` `, `"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,}`, `{,}`, `[1,]`, `{"a":[,]}`, `{"a":1 "b":2}`,
+	`{"request":null}`, `{"request":{"uid":null,"dryRun":null,"object":null}}`, `{"request":[]}`, `{"request":{"uid":5}}`, `{"request":{"uid":tru}}`,
+	`{"request":{"dryRun":"true"}}`, `{"request":{"dryRun":true}}`, `{"request":{"dryRun":false,"dryRun":true}}`, `{"request":{"dryRun":1e5}}`,
+	`{"request":{"uid":"a\u0041\ud83d\ude00\ud800\n\/\""}}`, `{"request":{"uid":"\x01"}}`, "{\"request\":{\"uid\":\"\xff\xfe\"}}", "{\"a\":\"\x1f\"}", `{"a":"\q"}`, `{"a":"\u12g4"}`,
+	`{"request":{"\u0075id":"escaped key"}}`, `{"Request":{"UID":"other case"}}`, `{"request":{"uid":"1","uid":"2"}}`, `{"a":1,"a":2}`,
+	`{"n":[0,-0,1.5,-1.5e+10,1E-5,01]}`, `{"n":[0,-0,1.5,-1.5e+10,1E-5]}`, `{"n":-}`, `{"n":1.}`, `{"n":.5}`, `{"n":1e}`, `{"n":+1}`, `{"n":NaN}`,
+	`{"request":{"object":{"metadata":{"labels":{"a":null,"b":"c"},"annotations":{}}}}}`, `{"request":{"object":{"metadata":{"labels":{"a":"b","\u0061":"c"}}}}}`,
+	`{"request":{"object":{"metadata":{"labels":{"a":5}}}}}`, `{"request":{"object":{"metadata":{"labels":["a"]}}}}`,
+	`{"request":{"object":{"metadata":{"ownerReferences":[null,{"controller":false,"uid":"1"},{"controller":true,"uid":"2"},{"controller":true,"uid":"3"}]}}}}`,
+	`{"request":{"object":{"metadata":{"ownerReferences":{"controller":true}}}}}`, `{"request":{"object":{"metadata":{"ownerReferences":[{"controller":"true"}]}}}}`,
+	`{"request":{"object":{"spec":{"tolerations":[{},null,5]}}}}`, `{"request":{"object":{"spec":{"tolerations":{}}}}}`,
+	`{"request":{"object":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In","values":["b",null]}]},null]}}}}}}}`,
+	`{"request":{"object":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}}}}}`,
+	strings.Repeat(`{"a":`, 9999) + `1` + strings.Repeat(`}`, 9999),
+	strings.Repeat(`[`, 10001) + strings.Repeat(`]`, 10001), `{"a":` + strings.Repeat(`[`, 10000) + strings.Repeat(`]`, 10000) + `}`,
+	"\ufeff{}", "{\"a\":1}\x00", "\v{}", "{\"a\"\t:\r\n1}",
+}
+
+func TestOddReviewsAreReadLikeEncodingJSONReadsThem(t *testing.T) {
+	for _, odd := range oddReviews {
+		compareWithGo(t, []byte(odd))
+	}
+}
+
+func TestATruncatedReviewIsRefusedWhereverItEnds(t *testing.T) {
+	body := recordedReview(t)
+	for end := range body {
+		if _, err := decodeReview(body[:end]); err == nil {
+			t.Fatalf("the first %d of %d bytes were taken for a review", end, len(body))
+		}
+	}
+}
+
+func TestOneFlippedByteIsReadLikeEncodingJSONReadsIt(t *testing.T) {
+	body := recordedReview(t)
+	for i := range body {
+		flipped := append([]byte(nil), body...)
+		flipped[i] ^= 1 << (i % 8)
+		compareWithGo(t, flipped)
+	}
+}
+
+// What the API server's own types read from a real call must be what we read.
+func TestARecordedReviewGivesTheFactsOfThePod(t *testing.T) {
+	body := recordedReview(t)
+	var want admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &want); err != nil {
+		t.Fatal(err)
+	}
+	var pod corev1.Pod
+	if err := json.Unmarshal(want.Request.Object.Raw, &pod); err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeReview(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := metav1.GetControllerOf(&pod)
+	if diff := cmp.Diff(review{
+		apiVersion: want.APIVersion, kind: want.Kind, uid: string(want.Request.UID), group: want.Request.Resource.Group,
+		resource: want.Request.Resource.Resource, operation: string(want.Request.Operation), name: want.Request.Name,
+		namespace: want.Request.Namespace, dryRun: *want.Request.DryRun,
+		pod: podFacts{
+			name: pod.Name, generateName: pod.GenerateName, namespace: pod.Namespace, labels: pod.Labels, annotations: pod.Annotations,
+			nodeSelector: pod.Spec.NodeSelector, tolerations: len(pod.Spec.Tolerations),
+			controller: ownerFacts{apiVersion: owner.APIVersion, kind: owner.Kind, name: owner.Name, uid: string(owner.UID)},
+			required:   pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		},
+	}, got, sameReview); diff != "" {
+		t.Fatalf("the API's types read -, the scanner reads +:\n%s", diff)
+	}
+}
+
+func TestTheErrorOfABadReviewDoesNotQuoteIt(t *testing.T) {
+	for _, body := range []string{`{"request":{"uid":{"canary-5f1b":1}}}`, `{"request":{"dryRun":"canary-5f1b"}}`, `{"canary-5f1b"`, `canary-5f1b`} {
+		_, err := decodeReview([]byte(body))
+		if err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+// recordedReview is a call that a real API server made for a pod of a real ReplicaSet controller.
+func recordedReview(t testing.TB) []byte {
+	t.Helper()
+	body, err := os.ReadFile("testdata/review.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func BenchmarkDecode(b *testing.B) {
+	body := recordedReview(b)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decodeReview(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDecodeByEncodingJSON is what BenchmarkDecode has to beat to be worth having.
+func BenchmarkDecodeByEncodingJSON(b *testing.B) {
+	body := recordedReview(b)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := readByGo(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
