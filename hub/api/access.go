@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+)
+
+// Group is the API group that access to the hub's API is granted for, by RBAC rules of the hub cluster.
+const Group = "api.plimsoll.dev"
+
+const (
+	// allowedFor bounds how long a right that was taken away still works.
+	allowedFor = 10 * time.Second
+	// deniedFor is how long somebody waits at most for a right that was just given.
+	deniedFor = 2 * time.Second
+)
+
+// AccessReviewer is an [Authorizer] that asks a cluster, and remembers what it said: allowed for 10 s, denied for 2 s.
+type AccessReviewer struct {
+	reviews authorizationclient.SubjectAccessReviewInterface
+	known   *cache[accessKey, bool]
+}
+
+type accessKey [sha256.Size]byte
+
+// NewAccessReviewer asks reviews.
+func NewAccessReviewer(reviews authorizationclient.SubjectAccessReviewInterface) *AccessReviewer {
+	return &AccessReviewer{reviews: reviews, known: newCache[accessKey, bool](maxCachedAccess)}
+}
+
+// Allowed implements [Authorizer]. Who has no name is denied everything.
+func (r *AccessReviewer) Allowed(ctx context.Context, who Identity, access Access) (bool, error) {
+	if who.User == "" {
+		return false, nil
+	}
+	key, err := keyOf(who, access)
+	if err != nil {
+		return false, err
+	}
+	if allowed, ok := r.known.get(key); ok {
+		return allowed, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	answer, err := r.reviews.Create(ctx, reviewOf(who, access), metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("review the access of a user: %w", err)
+	}
+	allowed := answer.Status.Allowed && !answer.Status.Denied
+	r.known.put(key, allowed, lifetime(allowed, allowedFor, deniedFor))
+	return allowed, nil
+}
+
+// keyOf stands for all of who and access, unambiguously: JSON quotes what it separates.
+func keyOf(who Identity, access Access) (accessKey, error) {
+	who.Groups = slices.Sorted(slices.Values(who.Groups))
+	text, err := json.Marshal(struct {
+		Who    Identity
+		Access Access
+	}{who, access})
+	if err != nil {
+		return accessKey{}, errors.New("review the access of a user: the identity is not valid text")
+	}
+	return sha256.Sum256(text), nil
+}
+
+func reviewOf(who Identity, access Access) *authorizationv1.SubjectAccessReview {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.User, UID: who.UID, Groups: who.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member,
+		},
+	}}
+	if len(who.Extra) > 0 {
+		review.Spec.Extra = make(map[string]authorizationv1.ExtraValue, len(who.Extra))
+		for key, values := range who.Extra {
+			review.Spec.Extra[key] = values
+		}
+	}
+	return review
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"sort"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// window is how many members are asked about at once.
+	window = 16
+	// maxChecks is how many members a call asks about one by one whether the caller may see them. A page that is cut short
+	// by it says where to go on.
+	maxChecks = 512
+)
+
+// candidates are the members that a list has yet to look at, in order; what the caller may not see is left out.
+type candidates struct {
+	gate    access
+	needs   Access // without a member
+	names   []string
+	all     bool // the caller may see every member
+	first   bool // the list began with the first member
+	allowed int
+	checked int
+	last    string // the last one looked at
+}
+
+// newCandidates starts behind the members before from; "" starts with the first.
+func newCandidates(ctx context.Context, gate access, needs Access, names []string, from string) (*candidates, error) {
+	sort.Strings(names)
+	c := &candidates{gate: gate, needs: needs, names: names[sort.SearchStrings(names, from):], first: from == ""}
+	var err error
+	c.all, err = gate.allowed(ctx, needs)
+	return c, err
+}
+
+// one is the candidate of a list about one member, which is authorized already.
+func one(name string) *candidates { return &candidates{names: []string{name}, all: true} }
+
+// next returns the next members that the caller may see; none: there are no more, or the call has asked often enough.
+func (c *candidates) next(ctx context.Context) ([]string, error) {
+	for len(c.names) > 0 && (c.all || c.checked < maxChecks) {
+		batch := c.names[:min(window, len(c.names))]
+		c.names, c.last = c.names[len(batch):], batch[len(batch)-1]
+		seen, err := c.visible(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		if c.allowed += len(seen); len(seen) > 0 {
+			return seen, nil
+		}
+	}
+	return nil, nil
+}
+
+// left tells whether there are members that were not looked at.
+func (c *candidates) left() bool { return len(c.names) > 0 }
+
+// denied tells whether every member was looked at and the caller may see none, not even one that may come.
+func (c *candidates) denied() bool { return !c.all && c.first && c.allowed == 0 && !c.left() }
+
+// visible returns those of a batch that the caller may see.
+func (c *candidates) visible(ctx context.Context, batch []string) ([]string, error) {
+	if c.all {
+		return batch, nil
+	}
+	c.checked += len(batch)
+	may := make([]bool, len(batch))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, name := range batch {
+		group.Go(func() (err error) {
+			needs := c.needs
+			needs.Member = name
+			may[i], err = c.gate.allowed(groupCtx, needs)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var seen []string
+	for i, name := range batch {
+		if may[i] {
+			seen = append(seen, name)
+		}
+	}
+	return seen, nil
+}

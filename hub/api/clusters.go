@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+type clusterService struct {
+	plimsollv1.UnimplementedClusterServiceServer
+	*core
+}
+
+// ListClusters implements [plimsollv1.ClusterServiceServer].
+func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
+	after, err := decodePosition(request.GetPageToken(), 1, resourceClusters)
+	if err != nil {
+		return nil, err
+	}
+	from := ""
+	if after != nil {
+		from = after[0] + "\x00" // the least name behind it
+	}
+	needs := Access{Verb: verbList, Resource: resourceClusters}
+	members, err := newCandidates(ctx, s.gate, needs, s.names(), from)
+	if err != nil {
+		return nil, err
+	}
+	var failed failures
+	found, err := gather(ctx, members, pageSize(request.GetPageSize()), func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
+		return s.part(ctx, member, &failed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if members.denied() {
+		return nil, denied(identityOf(ctx), needs)
+	}
+	answer := &plimsollv1.ListClustersResponse{Clusters: found.items, AsOf: found.moment(), Unreachable: found.unreachable}
+	switch {
+	case found.skipped != "":
+		answer.NextPageToken = encodePosition(position{found.skipped}, resourceClusters)
+	case found.more:
+		answer.NextPageToken = encodePosition(position{found.items[len(found.items)-1].GetName()}, resourceClusters)
+	}
+	return answer, nil
+}
+
+// GetCluster implements [plimsollv1.ClusterServiceServer].
+func (s *clusterService) GetCluster(ctx context.Context, request *plimsollv1.GetClusterRequest) (*plimsollv1.GetClusterResponse, error) {
+	name := request.GetCluster()
+	if _, err := s.member(name); err != nil {
+		return nil, err
+	}
+	found := page[*plimsollv1.Cluster]{asOf: time.Now()}
+	shown, err := s.part(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(shown.items) == 0 {
+		return nil, errNoMember(name) // it went meanwhile
+	}
+	found.add(name, &shown, 1)
+	return &plimsollv1.GetClusterResponse{Cluster: shown.items[0], AsOf: found.moment(), Unreachable: found.unreachable}, nil
+}
+
+// part is one member as its owner sees it or, when that does not answer, as this replica does.
+func (s *clusterService) part(ctx context.Context, member string, failed *failures) (part[*plimsollv1.Cluster], error) {
+	known, ok := s.members.Status(member)
+	if !ok {
+		return part[*plimsollv1.Cluster]{}, nil // it has just gone
+	}
+	shown := clusterMessage(known)
+	found := part[*plimsollv1.Cluster]{}
+	err := s.ask(ctx, member, question{
+		failed: failed,
+		local: func() error {
+			shown.Workloads = s.counts(known)
+			return nil
+		},
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) error {
+			answer, err := plimsollv1.NewClusterServiceClient(conn).GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: member})
+			if err == nil && answer.GetCluster() != nil {
+				shown, found.asOf = answer.GetCluster(), answer.GetAsOf().AsTime()
+			}
+			return err
+		},
+	})
+	if err != nil {
+		if found.gap, err = gapOf(err); err != nil {
+			return found, err
+		}
+	}
+	shown.Owner = s.ownership.Owner(member)
+	found.items = []*plimsollv1.Cluster{shown}
+	return found, nil
+}
+
+// names of all members, in any order.
+func (c *core) names() []string {
+	known := c.members.Statuses()
+	names := make([]string, 0, len(known))
+	for i := range known {
+		names = append(names, known[i].Name)
+	}
+	return names
+}
+
+// counts sums up the workloads of a member; nil while no kind of them is cached.
+func (c *core) counts(known clusters.Status) *plimsollv1.WorkloadCounts {
+	if !anyWorkloadKind(known) {
+		return nil
+	}
+	sum := &plimsollv1.WorkloadCounts{}
+	for _, view := range c.workloads.List(known.Name, "") {
+		sum.Managed++
+		sum.SpotWanted += count(view.SpotWanted)
+		sum.SpotActual += count(view.SpotActual)
+		sum.OnDemandWanted += count(view.OnDemandWanted)
+		sum.OnDemandActual += count(view.OnDemandActual)
+	}
+	return sum
+}
+
+func clusterMessage(known clusters.Status) *plimsollv1.Cluster {
+	shown := &plimsollv1.Cluster{
+		Name:              known.Name,
+		State:             clusterStates[known.State],
+		Reason:            known.Reason,
+		Message:           known.Message,
+		Server:            known.Server,
+		KubernetesVersion: known.Version,
+		ClusterUid:        known.UID,
+		RegisteredAt:      moment(known.RegisteredAt),
+		LastProbeAt:       moment(known.LastProbe),
+		StateChangedAt:    moment(known.Since),
+	}
+	for _, condition := range known.Conditions {
+		shown.Conditions = append(shown.Conditions, &plimsollv1.Condition{
+			Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
+			LastTransitionTime: moment(condition.LastTransitionTime.Time),
+		})
+	}
+	for _, kind := range known.Kinds {
+		shown.Kinds = append(shown.Kinds, &plimsollv1.ClusterKind{Name: kind.Kind, Engaged: kind.Engaged, Reason: kind.Reason})
+	}
+	return shown
+}
+
+var clusterStates = map[clusters.State]plimsollv1.ClusterState{
+	clusters.StateConnecting:  plimsollv1.ClusterState_CLUSTER_STATE_CONNECTING,
+	clusters.StateReady:       plimsollv1.ClusterState_CLUSTER_STATE_READY,
+	clusters.StateDegraded:    plimsollv1.ClusterState_CLUSTER_STATE_DEGRADED,
+	clusters.StateUnreachable: plimsollv1.ClusterState_CLUSTER_STATE_UNREACHABLE,
+	clusters.StateRefused:     plimsollv1.ClusterState_CLUSTER_STATE_REFUSED,
+}
+
+// moment is a time as a message; nil for the zero time.
+func moment(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

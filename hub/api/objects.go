@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/types"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+type objectService struct {
+	plimsollv1.UnimplementedObjectServiceServer
+	*core
+}
+
+// GetObjectState implements [plimsollv1.ObjectServiceServer].
+func (s *objectService) GetObjectState(ctx context.Context, request *plimsollv1.GetObjectStateRequest) (*plimsollv1.GetObjectStateResponse, error) {
+	if _, err := s.member(request.GetCluster()); err != nil {
+		return nil, err
+	}
+	var answer *plimsollv1.GetObjectStateResponse
+	err := s.ask(ctx, request.GetCluster(), question{
+		local: func() error {
+			key := keyFrom(request)
+			record, ok := s.objects.Lookup(key)
+			if !ok {
+				return errNoObject(key)
+			}
+			answer = &plimsollv1.GetObjectStateResponse{Object: objectMessage(&record), AsOf: timestamppb.New(time.Now())}
+			return nil
+		},
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			answer, err = plimsollv1.NewObjectServiceClient(conn).GetObjectState(ctx, request)
+			return err
+		},
+	})
+	return answer, err
+}
+
+// RequeueObject implements [plimsollv1.ObjectServiceServer].
+func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.RequeueObjectRequest) (*plimsollv1.RequeueObjectResponse, error) {
+	if _, err := s.member(request.GetCluster()); err != nil {
+		return nil, err
+	}
+	answer := &plimsollv1.RequeueObjectResponse{}
+	err := s.ask(ctx, request.GetCluster(), question{
+		local: func() (err error) {
+			answer.Receipt, err = s.requeue(resourceObjects, keyFrom(request))
+			return err
+		},
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			answer, err = plimsollv1.NewObjectServiceClient(conn).RequeueObject(ctx, request)
+			return err
+		},
+	})
+	return answer, err
+}
+
+// keyFrom reads the key that a request names.
+func keyFrom(request interface {
+	GetCluster() string
+	GetController() string
+	GetNamespace() string
+	GetName() string
+}) reconcile.Key {
+	return reconcile.Key{
+		Controller: request.GetController(), Member: request.GetCluster(),
+		NamespacedName: types.NamespacedName{Namespace: request.GetNamespace(), Name: request.GetName()},
+	}
+}
+
+// requeue orders a reconcile here.
+func (c *core) requeue(resource string, key reconcile.Key) (*plimsollv1.Receipt, error) {
+	accepted, err := c.objects.Requeue(key)
+	switch {
+	case err == nil:
+		return receiptMessage(resource, &accepted), nil
+	case errors.Is(err, reconcile.ErrUnknownController):
+		return nil, status.Errorf(codes.NotFound, "no controller is named %q", key.Controller)
+	case errors.Is(err, reconcile.ErrUnknownMember):
+		return nil, status.Errorf(codes.NotFound, "member %q: controller %q does not work there (yet): the cluster's kinds say why", key.Member, key.Controller)
+	case errors.Is(err, reconcile.ErrUnknownKey):
+		return nil, errNoObject(key)
+	}
+	return nil, fmt.Errorf("requeue %v: %w", key, err)
+}
+
+func errNoObject(key reconcile.Key) error {
+	return status.Errorf(codes.NotFound, "member %q: controller %q knows no object %q there", key.Member, key.Controller, key.NamespacedName.String())
+}
+
+func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
+	return &plimsollv1.ObjectState{
+		Key:            keyMessage(record.Key),
+		State:          reconcileStates[record.State],
+		Reason:         record.Reason,
+		Attempts:       count(record.Attempts),
+		LastOutcome:    outcomes[record.LastOutcome],
+		LastError:      record.LastError,
+		LastStartedAt:  moment(record.LastStarted),
+		LastFinishedAt: moment(record.LastEnded),
+		NextTryAt:      moment(record.NextTry),
+	}
+}
+
+func keyMessage(key reconcile.Key) *plimsollv1.ObjectKey {
+	return &plimsollv1.ObjectKey{Cluster: key.Member, Controller: key.Controller, Namespace: key.Namespace, Name: key.Name}
+}
+
+var reconcileStates = map[reconcile.State]plimsollv1.ReconcileState{
+	reconcile.StateIdle:    plimsollv1.ReconcileState_RECONCILE_STATE_IDLE,
+	reconcile.StateQueued:  plimsollv1.ReconcileState_RECONCILE_STATE_QUEUED,
+	reconcile.StateRunning: plimsollv1.ReconcileState_RECONCILE_STATE_RUNNING,
+	reconcile.StateWaiting: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING,
+	reconcile.StateHeld:    plimsollv1.ReconcileState_RECONCILE_STATE_HELD,
+}
+
+var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{
+	reconcile.OutcomeDone:     plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_DONE,
+	reconcile.OutcomeRequeue:  plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_REQUEUE,
+	reconcile.OutcomeError:    plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_ERROR,
+	reconcile.OutcomeTerminal: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TERMINAL,
+	reconcile.OutcomePanic:    plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_PANIC,
+	reconcile.OutcomeTimeout:  plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT,
+	reconcile.OutcomeGone:     plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_GONE,
+}

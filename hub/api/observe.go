@@ -1,0 +1,75 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// metrics of the calls of strangers; what replicas ask each other is not counted twice.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plimsoll_api_requests_total",
+			Help: "API calls that were answered, by method and gRPC code; REST calls included.",
+		}, []string{"method", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "plimsoll_api_request_duration_seconds",
+			Help:    "Time from an API call's arrival to its answer, waiting for a receipt included.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"method"}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, collector := range []prometheus.Collector{m.requests, m.duration} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("register the API's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// observe counts and logs calls: who asked for what, and what came of it; never what the request held.
+func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		begun, seen := time.Now(), &call{}
+		answer, err := next(context.WithValue(ctx, callKey{}, seen), request)
+		took := time.Since(begun)
+		if code := status.Code(asStatus(err)); code == codes.Internal && err != nil {
+			log.Error("an API call failed", "method", info.FullMethod, "user", seen.user, "error", err)
+		}
+		err = asStatus(err)
+		code := status.Code(err)
+		metrics.requests.WithLabelValues(info.FullMethod, code.String()).Inc()
+		metrics.duration.WithLabelValues(info.FullMethod).Observe(took.Seconds())
+		log.Log(ctx, levelOf(info.FullMethod, code), "API call", "method", info.FullMethod, "code", code.String(),
+			"user", seen.user, "remote", remote(ctx), "duration", took)
+		return answer, err
+	}
+}
+
+// levelOf keeps the log readable where somebody polls: orders and refusals are shown, reads on request.
+func levelOf(method string, code codes.Code) slog.Level {
+	switch code {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unavailable:
+		return slog.LevelInfo
+	case codes.Internal:
+		return slog.LevelError
+	}
+	if rules[method].order {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Backend is what the API reads from and orders with; all of it is needed.
+type Backend struct {
+	Members   Members
+	Workloads Workloads
+	Objects   Objects
+	Ownership Ownership
+}
+
+// Options of the public side, see [New].
+type Options struct {
+	Backend
+	// Peers reaches the other replicas; needed.
+	Peers Peers
+	// OwnerTimeout is how long another replica may take for an answer. Default 3 s.
+	OwnerTimeout time.Duration
+
+	// Authenticator and Authorizer let callers in; both are needed, unless Unauthenticated is set.
+	Authenticator Authenticator
+	Authorizer    Authorizer
+	// Unauthenticated takes every caller for an administrator. Both listeners must then be on loopback.
+	Unauthenticated bool
+	// TLS serves both listeners. Nil serves plain text, which only loopback listeners may.
+	TLS *tls.Config
+
+	// Log is needed. It gets a line for each call: orders and refusals at info, everything else at debug.
+	Log *slog.Logger
+	// Registerer gets the metrics. Nil: nobody does.
+	Registerer prometheus.Registerer
+}
+
+func (b Backend) check() error {
+	if b.Members == nil || b.Workloads == nil || b.Objects == nil || b.Ownership == nil {
+		return errors.New("API: Members, Workloads, Objects and Ownership are all needed")
+	}
+	return nil
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	if o.Peers == nil || o.Log == nil {
+		return o, errors.New("API: Peers and Log are needed")
+	}
+	switch {
+	case o.Unauthenticated && (o.Authenticator != nil || o.Authorizer != nil):
+		return o, errors.New("API: it is either unauthenticated or has an Authenticator and an Authorizer")
+	case o.Unauthenticated:
+		o.Authorizer = everything{}
+	case o.Authenticator == nil || o.Authorizer == nil:
+		return o, errors.New("API: an Authenticator and an Authorizer are needed, unless it is unauthenticated")
+	}
+	if o.OwnerTimeout <= 0 {
+		o.OwnerTimeout = 3 * time.Second
+	}
+	return o, nil
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// core is what all services share.
+type core struct {
+	members   Members
+	workloads Workloads
+	objects   Objects
+	ownership Ownership
+	peers     Peers // nil: another replica asks, and nothing is passed on any further
+	gate      access
+	timeout   time.Duration   // for one answer of another replica
+	stopping  context.Context // ends when this replica stops
+	log       *slog.Logger
+}
+
+// question is asked of the replica that owns a member.
+type question struct {
+	// local answers it here.
+	local func() error
+	// remote asks the replica behind conn.
+	remote func(ctx context.Context, conn grpc.ClientConnInterface) error
+	// patience is added to the timeout.
+	patience time.Duration
+	// failed remembers owners that did not answer in the same call, so that each costs the timeout once. May be nil.
+	failed *failures
+}
+
+// unreachable says why nobody can answer for a member now. To a caller it is UNAVAILABLE.
+type unreachable struct{ member, reason string }
+
+func (e *unreachable) Error() string { return fmt.Sprintf("member %q: %s", e.member, e.reason) }
+
+// GRPCStatus makes it a status.
+func (e *unreachable) GRPCStatus() *status.Status { return status.New(codes.Unavailable, e.Error()) }
+
+// failures are owners that did not answer.
+type failures struct {
+	mu     sync.Mutex
+	reason map[string]string // by owner
+}
+
+func (f *failures) of(owner string) string {
+	if f == nil {
+		return ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reason[owner]
+}
+
+func (f *failures) note(owner, reason string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reason == nil {
+		f.reason = map[string]string{}
+	}
+	f.reason[owner] = reason
+}
+
+// member returns the status of a member, or NOT_FOUND.
+func (c *core) member(name string) (clusters.Status, error) {
+	known, ok := c.members.Status(name)
+	if !ok {
+		return clusters.Status{}, errNoMember(name)
+	}
+	return known, nil
+}
+
+// ask puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands
+// meanwhile, the new owner is asked, once.
+func (c *core) ask(ctx context.Context, member string, q question) error {
+	for again := false; ; again = true {
+		if c.ownership.Mine(member) {
+			return q.local()
+		}
+		if c.peers == nil {
+			return status.Errorf(codes.FailedPrecondition, "member %q: this replica does not own it", member)
+		}
+		owner := c.ownership.Owner(member)
+		if owner == "" {
+			return &unreachable{member, "no replica owns it at the moment"}
+		}
+		err := c.askPeer(ctx, member, owner, q)
+		moved := c.ownership.Mine(member) || c.ownership.Owner(member) != owner
+		if again || !moved || status.Code(err) != codes.Unavailable {
+			return err
+		}
+	}
+}
+
+// askPeer asks the replica at owner. Its answers about the request are the caller's to see; what went wrong between
+// replicas is not.
+func (c *core) askPeer(ctx context.Context, member, owner string, q question) error {
+	if reason := q.failed.of(owner); reason != "" {
+		return &unreachable{member, reason}
+	}
+	conn, err := c.peers.Dial(owner)
+	if err != nil {
+		c.log.Warn("another replica cannot be dialled", "address", owner, "error", err)
+		return &unreachable{member, fmt.Sprintf("its owner at %s cannot be reached", owner)}
+	}
+	// Whoever calls us, what they sent along ends here: their token above all.
+	peerCtx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.MD{}), c.timeout+q.patience)
+	defer cancel()
+	err = q.remote(peerCtx, conn)
+	switch code := status.Code(err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case code == codes.NotFound || code == codes.InvalidArgument:
+		return err
+	case code == codes.FailedPrecondition: // nothing is wrong with that replica
+		return &unreachable{member, fmt.Sprintf("it changes hands: the replica at %s does not own it any more", owner)}
+	case code == codes.DeadlineExceeded || code == codes.Unavailable:
+		reason := fmt.Sprintf("its owner at %s does not answer", owner)
+		q.failed.note(owner, reason)
+		c.log.Warn("another replica does not answer", "address", owner, "member", member, "error", err)
+		return &unreachable{member, reason}
+	default: // only a defect explains it, such as a refused certificate or a panic
+		c.log.Error("another replica failed to answer", "address", owner, "member", member, "error", err)
+		return &unreachable{member, fmt.Sprintf("its owner at %s failed to answer", owner)}
+	}
+}
+
+// gapOf is what a list says of a member that cannot be asked; other errors end the list.
+func gapOf(err error) (string, error) {
+	var nobody *unreachable
+	switch {
+	case errors.As(err, &nobody):
+		return nobody.reason, nil
+	case status.Code(err) == codes.NotFound:
+		return "its owner does not know it yet", nil
+	}
+	return "", err
+}

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+// NewPeer makes the internal side: the same services for the other replicas, answered here or not at all, for callers that
+// those replicas have authorized. It lets in whoever config lets in, so config must verify client certificates, and accept
+// those of replicas only. The caller serves and stops it, and may register more services with it before. Who waits for a
+// receipt is answered at once when stopping ends.
+func NewPeer(stopping context.Context, backend Backend, config *tls.Config, log *slog.Logger) (*grpc.Server, error) {
+	if err := backend.check(); err != nil {
+		return nil, err
+	}
+	if config == nil || config.ClientAuth != tls.RequireAndVerifyClientCert {
+		return nil, errors.New("API: between replicas client certificates must be required and verified")
+	}
+	return newPeer(stopping, backend, log, grpc.Creds(credentials.NewTLS(config.Clone()))), nil
+}
+
+func newPeer(stopping context.Context, backend Backend, log *slog.Logger, options ...grpc.ServerOption) *grpc.Server {
+	options = append(append(limits(), grpc.ChainUnaryInterceptor(peerChain(log)...)), options...)
+	server := grpc.NewServer(options...)
+	newServices(&core{
+		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership,
+		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
+	}).register(server)
+	return server
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// Members tells what this replica knows of the registered clusters. Safe for concurrent use.
+type Members interface {
+	// Statuses returns a snapshot of every registration, in any order.
+	Statuses() []clusters.Status
+	// Status returns that of one member; false: nobody registered it.
+	Status(name string) (clusters.Status, bool)
+}
+
+// Workloads tells what this replica's last plans say of workloads. Safe for concurrent use.
+type Workloads interface {
+	// List returns the enabled workloads of a member in the order of [spot.WorkloadKey.Compare], without their pods;
+	// namespace "" means all. The result is the caller's.
+	List(member, namespace string) []spot.WorkloadView
+	// Get returns one workload with its pods; false: there is none, or it is not enabled.
+	Get(member, kind, namespace, name string) (spot.WorkloadView, bool)
+	// Controller names the controller whose keys are the workloads of a kind; false: the kind is not placed.
+	Controller(kind string) (controller string, ok bool)
+}
+
+// Objects is the ledger of this replica. Safe for concurrent use.
+type Objects interface {
+	// Lookup returns the record of a key; false: the controller or the object is not known here.
+	Lookup(key reconcile.Key) (reconcile.Record, bool)
+	// Requeue orders a reconcile; its error wraps [reconcile.ErrUnknown] when the key cannot be known here.
+	Requeue(key reconcile.Key) (reconcile.Receipt, error)
+	// Receipt returns an order that was accepted here; false: none has that id, or it is forgotten.
+	Receipt(id string) (reconcile.Receipt, bool)
+	// Wait returns the receipt when it is done, or an error when it is not known or ctx has ended.
+	Wait(ctx context.Context, id string) (reconcile.Receipt, error)
+}
+
+// Ownership tells which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.
+type Ownership interface {
+	// Owner returns the address at which the other replicas reach the owner of member; "": nobody owns it now.
+	Owner(member string) string
+	// Mine tells whether this replica owns member.
+	Mine(member string) bool
+}
+
+// Peers connects to other replicas, with mutual authentication. Safe for concurrent use.
+type Peers interface {
+	// Dial returns the connection to the replica at address, which the callee keeps and closes. It does not wait for it.
+	Dial(address string) (grpc.ClientConnInterface, error)
+}
+
+// Identity is who a bearer token belongs to.
+type Identity struct {
+	User, UID string
+	Groups    []string
+	Extra     map[string][]string
+}
+
+// Authenticator tells who a bearer token belongs to. Safe for concurrent use.
+type Authenticator interface {
+	// Authenticate returns the identity behind token, [ErrBadToken] when there is none, or another error when that cannot
+	// be told now. Neither error nor identity carries the token.
+	Authenticate(ctx context.Context, token string) (Identity, error)
+}
+
+// Access is what a call needs: a verb on a resource of the group api.plimsoll.dev.
+type Access struct {
+	// Verb is get, list or requeue; Resource is clusters, workloads or objects.
+	Verb, Resource string
+	// Member is the resource's name; "" means that of every member.
+	Member string
+}
+
+// Authorizer tells whether somebody has an access. Safe for concurrent use.
+type Authorizer interface {
+	// Allowed returns the answer, or an error when that cannot be told now.
+	Allowed(ctx context.Context, who Identity, access Access) (bool, error)
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// ownershipCheck is how often a caller who waits for a receipt is looked after: the member may change hands meanwhile.
+const ownershipCheck = time.Second
+
+// receiptID is what the id of a receipt holds: enough to know who may see it and who can answer, and nothing secret.
+type receiptID struct {
+	resource, member string
+	local            string // the id on the replica that accepted the order
+}
+
+// receiptPrefixes stand for the resource that was ordered.
+var receiptPrefixes = map[string]string{resourceWorkloads: "w", resourceObjects: "o"}
+
+func (id receiptID) String() string {
+	return receiptPrefixes[id.resource] + "." + id.member + "." + id.local
+}
+
+// parseReceiptID reads an id. Members are DNS labels and so hold no dot.
+func parseReceiptID(text string) (receiptID, error) {
+	parts := strings.SplitN(text, ".", 3)
+	if len(parts) == 3 && parts[1] != "" && parts[2] != "" {
+		for resource, prefix := range receiptPrefixes {
+			if parts[0] == prefix {
+				return receiptID{resource: resource, member: parts[1], local: parts[2]}, nil
+			}
+		}
+	}
+	return receiptID{}, invalidField("receipt", "receipt.malformed", "is not the id of a receipt")
+}
+
+// GetReceipt implements [plimsollv1.ObjectServiceServer].
+func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+	id, err := parseReceiptID(request.GetReceipt())
+	if err != nil {
+		return nil, err
+	}
+	if s.holds(id) { // also when the member has changed hands since
+		return s.follow(ctx, id, request)
+	}
+	if _, err := s.member(id.member); err != nil {
+		return nil, err
+	}
+	var answer *plimsollv1.GetReceiptResponse
+	err = s.ask(ctx, id.member, question{
+		patience: request.GetWait().AsDuration(),
+		local:    func() error { return errNoReceipt(id) },
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			answer, err = plimsollv1.NewObjectServiceClient(conn).GetReceipt(ctx, request)
+			return err
+		},
+	})
+	return answer, err
+}
+
+// holds tells whether this replica accepted the order. The member and the resource in an id come from the caller, who was
+// authorized by them: they must be those of the order.
+func (s *objectService) holds(id receiptID) bool {
+	found, ok := s.objects.Receipt(id.local)
+	return ok && found.Key.Member == id.member && (id.resource == resourceObjects || s.places(found.Key.Controller))
+}
+
+// places tells whether the keys of a controller are workloads.
+func (s *objectService) places(controller string) bool {
+	for _, kind := range []string{spot.KindDeployment, spot.KindStatefulSet} {
+		if name, ok := s.workloads.Controller(kind); ok && name == controller {
+			return true
+		}
+	}
+	return false
+}
+
+// follow answers when the order is final, or the time that the caller would wait is over, or this replica stops.
+func (s *objectService) follow(ctx context.Context, id receiptID, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+	deadline := time.Now().Add(request.GetWait().AsDuration())
+	for {
+		found, ok := s.objects.Receipt(id.local)
+		if !ok {
+			return nil, errNoReceipt(id)
+		}
+		left, mine := time.Until(deadline), s.ownership.Mine(id.member)
+		if found.Done || !mine || left <= 0 || s.stopping.Err() != nil {
+			shown := receiptMessage(id.resource, &found)
+			if !found.Done && !mine {
+				shown.State = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED
+				shown.Message = "the member has changed hands: another replica looks at all of its objects anew"
+			}
+			return &plimsollv1.GetReceiptResponse{Receipt: shown, AsOf: timestamppb.New(time.Now())}, nil
+		}
+		if err := s.await(ctx, id, min(left, ownershipCheck)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await returns when the receipt is done or forgotten, d is over, or this replica stops; an error: the caller has gone.
+func (s *objectService) await(ctx context.Context, id receiptID, d time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	_, _ = s.objects.Wait(waiting, id.local) // what came of it is read again by whoever asks
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return nil
+}
+
+func errNoReceipt(id receiptID) error {
+	return status.Errorf(codes.NotFound, "member %q: its owner knows no such receipt (any more): old ones are forgotten, "+
+		"and so are all when the owner restarts or changes; ordering again does no harm", id.member)
+}
+
+func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Receipt {
+	shown := &plimsollv1.Receipt{
+		Id:         receiptID{resource: resource, member: found.Key.Member, local: found.ID}.String(),
+		Key:        keyMessage(found.Key),
+		AcceptedAt: moment(found.Accepted),
+	}
+	if found.Done {
+		shown.State, shown.Message = finalState(&found.Record)
+		shown.FinishedAt = moment(found.Record.LastEnded)
+	} else {
+		shown.State, shown.Message = openState(found)
+	}
+	return shown
+}
+
+func finalState(last *reconcile.Record) (plimsollv1.ReceiptState, string) {
+	switch last.LastOutcome {
+	case reconcile.OutcomeDone:
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object is as it should be"
+	case reconcile.OutcomeRequeue:
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: " + last.Reason
+	case reconcile.OutcomeGone:
+		if last.Reason != "" {
+			return plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, last.Reason
+		}
+		return plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the object no longer exists"
+	}
+	return plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, last.LastError
+}
+
+func openState(found *reconcile.Receipt) (plimsollv1.ReceiptState, string) {
+	now := &found.Record
+	switch {
+	case now.State == reconcile.StateRunning && now.LastStarted.After(found.Accepted):
+		return plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs"
+	case now.State == reconcile.StateRunning:
+		return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a reconcile that began before the order has to end first"
+	case now.Reason != "":
+		return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, now.Reason
+	}
+	return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it"
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// openAPIPath is where the description of the REST side is served, without authentication.
+const openAPIPath = "/openapi.json"
+
+// newREST serves the methods behind conn as REST.
+func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
+	mux := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
+			MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
+			UnmarshalOptions: protojson.UnmarshalOptions{}, // a field that we do not know is a mistake, not a detail
+		}),
+		// The gateway hands the Authorization header on by itself. Nothing else of a caller's headers has a meaning here.
+		runtime.WithIncomingHeaderMatcher(noHeader),
+		runtime.WithOutgoingHeaderMatcher(noHeader),
+		runtime.WithOutgoingTrailerMatcher(noHeader),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+		runtime.WithErrorHandler(writeError),
+		runtime.WithRoutingErrorHandler(writeRoutingError),
+		runtime.WithMiddlewares(knownParameters(queryParameters())),
+	)
+	ctx := context.Background()
+	for _, err := range []error{
+		plimsollv1.RegisterClusterServiceHandlerClient(ctx, mux, plimsollv1.NewClusterServiceClient(conn)),
+		plimsollv1.RegisterWorkloadServiceHandlerClient(ctx, mux, plimsollv1.NewWorkloadServiceClient(conn)),
+		plimsollv1.RegisterObjectServiceHandlerClient(ctx, mux, plimsollv1.NewObjectServiceClient(conn)),
+	} {
+		if err != nil {
+			return nil, fmt.Errorf("API: register the REST calls: %w", err)
+		}
+	}
+	handler := http.Handler(front(mux))
+	if o.Unauthenticated {
+		handler = sameMachine(mux, handler)
+	}
+	return http.MaxBytesHandler(handler, maxRequest), nil
+}
+
+func noHeader(string) (string, bool) { return "", false }
+
+// front serves what is no method, and tells the methods who calls.
+func front(methods http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		if r.URL.Path == openAPIPath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(plimsollv1.OpenAPI) // a caller who has gone is no concern of ours
+			return
+		}
+		// How long the answer may take is ours to say.
+		r.Header.Del("Grpc-Timeout")
+		methods.ServeHTTP(w, r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})))
+	}
+}
+
+// address is a host and port as a net.Addr.
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
+
+func restServer(handler http.Handler, o Options) *http.Server {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      maxCall + 15*time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeaders,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	if o.TLS != nil {
+		server.TLSConfig = o.TLS.Clone()
+	}
+	return server
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// writeError answers with the HTTP status that fits the gRPC code, and google.rpc.Status as JSON.
+func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+	var fixed *runtime.HTTPStatusError
+	if errors.As(err, &fixed) {
+		err = fixed.Err
+	}
+	answer := status.Convert(err)
+	code := runtime.HTTPStatusFromCode(answer.Code())
+	if fixed != nil {
+		code = fixed.HTTPStatus
+	}
+	if answer.Code() == codes.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	body, err := marshaler.Marshal(answer.Proto())
+	if err != nil {
+		code, body = http.StatusInternalServerError, []byte(`{"code":13,"message":"internal error","details":[]}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a caller who has gone is no concern of ours
+	_, _ = io.WriteString(w, "\n")
+}
+
+// writeRoutingError answers what is not a call of the API.
+func writeRoutingError(ctx context.Context, mux *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	answer := status.New(codes.NotFound, "there is no such path; "+openAPIPath+" lists all of them")
+	switch code {
+	case http.StatusMethodNotAllowed:
+		answer = status.New(codes.Unimplemented, "this path does not take that method; "+openAPIPath+" lists what it takes")
+	case http.StatusBadRequest:
+		answer = status.New(codes.InvalidArgument, "the path is malformed")
+	}
+	writeError(ctx, mux, marshaler, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: answer.Err()})
+}
+
+// sameMachine guards the unauthenticated mode against web pages: their browser runs on this machine, and would send what
+// they ask it to. It sends the page's origin along, and a name that was made to resolve to loopback in Host.
+func sameMachine(mux *runtime.ServeMux, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if origin := r.Header.Get("Origin"); !isLoopback(r.Host) || origin != "" && !isOrigin(origin, r.Host) {
+			_, marshaler := runtime.MarshalerForRequest(mux, r)
+			writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied,
+				"an unauthenticated API answers calls to a loopback address, and none of a web page from elsewhere"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback tells whether a Host header names this machine.
+func isLoopback(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func isOrigin(origin, host string) bool {
+	parsed, err := url.Parse(origin)
+	return err == nil && parsed.Host == host
+}

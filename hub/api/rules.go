@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// Verbs and resources of [Group].
+const (
+	verbGet     = "get"
+	verbList    = "list"
+	verbRequeue = "requeue"
+
+	resourceClusters  = "clusters"
+	resourceWorkloads = "workloads"
+	resourceObjects   = "objects"
+)
+
+// rule says what a method needs.
+type rule struct {
+	// needs returns the access that a request takes. Without a member it asks about all of them: the method itself then
+	// narrows its answer to those that the caller may see.
+	needs func(request any) (Access, error)
+	// order: it makes something happen.
+	order bool
+}
+
+// rules of all methods. A method without one is denied to everybody.
+var rules = map[string]rule{
+	plimsollv1.ClusterService_ListClusters_FullMethodName:     {needs: onMember(verbList, resourceClusters)},
+	plimsollv1.ClusterService_GetCluster_FullMethodName:       {needs: onMember(verbGet, resourceClusters)},
+	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {needs: onMember(verbList, resourceWorkloads)},
+	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
+	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
+	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
+	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
+	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},
+}
+
+// onMember needs verb on resource for the member that the request names, if it names one.
+func onMember(verb, resource string) func(any) (Access, error) {
+	return func(request any) (Access, error) {
+		needs := Access{Verb: verb, Resource: resource}
+		if named, ok := request.(interface{ GetCluster() string }); ok {
+			needs.Member = named.GetCluster()
+		}
+		return needs, nil
+	}
+}
+
+// onReceipt needs get on the kind of resource that was ordered: who may order workloads can follow what comes of it.
+func onReceipt(request any) (Access, error) {
+	asked, ok := request.(*plimsollv1.GetReceiptRequest)
+	if !ok {
+		return Access{}, status.Error(codes.Internal, "the request names no receipt")
+	}
+	id, err := parseReceiptID(asked.GetReceipt())
+	return Access{Verb: verbGet, Resource: id.resource, Member: id.member}, err
+}
+
+// authorize refuses calls about a member that the caller has no right to.
+func authorize(gate access) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		rule, ok := rules[info.FullMethod]
+		if !ok {
+			return nil, status.Error(codes.PermissionDenied, "nobody may call this method")
+		}
+		needs, err := rule.needs(request)
+		if err != nil {
+			return nil, err
+		}
+		if needs.Member != "" {
+			if err := gate.require(ctx, needs); err != nil {
+				return nil, err
+			}
+		}
+		return next(ctx, request)
+	}
+}
+
+// access answers what the caller of a context may do.
+type access struct {
+	authorizer Authorizer
+	log        *slog.Logger
+}
+
+// everything allows anything: the peers, whose callers were authorized by the peer, and the unauthenticated mode.
+type everything struct{}
+
+func (everything) Allowed(context.Context, Identity, Access) (bool, error) { return true, nil }
+
+// require returns PERMISSION_DENIED when the caller has not got what a call needs.
+func (a access) require(ctx context.Context, needs Access) error {
+	allowed, err := a.allowed(ctx, needs)
+	if err != nil || allowed {
+		return err
+	}
+	return denied(identityOf(ctx), needs)
+}
+
+// allowed tells whether the caller has it, or returns UNAVAILABLE.
+func (a access) allowed(ctx context.Context, needs Access) (bool, error) {
+	allowed, err := a.authorizer.Allowed(ctx, identityOf(ctx), needs)
+	if err == nil {
+		return allowed, nil
+	}
+	if ctx.Err() != nil {
+		return false, status.FromContextError(ctx.Err()).Err()
+	}
+	a.log.Warn("access cannot be checked", "error", err)
+	return false, status.Error(codes.Unavailable, "access cannot be checked now: the hub cluster does not answer")
+}
+
+func denied(who Identity, needs Access) error {
+	where := "any member"
+	if needs.Member != "" {
+		where = "member " + needs.Member
+	}
+	return status.Errorf(codes.PermissionDenied,
+		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
+		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group)
+}

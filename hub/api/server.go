@@ -1,0 +1,179 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+const (
+	maxRequest = 64 << 10 // bytes; the largest request is a page token with its filters
+	maxHeaders = 64 << 10 // bytes; a token may be 16 KiB
+	maxAnswer  = 16 << 20 // bytes; a workload with 50,000 pods fits in
+	// graceful is how long calls that are under way may take to end when the server stops.
+	graceful = 5 * time.Second
+)
+
+// Server is the public side of the API.
+type Server struct {
+	options Options
+	chain   grpc.UnaryServerInterceptor
+	grpc    *grpc.Server
+	rest    *http.Server
+	health  *health.Server
+	stop    context.CancelFunc
+}
+
+// New makes the public side. It serves when [Server.Run] is called.
+func New(options Options) (*Server, error) {
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	gate := access{authorizer: o.Authorizer, log: o.Log}
+	s := &Server{options: o, health: health.NewServer()}
+	stopping, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	services := newServices(&core{
+		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership,
+		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, log: o.Log,
+	})
+	chain := publicChain(o, gate, metrics)
+	s.grpc = grpc.NewServer(append(limits(), grpc.ChainUnaryInterceptor(chain...), transport(o))...)
+	services.register(s.grpc)
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
+	handler, err := newREST(newInProcess(services, chain), o)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	s.rest = restServer(handler, o)
+	return s, nil
+}
+
+// Handler serves what the REST listener serves, as if on the network: with authentication.
+func (s *Server) Handler() http.Handler { return s.rest.Handler }
+
+// Run serves gRPC and REST until ctx ends, then ends both and closes the listeners. Calls that are under way get 5 s; who
+// waits for a receipt is answered at once. It returns nil when ctx ended it, and may be called once.
+func (s *Server) Run(ctx context.Context, grpcListener, restListener net.Listener) error {
+	defer s.stop()
+	if err := s.options.mayServe(grpcListener.Addr(), restListener.Addr()); err != nil {
+		return errors.Join(err, grpcListener.Close(), restListener.Close())
+	}
+	if s.options.Unauthenticated {
+		s.options.Log.Warn("THE API IS UNAUTHENTICATED: whoever can reach this machine's loopback addresses is an administrator",
+			"grpc", grpcListener.Addr().String(), "rest", restListener.Addr().String())
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return wrap("serve gRPC", s.grpc.Serve(grpcListener), grpc.ErrServerStopped) })
+	group.Go(func() error { return wrap("serve REST", s.serveREST(restListener), http.ErrServerClosed) })
+	group.Go(func() error {
+		<-groupCtx.Done()
+		s.shutdown()
+		return nil
+	})
+	return group.Wait()
+}
+
+func (s *Server) serveREST(listener net.Listener) error {
+	if s.rest.TLSConfig == nil {
+		return s.rest.Serve(listener)
+	}
+	return s.rest.ServeTLS(listener, "", "")
+}
+
+// shutdown ends both servers, the calls that are under way first.
+func (s *Server) shutdown() {
+	s.health.Shutdown()
+	s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), graceful)
+	defer cancel()
+	defer context.AfterFunc(ctx, s.grpc.Stop)()
+	if err := s.rest.Shutdown(ctx); err != nil {
+		_ = s.rest.Close()
+	}
+	s.grpc.GracefulStop()
+}
+
+// mayServe refuses to let strangers in who were not asked for a token, and tokens to travel in plain text.
+func (o Options) mayServe(addresses ...net.Addr) error {
+	for _, address := range addresses {
+		if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+			continue
+		}
+		if o.Unauthenticated {
+			return fmt.Errorf("API: listen on %s: an unauthenticated API may only listen on loopback addresses", address)
+		}
+		if o.TLS == nil {
+			return fmt.Errorf("API: listen on %s: without TLS the API may only listen on loopback addresses", address)
+		}
+	}
+	return nil
+}
+
+// wrap says what failed, unless it only ended as it should.
+func wrap(doing string, err, expected error) error {
+	if err == nil || errors.Is(err, expected) {
+		return nil
+	}
+	return fmt.Errorf("API: %s: %w", doing, err)
+}
+
+// limits protect a gRPC server from what callers send.
+func limits() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxSendMsgSize(maxAnswer),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(256),
+		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute, Time: time.Minute, Timeout: 20 * time.Second}),
+	}
+}
+
+func transport(o Options) grpc.ServerOption {
+	if o.TLS == nil {
+		return grpc.EmptyServerOption{}
+	}
+	return grpc.Creds(credentials.NewTLS(o.TLS.Clone()))
+}
+
+// services are the implementations, for whichever server or connection they are registered with.
+type services struct {
+	clusters  *clusterService
+	workloads *workloadService
+	objects   *objectService
+}
+
+func newServices(c *core) *services {
+	return &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c}}
+}
+
+func (s *services) register(with grpc.ServiceRegistrar) {
+	plimsollv1.RegisterClusterServiceServer(with, s.clusters)
+	plimsollv1.RegisterWorkloadServiceServer(with, s.workloads)
+	plimsollv1.RegisterObjectServiceServer(with, s.objects)
+}
