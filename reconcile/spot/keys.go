@@ -13,6 +13,9 @@ const DefaultPrefix = "plimsoll.dev"
 // DeletionCost is Kubernetes' annotation by which a ReplicaSet that shrinks chooses among ready pods: the lowest goes first.
 const DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 
+// movedValue is the value of the moved annotation.
+const movedValue = "true"
+
 // enabledValue is the only value of the enabled label that means yes.
 const enabledValue = "true"
 

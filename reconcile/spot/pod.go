@@ -56,7 +56,7 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 	p := Pod{
 		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacity,
 		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
-		Moved: pod.Annotations[keys.Moved()] == "true", Created: pod.CreationTimestamp.Time,
+		Moved: pod.Annotations[keys.Moved()] == movedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Bound:    pod.Spec.NodeName != "", UnreadySince: pod.CreationTimestamp.Time,
 	}
@@ -106,3 +106,6 @@ func parseSlot(value string) int {
 
 // costOf returns the deletion cost of a slot: the highest slot is the cheapest to delete.
 func costOf(slot int) string { return strconv.Itoa(-slot) }
+
+// ownCost tells whether a deletion cost is the one that we stamp with a slot. Any other was set by the user and stays.
+func ownCost(slot int, cost string) bool { return slot != NoSlot && cost == costOf(slot) }
