@@ -1,0 +1,93 @@
+package spot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Explain says in plain sentences what a workload's policy wants, what is there, and what is done about it.
+func Explain(replicas int, p *Policy, r *PlanResult) []string {
+	lines := []string{explainPolicy(replicas, p)}
+	have := fmt.Sprintf("There are %d on spot and %d on-demand", r.SpotActual, r.OnDemandActual)
+	if r.UnknownActual > 0 {
+		have += fmt.Sprintf(", and %d of unknown type", r.UnknownActual)
+	}
+	if r.Pending > 0 {
+		have += fmt.Sprintf("; %s not ready", count(r.Pending, "of them is", "of them are"))
+	}
+	lines = append(lines, have+".", sentence(r.Reason))
+	for _, note := range r.Notes {
+		lines = append(lines, sentence(note))
+	}
+	return lines
+}
+
+func explainPolicy(replicas int, p *Policy) string {
+	switch {
+	case !p.Valid():
+		return "The policy cannot be used: new replicas go on-demand and none is moved."
+	case !p.Managed():
+		return "There is no policy: new replicas go where they like and none is moved."
+	}
+	m := p.Mix()
+	share, floor := "no share is set, so none", "no floor"
+	if p.Percentage != nil {
+		share = fmt.Sprintf("%d%% (from the %s)", m.Percent, p.PercentageSource)
+	}
+	if p.MinOnDemand != nil {
+		floor = fmt.Sprintf("at least %d on-demand (from the %s)", m.Floor, p.MinOnDemandSource)
+	}
+	text := fmt.Sprintf("Of %s, %d belong on spot and %d on-demand: %s on spot, %s.", count(replicas, "replica"), m.Spot(replicas), m.OnDemand(replicas), share, floor)
+	if p.Window != nil {
+		text += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
+	}
+	return text
+}
+
+// state sets the state and its reason.
+func (pl *planner) state(state State, format string, args ...any) {
+	pl.result.State, pl.result.Reason = state, fmt.Sprintf(format, args...)
+}
+
+func (pl *planner) note(format string, args ...any) {
+	pl.result.Notes = append(pl.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// recheck asks for another plan at a time, if none is asked for earlier.
+func (pl *planner) recheck(at time.Time) {
+	if at.After(pl.now) && (pl.result.Recheck.IsZero() || at.Before(pl.result.Recheck)) {
+		pl.result.Recheck = at
+	}
+}
+
+// why is the message of the Event about an eviction.
+func (pl *planner) why(o *ownerPods) string {
+	return fmt.Sprintf("%s has %d replicas more than the %d that the policy puts there", pl.from, pl.excess, pl.mix.Wanted(pl.from, o.Replicas))
+}
+
+func problems(list []Problem) string {
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = list[i].String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// count returns a number with its noun: one, and many unless an s makes it.
+func count(n int, one string, many ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(many) > 0:
+		return fmt.Sprintf("%d %s", n, many[0])
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}

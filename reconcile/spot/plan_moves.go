@@ -1,0 +1,226 @@
+package spot
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// move sets the state and picks the batch of evictions that may start now.
+//
+// Only what is visibly too much moves: pods beyond the wanted number of their type. What is missing comes by itself, and
+// admission sends it to the right type. So there are never more moves than the counts differ.
+func (pl *planner) move() {
+	o := pl.sole()
+	if o == nil {
+		pl.withoutOwner()
+		return
+	}
+	pl.findExcess(o)
+	if pl.excess == 0 {
+		pl.atRest(o)
+		return
+	}
+	if !pl.mayMove(o) {
+		return
+	}
+	victims := pl.victims(o, pl.from)[:pl.excess]
+	budget := pl.budget(o)
+	if budget <= 0 {
+		pl.state(StateMoving, "%s still to move from %s to %s; replicas on the move have to be ready first", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		return
+	}
+	pl.evict(o, victims[:min(budget, len(victims))])
+}
+
+// withoutOwner is for workloads of several ReplicaSets, or of none.
+func (pl *planner) withoutOwner() {
+	switch {
+	case pl.Replicas == 0:
+		pl.state(StateConverged, "no replicas are wanted")
+	case pl.result.SpotActual > pl.result.SpotWanted:
+		pl.state(StateWaiting, "replicas move when the rollout is through; new ones are placed as they come")
+	default:
+		pl.state(StateMoving, "a rollout is under way; replicas are placed as they come")
+	}
+}
+
+// findExcess finds the capacity type of which there are more alive pods than wanted. There is at most one: with no more
+// pods than replicas, both cannot be. With more pods than replicas the owner takes some away first.
+func (pl *planner) findExcess(o *ownerPods) {
+	if len(o.alive) > o.Replicas {
+		return
+	}
+	var have tally
+	for _, pod := range o.alive {
+		have.add(pod.Capacity, 1)
+	}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		if excess := have.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); excess > pl.excess {
+			pl.excess, pl.from = excess, capacity
+		}
+	}
+}
+
+// atRest names the state of a workload without excess.
+func (pl *planner) atRest(o *ownerPods) {
+	missing := o.Replicas - len(o.alive)
+	switch {
+	case pl.Rolling || o.Replicas != pl.Replicas:
+		pl.state(StateMoving, "the workload's controller is at work; replicas are placed as they come")
+	case missing < 0:
+		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", count(-missing, "pod"))
+	case missing > 0:
+		pl.state(StateMoving, "%s missing; admission places the replacement", count(missing, "replica is", "replicas are"))
+	case pl.result.UnknownActual > 0:
+		pl.state(StateWaiting, "%s of unknown capacity type; none of the configured node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
+	case pl.result.Pending > 0:
+		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", count(pl.result.Pending, "replica is", "replicas are"))
+	default:
+		pl.state(StateConverged, "every replica is where it belongs")
+	}
+}
+
+// mayMove checks everything that forbids moves whatever their number, and names the state if something does.
+func (pl *planner) mayMove(o *ownerPods) bool {
+	todo := count(pl.excess, "replica")
+	switch {
+	case pl.Rolling || o.Replicas != pl.Replicas:
+		pl.state(StateWaiting, "%s should move to %s when the workload's controller is at rest", todo, pl.from.Other())
+	case o.Accounting.Unexplained > 0:
+		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(o.Accounting.Unexplained, "pod was", "pods were"))
+		pl.recheck(pl.now.Add(time.Second))
+	case pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now):
+		opens := pl.policy.Window.Next(pl.now)
+		pl.state(StateWaiting, "%s should move to %s; the disruption window opens at %s", todo, pl.from.Other(), opens.UTC().Format(time.RFC3339))
+		pl.recheck(opens)
+	case pl.now.Before(pl.lastMove().Add(pl.settings.Cooldown)):
+		pl.state(StateMoving, "%s still to move from %s to %s; the next batch waits for the cool-down", todo, pl.from, pl.from.Other())
+		pl.recheck(pl.lastMove().Add(pl.settings.Cooldown))
+	default:
+		return true
+	}
+	return false
+}
+
+// lastMove returns when the last batch was: what this process remembers, and what the cluster shows of a process before
+// it, which is the newest replacement of a pod that was evicted by us. Creation times are whole seconds, hence the second;
+// one in the future is by another clock and tells nothing.
+func (pl *planner) lastMove() time.Time {
+	last := pl.LastMove
+	for i := range pl.Pods {
+		if pod := &pl.Pods[i]; pod.Moved && !pod.Created.After(pl.now) {
+			if at := pod.Created.Add(time.Second); at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last
+}
+
+// budget returns how many replicas may start to move now: the limit less those on the move. On the move are pods that are
+// going away and, mostly the same ones seen from the other end, replicas that are missing or not ready where they went.
+// Pods that are not ready where they should leave are no obstacle: they are the first to go.
+func (pl *planner) budget(o *ownerPods) int {
+	limit := pl.settings.MaxMoves.Of(o.Replicas)
+	if pl.Ordinals {
+		limit = 1
+	}
+	going := 0
+	for _, pod := range o.dying {
+		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
+			going++
+			pl.recheck(pod.GoneBy)
+		}
+	}
+	coming, stuck := o.Replicas-len(o.alive), 0
+	if coming > 0 && going == 0 {
+		// A replica that nobody makes, for want of quota perhaps, is stuck as well.
+		if quiet := pl.lastChange(o).Add(StuckAfter); pl.now.Before(quiet) {
+			pl.recheck(quiet)
+		} else {
+			coming, stuck = 0, coming
+		}
+	}
+	for _, pod := range o.alive {
+		if pod.Ready || pod.Capacity == pl.from {
+			continue
+		}
+		if until := pod.UnreadySince.Add(StuckAfter); pl.now.Before(until) {
+			coming++
+			pl.recheck(until)
+		} else {
+			stuck++
+		}
+	}
+	return limit - max(going, coming) - max(stuck-limit, 0)
+}
+
+// lastChange returns when something last happened to the owner's pods that their creation or our moves tell.
+func (pl *planner) lastChange(o *ownerPods) time.Time {
+	last := pl.lastMove()
+	for _, pod := range o.alive {
+		if pod.Created.After(last) {
+			last = pod.Created
+		}
+	}
+	return last
+}
+
+// victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then
+// those whose slot is of the other type, then from the highest slot down, the youngest first. Of a StatefulSet the highest
+// ordinal goes first.
+func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
+	var pods []*Pod
+	for _, pod := range o.alive {
+		if pod.Capacity == capacity {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *Pod) int {
+		order := cmp.Or(compareBool(a.Ready, b.Ready), compareBool(a.Bound, b.Bound))
+		if order == 0 && !pl.Ordinals {
+			order = compareBool(pl.mix.Of(a.Slot) == capacity, pl.mix.Of(b.Slot) == capacity)
+		}
+		return cmp.Or(order, cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
+	})
+	return pods
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// evict plans a batch, as far as the floor allows. A spot replica may always go: its replacement is on-demand. Of the
+// on-demand replicas that are ready, the floor stays; one that is not ready is no loss to it.
+func (pl *planner) evict(o *ownerPods, batch []*Pod) {
+	floor, ready := min(pl.mix.Floor, o.Replicas), 0
+	for _, pod := range o.alive {
+		if pod.Capacity == OnDemand && pod.Ready {
+			ready++
+		}
+	}
+	for _, pod := range batch {
+		if pl.from == OnDemand && pod.Ready {
+			if ready <= floor {
+				break
+			}
+			ready--
+		}
+		pl.moving[pod.UID] = struct{}{}
+		pl.result.Evictions = append(pl.result.Evictions, Eviction{Pod: pod.UID, Name: pod.Name, From: pl.from, Ready: pod.Ready, Why: pl.why(o)})
+	}
+	if len(pl.result.Evictions) == 0 {
+		pl.state(StateWaiting, "%s should move to spot; too few on-demand replicas are ready for the floor of %d", count(pl.excess, "replica"), floor)
+		return
+	}
+	pl.state(StateMoving, "moving %d of %s from %s to %s", len(pl.result.Evictions), count(pl.excess, "replica"), pl.from, pl.from.Other())
+	pl.recheck(pl.now.Add(pl.settings.Cooldown))
+}
