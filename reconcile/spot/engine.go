@@ -1,0 +1,184 @@
+package spot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// Options configure an [Engine].
+type Options struct {
+	Keys     Keys
+	Capacity CapacityLabels
+	Defaults Defaults
+	Settings Settings
+	// Namespaces restricts placement to namespaces that match, beside their enabled label. Nil: all.
+	Namespaces labels.Selector
+	// SpotTolerations are added to pods that are sent to spot capacity.
+	SpotTolerations []corev1.Toleration
+	// Log defaults to discarding.
+	Log *slog.Logger
+	// Registerer for metrics; nil: none are registered.
+	Registerer prometheus.Registerer
+}
+
+// Engine is the shell of spot placement: it keeps a directory and the slot accounting of every engaged member from
+// informer events, answers admissions, and reconciles Deployments and StatefulSets. All methods are safe for concurrent
+// use.
+type Engine struct {
+	Options
+
+	patcher *Patcher
+	metrics *metrics
+
+	mu      sync.RWMutex
+	members map[string]*member
+}
+
+// Cluster is what the engine needs of a member; *clusters.Member is one.
+type Cluster interface {
+	cluster.Cluster
+	// Live reads from the API server.
+	Live() client.Reader
+	// Watch tells whether the kind of obj is cached, and until when.
+	Watch(obj client.Object) (done <-chan struct{}, ok bool)
+}
+
+var _ Cluster = (*clusters.Member)(nil)
+
+// NewEngine checks the options and makes an engine without members.
+func NewEngine(o Options) (*Engine, error) {
+	if err := o.Defaults.Validate(); err != nil {
+		return nil, fmt.Errorf("spot defaults: %w", err)
+	}
+	if o.Settings.MaxMoves == (MoveLimit{}) {
+		return nil, errors.New("spot settings: max moves is not set")
+	}
+	if o.Namespaces == nil {
+		o.Namespaces = labels.Everything()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{Options: o, members: map[string]*member{}}
+	var err error
+	if e.patcher, err = NewPatcher(o.Keys, o.Capacity, o.SpotTolerations); err != nil {
+		return nil, err
+	}
+	e.metrics, err = newMetrics(o.Registerer, e.reservations)
+	return e, err
+}
+
+// Engage follows a member's pods and workloads until ctx ends. It is called again when further kinds of it are cached.
+func (e *Engine) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
+	c, ok := cl.(Cluster)
+	if !ok {
+		return fmt.Errorf("member %s: %T tells nothing of its cache and cannot be followed", name, cl)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.members[name.String()]; known != nil && known.cluster == c {
+		known.kick()
+		return nil
+	}
+	m := newMember(e, name.String(), c)
+	e.members[m.name] = m
+	context.AfterFunc(ctx, func() { e.leave(m) })
+	go m.run(ctx)
+	return nil
+}
+
+// Start waits for the end: the engine works by the events of the members. It makes the Engine a Runnable of the manager.
+func (e *Engine) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection is false: standbys follow their members too.
+func (e *Engine) NeedLeaderElection() bool { return false }
+
+func (e *Engine) leave(m *member) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.members[m.name] == m {
+		delete(e.members, m.name)
+		e.metrics.forgetMember(m.name)
+	}
+}
+
+func (e *Engine) member(name string) *member {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.members[name]
+}
+
+// directory returns what is known of a member; nil while its caches are not complete.
+func (e *Engine) directory(name string) *directory {
+	m := e.member(name)
+	if m == nil {
+		return nil
+	}
+	return m.directory.Load()
+}
+
+// List returns the workloads of a member whose placement was planned, in the order of [WorkloadKey.Compare]; namespace
+// empty: of all namespaces.
+func (e *Engine) List(memberName, namespace string) []WorkloadView {
+	dir := e.directory(memberName)
+	if dir == nil {
+		return nil
+	}
+	views := dir.views(namespace)
+	slices.SortFunc(views, func(a, b WorkloadView) int { return a.Compare(b.WorkloadKey) })
+	return views
+}
+
+// Get returns one workload with its pods; false when it is not known or not enabled.
+func (e *Engine) Get(ctx context.Context, memberName string, key WorkloadKey) (WorkloadView, bool) {
+	m := e.member(memberName)
+	if m == nil || m.directory.Load() == nil {
+		return WorkloadView{}, false
+	}
+	view, ok := m.directory.Load().view(key)
+	if !ok {
+		return WorkloadView{}, false
+	}
+	view.Pods = e.podViews(ctx, m, key, view.Policy.Mix())
+	return view, true
+}
+
+// Controller returns the name of the controller that reconciles a kind of workload.
+func (e *Engine) Controller(kind string) (string, bool) {
+	switch kind {
+	case KindDeployment:
+		return DeploymentController, true
+	case KindStatefulSet:
+		return StatefulSetController, true
+	}
+	return "", false
+}
+
+// reservations counts the live reservations by member, for the metric.
+func (e *Engine) reservations() map[string]int {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	count := make(map[string]int, len(e.members))
+	for name, m := range e.members {
+		if dir := m.directory.Load(); dir != nil {
+			count[name] = dir.reserved()
+		}
+	}
+	return count
+}

@@ -1,0 +1,147 @@
+package spot
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// Annotations that the deployment controller keeps on its ReplicaSets.
+const (
+	annotationRevision        = "deployment.kubernetes.io/revision"
+	annotationDesiredReplicas = "deployment.kubernetes.io/desired-replicas"
+)
+
+// ownerUIDIndex finds the pods and ReplicaSets of a controller by its UID.
+const ownerUIDIndex = "plimsoll.controllerUID"
+
+// Kinds declares what spot placement caches in a member. Workloads are cached by their enabled label and pods by their
+// slot label, so that memory follows what is managed and not the size of the member.
+func Kinds(keys Keys, capacity CapacityLabels) []clusters.Kind {
+	return []clusters.Kind{
+		DeploymentKind(keys), StatefulSetKind(keys), replicaSetKind(), podKind(keys, capacity), namespaceKind(keys), nodeKind(capacity),
+	}
+}
+
+// DeploymentKind caches the Deployments that ask for placement.
+func DeploymentKind(keys Keys) clusters.Kind {
+	return clusters.Kind{Object: &appsv1.Deployment{}, Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
+		src, dst := from.(*appsv1.Deployment), into.(*appsv1.Deployment)
+		dst.Labels = pick(src.Labels, keys.Enabled())
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
+		dst.Spec.Replicas = src.Spec.Replicas
+		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
+		dst.Status.Replicas = src.Status.Replicas
+		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
+	}}
+}
+
+// StatefulSetKind caches the StatefulSets that ask for placement.
+func StatefulSetKind(keys Keys) clusters.Kind {
+	return clusters.Kind{Object: &appsv1.StatefulSet{}, Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
+		src, dst := from.(*appsv1.StatefulSet), into.(*appsv1.StatefulSet)
+		dst.Labels = pick(src.Labels, keys.Enabled())
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
+		dst.Spec.Replicas, dst.Spec.Selector, dst.Spec.Ordinals = src.Spec.Replicas, src.Spec.Selector, src.Spec.Ordinals
+		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
+		dst.Status.Replicas = src.Status.Replicas
+		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
+	}}
+}
+
+// replicaSetKind caches the link between pods and Deployments. ReplicaSets do not carry the workload's labels, so all of
+// them are cached, in a few hundred bytes each.
+func replicaSetKind() clusters.Kind {
+	return clusters.Kind{Object: &appsv1.ReplicaSet{}, Keep: func(from, into client.Object) {
+		src, dst := from.(*appsv1.ReplicaSet), into.(*appsv1.ReplicaSet)
+		dst.Annotations = pick(src.Annotations, annotationRevision, annotationDesiredReplicas)
+		dst.Spec.Replicas, dst.Spec.Selector = src.Spec.Replicas, src.Spec.Selector
+		dst.Status.Replicas, dst.Status.ObservedGeneration = src.Status.Replicas, src.Status.ObservedGeneration
+	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
+}
+
+// podKind caches the pods that hold a slot.
+func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
+	managed, err := labels.NewRequirement(keys.Slot(), selection.Exists, nil)
+	if err != nil {
+		panic(err) // NewKeys validated the prefix: a programming error
+	}
+	return clusters.Kind{Object: &corev1.Pod{}, Labels: labels.NewSelector().Add(*managed), Keep: func(from, into client.Object) {
+		src, dst := from.(*corev1.Pod), into.(*corev1.Pod)
+		dst.Labels = pick(src.Labels, keys.Slot())
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost)
+		dst.Spec.NodeName = src.Spec.NodeName
+		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
+		if dst.Spec.NodeSelector == nil && src.Spec.Affinity != nil && src.Spec.Affinity.NodeAffinity != nil {
+			if required := src.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+				dst.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+			}
+		}
+		dst.Status.Phase = src.Status.Phase
+		for _, condition := range src.Status.Conditions {
+			if condition.Type == corev1.PodReady {
+				dst.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}}
+			}
+		}
+	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
+}
+
+// namespaceKind keeps labels whole: the configuration's namespaceSelector may ask for any of them.
+func namespaceKind(keys Keys) clusters.Kind {
+	return clusters.Kind{Object: &corev1.Namespace{}, Keep: func(from, into client.Object) {
+		into.SetLabels(from.GetLabels())
+		into.SetAnnotations(pickPrefix(from.GetAnnotations(), keys.Prefix))
+	}}
+}
+
+func nodeKind(capacity CapacityLabels) clusters.Kind {
+	return clusters.Kind{Object: &corev1.Node{}, Keep: func(from, into client.Object) {
+		into.SetLabels(pick(from.GetLabels(), capacity.Keys()...))
+	}}
+}
+
+func enabledSelector(keys Keys) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{keys.Enabled(): enabledValue})
+}
+
+func controllerUID(obj client.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
+
+// pick returns the entries of from with the given keys; nil when there are none.
+func pick(from map[string]string, keys ...string) map[string]string {
+	var into map[string]string
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			if into == nil {
+				into = make(map[string]string, len(keys))
+			}
+			into[key] = value
+		}
+	}
+	return into
+}
+
+// pickPrefix returns the entries of from below prefix, and those with one of the further keys; nil when there are none.
+func pickPrefix(from map[string]string, prefix string, keys ...string) map[string]string {
+	into := pick(from, keys...)
+	for key, value := range from {
+		if rest, ok := strings.CutPrefix(key, prefix); ok && strings.HasPrefix(rest, "/") {
+			if into == nil {
+				into = make(map[string]string, 2)
+			}
+			into[key] = value
+		}
+	}
+	return into
+}

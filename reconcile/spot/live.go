@@ -1,0 +1,89 @@
+package spot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// liveReadTimeout bounds the one live read that an admission may wait for.
+	liveReadTimeout = 500 * time.Millisecond
+	// liveReadTTL is how long what was read live is believed while the cache does not show it: a workload that is not
+	// enabled never appears there.
+	liveReadTTL = 30 * time.Second
+)
+
+// liveReads reads owners that the cache does not know yet, one read for all admissions that wait for the same owner.
+type liveReads struct{ flights singleflight.Group }
+
+// ownerRef names the controller of a pod.
+type ownerRef struct {
+	kind      string // ReplicaSet or StatefulSet
+	namespace string
+	name      string
+	uid       types.UID
+}
+
+// read fills the directory with an owner, its workload and its namespace, from the API server.
+func (r *liveReads) read(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
+	result := r.flights.DoChan(string(ref.uid), func() (any, error) {
+		// Not the context of the admission that came first: others wait for the same answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveReadTimeout)
+		defer cancel()
+		return nil, readOwner(ctx, live, dir, ref)
+	})
+	select {
+	case done := <-result:
+		return done.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func readOwner(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
+	if !dir.knowsNamespace(ref.namespace) {
+		var ns corev1.Namespace
+		if err := live.Get(ctx, types.NamespacedName{Name: ref.namespace}, &ns); err != nil {
+			return fmt.Errorf("read namespace %s: %w", ref.namespace, err)
+		}
+		dir.setNamespace(&ns, true)
+	}
+	key := types.NamespacedName{Namespace: ref.namespace, Name: ref.name}
+	if ref.kind == KindStatefulSet {
+		var set appsv1.StatefulSet
+		if err := live.Get(ctx, key, &set); err != nil {
+			return fmt.Errorf("read StatefulSet %s: %w", key, err)
+		}
+		now := time.Now()
+		dir.setWorkload(keyOf(KindStatefulSet, &set), &set.ObjectMeta, replicasOf(set.Spec.Replicas), true, now)
+		dir.setStatefulSet(&set, true, now)
+		return nil
+	}
+	var set appsv1.ReplicaSet
+	if err := live.Get(ctx, key, &set); err != nil {
+		return fmt.Errorf("read ReplicaSet %s: %w", key, err)
+	}
+	workload, ok := dir.setReplicaSet(&set, true, time.Now())
+	if !ok {
+		return nil // a ReplicaSet of no Deployment is not placed
+	}
+	var deployment appsv1.Deployment
+	if err := live.Get(ctx, workload.NamespacedName, &deployment); err != nil {
+		return fmt.Errorf("read Deployment %s: %w", workload.NamespacedName, err)
+	}
+	dir.setWorkload(workload, &deployment.ObjectMeta, replicasOf(deployment.Spec.Replicas), true, time.Now())
+	return nil
+}
+
+func (d *directory) knowsNamespace(name string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.namespaces[name] != nil
+}

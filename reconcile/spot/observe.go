@@ -1,0 +1,203 @@
+package spot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// liveListInterval is the least time between two searches for pods without a slot, while what the owner's status and the
+// cache say has not changed.
+const liveListInterval = 30 * time.Second
+
+// readOnlyList reads from the cache without copying: nothing here changes what it reads.
+var readOnlyList = client.UnsafeDisableDeepCopy
+
+// source is a direct owner of pods as the cache shows it.
+type source struct {
+	Owner
+	kind     string
+	selector *metav1.LabelSelector
+	status   int // replicas that its controller has counted
+}
+
+// deploymentSources returns the ReplicaSets of a Deployment that want replicas or still have some.
+func deploymentSources(ctx context.Context, c client.Reader, deployment *appsv1.Deployment) ([]source, error) {
+	var sets appsv1.ReplicaSetList
+	err := c.List(ctx, &sets, client.InNamespace(deployment.Namespace), client.MatchingFields{ownerUIDIndex: string(deployment.UID)}, readOnlyList)
+	if err != nil {
+		return nil, fmt.Errorf("list the ReplicaSets of Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+	}
+	var sources []source
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if replicasOf(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 {
+			continue
+		}
+		sources = append(sources, source{
+			Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas)},
+			kind:  kindReplicaSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
+		})
+	}
+	slices.SortFunc(sources, func(a, b source) int { return cmp.Compare(a.Name, b.Name) })
+	return sources, nil
+}
+
+func statefulSetSource(set *appsv1.StatefulSet) source {
+	start := 0
+	if set.Spec.Ordinals != nil {
+		start = int(set.Spec.Ordinals.Start)
+	}
+	return source{
+		Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas), Start: start},
+		kind:  KindStatefulSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
+	}
+}
+
+// observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
+func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, now time.Time) (Observed, error) {
+	var observed Observed
+	for _, s := range sources {
+		var list corev1.PodList
+		err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(s.UID)}, readOnlyList)
+		if err != nil {
+			return observed, fmt.Errorf("list the pods of %s %s/%s: %w", s.kind, namespace, s.Name, err)
+		}
+		o := dir.ensureOwner(s.UID, s.kind)
+		cached := make(map[types.UID]struct{}, len(list.Items))
+		o.mu.Lock()
+		for i := range list.Items {
+			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node))
+			o.slots.Observe(&pod, now) // the cache may be ahead of the events that we were given
+			if seen := o.slots.pods[pod.UID]; seen != nil && seen.freed {
+				pod.Evicted = true
+			}
+			cached[pod.UID] = struct{}{}
+			observed.Pods = append(observed.Pods, pod)
+		}
+		o.slots.Retain(func(uid types.UID) bool { _, ok := cached[uid]; return ok }, now)
+		s.Accounting = o.slots.Summary(s.Replicas, now)
+		if o.slots.movedAt.After(observed.LastMove) {
+			observed.LastMove = o.slots.movedAt
+		}
+		o.mu.Unlock()
+		observed.Owners = append(observed.Owners, s.Owner)
+	}
+	return observed, nil
+}
+
+// unlabelled finds the pods of an owner that hold no slot: they existed before the workload was enabled, or slipped past
+// the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
+// One live list finds them, and is repeated only when the signs change, or after a while.
+func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *directory, namespace string, s source, visible int, now time.Time) ([]Pod, error) {
+	o := dir.ensureOwner(s.UID, s.kind)
+	if !o.wantsList(s.status, visible+len(s.Accounting.Reserved), now) {
+		return nil, nil
+	}
+	selector, err := withoutSlot(e.Keys, s.selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
+	}
+	var list corev1.PodList
+	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
+	}
+	var pods []Pod
+	for i := range list.Items {
+		// The selector only narrows the list: what belongs to the owner is said by the controller reference alone.
+		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref == nil || ref.UID != s.UID {
+			continue
+		}
+		if pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node)); pod.Alive() {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+// wantsList tells whether pods without a slot should be looked for, and notes that they are.
+func (o *owner) wantsList(status, visible int, now time.Time) bool {
+	if status <= visible {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listed.status == status && o.listed.visible == visible && now.Sub(o.listed.at) < liveListInterval {
+		return false
+	}
+	o.listed = liveListMark{status: status, visible: visible, at: now}
+	return true
+}
+
+func withoutSlot(keys Keys, selector *metav1.LabelSelector) (labels.Selector, error) {
+	base, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	none, err := labels.NewRequirement(keys.Slot(), selection.DoesNotExist, nil)
+	if err != nil {
+		return nil, err
+	}
+	return base.Add(*none), nil
+}
+
+// podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
+func (e *Engine) podViews(ctx context.Context, m *member, key WorkloadKey, mix Mix) []PodView {
+	var views []PodView
+	for _, uid := range m.directory.Load().ownersOf(key) {
+		var list corev1.PodList
+		err := m.cluster.GetClient().List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{ownerUIDIndex: string(uid)}, readOnlyList)
+		if err != nil {
+			return nil
+		}
+		for i := range list.Items {
+			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], m.directory.Load().node))
+			views = append(views, PodView{
+				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: list.Items[i].Spec.NodeName,
+				Phase: string(list.Items[i].Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),
+			})
+		}
+	}
+	slices.SortFunc(views, func(a, b PodView) int { return cmp.Compare(a.Name, b.Name) })
+	return views
+}
+
+// podReason says what is special about a pod; empty: nothing.
+func podReason(pod *Pod, mix Mix) string {
+	switch {
+	case !pod.GoneBy.IsZero():
+		return "is being deleted"
+	case pod.Finished:
+		return "has finished"
+	case pod.Capacity == Unknown:
+		return "its capacity type is not known"
+	case mix.Of(pod.Slot) != pod.Capacity && mix.Managed && pod.Slot != NoSlot:
+		return "runs on " + string(pod.Capacity) + ", its slot is for " + string(mix.Of(pod.Slot))
+	case !pod.Bound:
+		return "waits for a node"
+	}
+	return ""
+}
+
+// ownersOf returns the direct owners of a workload's pods that are known.
+func (d *directory) ownersOf(key WorkloadKey) []types.UID {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var uids []types.UID
+	for uid, o := range d.owners {
+		if o.kind != "" && o.workload == key {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}

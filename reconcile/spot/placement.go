@@ -1,0 +1,162 @@
+package spot
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
+// is an event of the informer, and comes at once unless the watch lags.
+const doubtTimeout = 250 * time.Millisecond
+
+// PodRequest is one pod that a member's API server asks about. Its strings may share memory with a larger buffer: what is
+// kept is cloned.
+type PodRequest struct {
+	Incoming
+	// RequestUID is that of the AdmissionRequest.
+	RequestUID string
+	// Namespace of the pod; Name is empty while only generateName is set.
+	Namespace, Name string
+	// Owner is the pod's controller reference; zero when it has none.
+	Owner OwnerRef
+	// DryRun reserves nothing.
+	DryRun bool
+}
+
+// OwnerRef is a controller reference.
+type OwnerRef struct{ APIVersion, Kind, Name, UID string }
+
+// Outcome is how an admission was answered; it is the label value of the metric.
+type Outcome string
+
+// Outcomes.
+const (
+	OutcomeSpot       Outcome = "spot"        // sent to spot capacity
+	OutcomeOnDemand   Outcome = "on_demand"   // sent to on-demand capacity
+	OutcomeNotOwned   Outcome = "not_owned"   // no ReplicaSet or StatefulSet controls the pod
+	OutcomeNotEnabled Outcome = "not_enabled" // the workload, or its namespace, is not enabled
+	OutcomeUnmanaged  Outcome = "unmanaged"   // enabled, and no value is set anywhere
+	OutcomeReadOnly   Outcome = "read_only"   // the hub is configured to change nothing
+	OutcomeWarming    Outcome = "warming"     // the member's caches are not complete yet
+	OutcomeUnknown    Outcome = "unknown"     // the owner could not be read in time
+)
+
+// Placement is the answer for one pod. The pod is always let through.
+type Placement struct {
+	Outcome Outcome
+	// Patch is a JSON patch; empty: the pod stays as it is.
+	Patch []byte
+	// Reservation is the zero value unless the pod was placed.
+	Reservation Reservation
+	// Reason is a constant sentence; empty unless the pod was placed.
+	Reason string
+}
+
+// Place decides where a pod goes. It makes no API call but one live read of an owner that the cache does not know, shared
+// by all pods that wait for it, and is done when ctx is.
+func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) Placement {
+	m := e.member(memberName)
+	if m == nil {
+		return Placement{Outcome: OutcomeWarming}
+	}
+	dir := m.directory.Load()
+	if dir == nil {
+		return Placement{Outcome: OutcomeWarming}
+	}
+	if !isApps(pod.Owner.APIVersion) || (pod.Owner.Kind != kindReplicaSet && pod.Owner.Kind != KindStatefulSet) {
+		return Placement{Outcome: OutcomeNotOwned}
+	}
+	s, err := m.standing(ctx, dir, pod)
+	switch {
+	case errors.Is(err, errNotOfWorkload):
+		return Placement{Outcome: OutcomeNotOwned}
+	case err != nil:
+		e.Log.WarnContext(ctx, "an owner could not be read; its pod was let through", "member", memberName,
+			"namespace", pod.Namespace, "owner", pod.Owner.Kind+"/"+pod.Owner.Name, "error", err)
+		return Placement{Outcome: OutcomeUnknown}
+	case s.policy == nil:
+		return Placement{Outcome: OutcomeNotEnabled}
+	case e.Settings.ReadOnly:
+		return Placement{Outcome: OutcomeReadOnly}
+	}
+	placed := e.reserve(ctx, dir, s, pod)
+	if placed.Reservation.Capacity == Unknown {
+		placed.Outcome = OutcomeUnmanaged
+	}
+	return placed
+}
+
+var errNotOfWorkload = errors.New("the owner belongs to no workload that can be placed")
+
+// standing looks an owner up, and reads it live when the cache does not know it, or what was read live is stale.
+func (m *member) standing(ctx context.Context, dir *directory, pod *PodRequest) (standing, error) {
+	uid := types.UID(pod.Owner.UID)
+	if s, ok := dir.lookup(uid, time.Now()); ok {
+		return s, nil
+	}
+	err := m.reads.read(ctx, m.cluster.Live(), dir, ownerRef{
+		kind: strings.Clone(pod.Owner.Kind), namespace: strings.Clone(pod.Namespace),
+		name: strings.Clone(pod.Owner.Name), uid: types.UID(strings.Clone(pod.Owner.UID)),
+	})
+	if err != nil {
+		return standing{}, err
+	}
+	s, ok := dir.lookup(uid, time.Now())
+	if !ok {
+		return standing{}, errNotOfWorkload
+	}
+	return s, nil
+}
+
+// reserve asks the accounting until it has no doubt, or the time to doubt is over.
+func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *PodRequest) Placement {
+	var deadline <-chan time.Time
+	for final := false; ; {
+		placed, doubt, news := e.ask(s, pod, final)
+		if doubt == DoubtNone {
+			return placed
+		}
+		if deadline == nil {
+			timer := time.NewTimer(doubtTimeout)
+			defer timer.Stop()
+			deadline = timer.C
+		}
+		select {
+		case <-news:
+		case <-deadline:
+			final = true
+		case <-ctx.Done():
+			final = true
+		}
+		if again, ok := dir.lookup(s.owner.uid, time.Now()); ok {
+			s = again // the owner may want more by now
+		}
+	}
+}
+
+// ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
+func (e *Engine) ask(s standing, pod *PodRequest, final bool) (Placement, Doubt, <-chan struct{}) {
+	if s.policy == nil {
+		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
+	}
+	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.policy.Mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
+	if s.isSet {
+		ask.Ordinal, _ = OrdinalOf(pod.Name)
+	}
+	ask.ID = strings.Clone(ask.ID)
+	s.owner.mu.Lock()
+	defer s.owner.mu.Unlock()
+	patch, answer := e.patcher.Admit(nil, &pod.Incoming, s.owner.slots, ask, time.Now())
+	if answer.Doubt != DoubtNone {
+		return Placement{}, answer.Doubt, s.owner.heard()
+	}
+	outcome := OutcomeOnDemand
+	if answer.Capacity == Spot {
+		outcome = OutcomeSpot
+	}
+	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, DoubtNone, nil
+}
