@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
 // Config is the whole configuration of a hub replica. Every key can be set in the file and by an environment variable
@@ -43,7 +45,7 @@ type Config struct {
 type ControllerConfig struct {
 	// How often every object is looked at again without an event. At least 5s.
 	ResyncPeriod time.Duration `yaml:"resyncPeriod"`
-	// How many reconciles each controller runs at a time. 1 to 1000.
+	// How many reconciles each controller runs at a time in one member. 1 to 1000.
 	Workers int `yaml:"workers"`
 	// How many reconciles all controllers together run at a time in one member. 1 to 1000.
 	WorkersPerMember int `yaml:"workersPerMember"`
@@ -81,9 +83,9 @@ type WebhookConfig struct {
 	URL string `yaml:"url"`
 	// The name of the MutatingWebhookConfiguration in every member.
 	ConfigName string `yaml:"configName"`
-	// Further DNS names for the certificate that the hub makes.
+	// Further DNS names for the certificate that the hub makes, beside those of its Services, webhook.url and localhost.
 	DNSNames []string `yaml:"dnsNames"`
-	// Further IP addresses for the certificate that the hub makes.
+	// Further IP addresses for the certificate that the hub makes, beside those of loopback.
 	IPs []netip.Addr `yaml:"ips"`
 }
 
@@ -93,6 +95,11 @@ type APIConfig struct {
 	GRPCAddress string `yaml:"grpcAddress"`
 	// Where REST and /openapi.json are served; port 0 takes a free one.
 	RESTAddress string `yaml:"restAddress"`
+	// A folder with the tls.crt and tls.key of both. Empty: a certificate of the hub's own authority, for the same names as
+	// the webhook's.
+	CertDir string `yaml:"certDir"`
+	// Serves without TLS. Only allowed when grpcAddress and restAddress are loopback addresses.
+	Plaintext bool `yaml:"plaintext"`
 	// The audience that bearer tokens must be made for.
 	Audience string `yaml:"audience"`
 	// Takes every caller for an administrator. Only allowed when grpcAddress and restAddress are loopback addresses.
@@ -165,13 +172,15 @@ type SpotConfig struct {
 	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub is a drop-in for workloads that
 	// are labelled for that project.
 	AnnotationPrefix string `yaml:"annotationPrefix"`
-	// The node labels that tell the capacity type, the one that pods are steered with first. Empty: karpenter.sh/capacity-type
-	// for steering; the labels of EKS, GKE and AKS are recognised as well.
+	// The node labels that tell the capacity type, the one that pods are steered with first: key, the values that mean spot,
+	// those that mean onDemand, and optionally a family, which is a label that all nodes of a provider have which labels its
+	// spot nodes only. Pods are steered with karpenter.sh/capacity-type where nothing is set; it and the labels of EKS, GKE
+	// and AKS are always recognised.
 	NodeLabels []NodeLabelConfig `yaml:"nodeLabels"`
 	// Policy values for workloads that neither say themselves nor have them from their namespace.
 	Defaults SpotDefaultsConfig `yaml:"defaults"`
 	// How much of a workload is moved at a time: a number of replicas, or a percentage of them, at least one replica.
-	MaxMoves Share `yaml:"maxMoves"`
+	MaxMoves MoveLimit `yaml:"maxMoves"`
 	// How long between two batches of moves of a workload.
 	MoveCooldown time.Duration `yaml:"moveCooldown"`
 	// Shows what would be done and moves, stamps and admits nothing.
@@ -188,6 +197,9 @@ type NodeLabelConfig struct {
 	Spot []string `yaml:"spot"`
 	// The values that mean on-demand.
 	OnDemand []string `yaml:"onDemand"`
+	// A label that all nodes of a provider have which labels its spot nodes only: a node with it and without key is
+	// on-demand.
+	Family string `yaml:"family"`
 }
 
 // SpotDefaultsConfig holds policy values for workloads that have none.
@@ -196,6 +208,10 @@ type SpotDefaultsConfig struct {
 	SpotPercentage *int `yaml:"spotPercentage"`
 	// The floor of on-demand replicas, 0 to 10000. Unset: none.
 	MinOnDemand *int `yaml:"minOnDemand"`
+	// When replicas may be moved: five cron fields, in UTC. Empty: at any time.
+	DisruptionSchedule string `yaml:"disruptionSchedule"`
+	// How long a time in disruptionSchedule lasts, such as 2h. With disruptionSchedule only.
+	DisruptionDuration string `yaml:"disruptionDuration"`
 }
 
 // LogConfig is the part of [Config] about logs.
@@ -221,7 +237,7 @@ func DefaultConfig() Config {
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
 		},
-		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: Share{Percent: 10}, MoveCooldown: 10 * time.Second},
+		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second},
 		Log:  LogConfig{Level: slog.LevelInfo},
 	}
 }

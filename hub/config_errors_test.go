@@ -19,7 +19,7 @@ func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
 		"section for a value":   {file: "log: {level: {is: info}}\n", want: `: log.level: (a section): must be debug, info, warn or error`},
 		"no value":              {file: "log: {level: }\n", want: `: log.level: (empty): must have a value; leave the key out for its default`},
 		"number for a text":     {file: "hub: {namespace: 12}\n", want: `: hub.namespace: 12: must be a string (in quotes if it looks like something else)`},
-		"share of nothing":      {file: "spot: {maxMoves: 0}\n", want: `: spot.maxMoves: 0: must be a number of replicas from 1 to 10000, or a percentage from "1%" to "100%"`},
+		"share of nothing":      {file: "spot: {maxMoves: 0}\n", want: `: spot.maxMoves: 0: must be a number of replicas from 1, or a percentage from "1%" to "100%"`},
 		"too large a share":     {file: "spot: {maxMoves: 101%}\n", want: `: spot.maxMoves: "101%": must be a number`},
 		"duration without unit": {file: "spot: {moveCooldown: 10}\n", want: `: spot.moveCooldown: 10: must be a duration with its unit, such as 30s`},
 		"number too large":      {file: "controller: {workers: 99999999999999999999}\n", want: `: controller.workers: 99999999999999999999: must be a whole number`},
@@ -28,8 +28,8 @@ func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
 		"two documents":         {file: "log: {}\n---\nlog: {}\n", want: `: must be one YAML document, and has more`},
 		"selector's operator":   {file: "namespaceSelector: {matchExpressions: [{key: a, operator: Near}]}\n", want: `: namespaceSelector: `},
 		"network with host":     {file: "clusters: {allowedNetworks: [10.1.2.3/8]}\n", want: `: clusters.allowedNetworks[0]: 10.1.2.3/8: must be a network, not an address in it; did you mean 10.0.0.0/8?`},
-		"label without values":  {file: "spot: {nodeLabels: [{key: pool}]}\n", want: `: spot.nodeLabels[0]: pool: must have a value for spot or onDemand`},
-		"open without loopback": {file: "api: {unauthenticated: true, grpcAddress: \"127.0.0.1:1\"}\n", want: `: api.unauthenticated: true: is only allowed while api.restAddress (:8443) is a loopback address`},
+		"label without values":  {file: "spot: {nodeLabels: [{key: pool}]}\n", want: `: spot.nodeLabels: node label pool: want at least one value for spot`},
+		"open without loopback": {file: "api: {unauthenticated: true, grpcAddress: \"127.0.0.1:1\"}\n", want: `: api.unauthenticated: true: is only allowed while grpcAddress and restAddress are loopback addresses, and :8443 is not`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeConfig(t, test.file)

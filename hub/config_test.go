@@ -2,10 +2,12 @@ package hub
 
 import (
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
 // sample is a value of a key that is not its default: as it stands in the file, in the environment (the same if empty),
@@ -27,60 +31,67 @@ type sample struct {
 
 // samples has an entry for every key of the configuration; the tests below fail for a key that has none.
 var samples = map[string]sample{
-	"controller.resyncPeriod":      {file: `45s`, want: 45 * time.Second, bad: `4s`},
-	"controller.workers":           {file: `7`, want: 7, bad: `0`},
-	"controller.workersPerMember":  {file: `11`, want: 11, bad: `1001`},
-	"controller.deadline":          {file: `1m`, want: time.Minute, bad: `10`},
-	"leaderElection.enabled":       {file: `false`, want: false, bad: `"false"`},
-	"leaderElection.leaseName":     {file: `other`, want: "other", bad: `Other_Name`},
-	"leaderElection.leaseDuration": {file: `20s`, want: 20 * time.Second, bad: `15500ms`},
-	"leaderElection.renewDeadline": {file: `9s`, want: 9 * time.Second, bad: `15s`},
-	"leaderElection.retryPeriod":   {file: `1s`, want: time.Second, bad: `6s`},
-	"namespaceSelector":            {file: `{matchLabels: {team: a}}`, want: metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, bad: `{matchLabel: {team: a}}`},
-	"webhook.port":                 {file: `9999`, want: 9999, bad: `65536`},
-	"webhook.bindAddress":          {file: `127.0.0.1`, want: "127.0.0.1", bad: `localhost`},
-	"webhook.certDir":              {file: `/certs`, want: "/certs", bad: `7`},
-	"webhook.url":                  {file: `https://hub.example:8443`, want: "https://hub.example:8443", bad: `http://hub.example`},
-	"webhook.configName":           {file: `other`, want: "other", bad: `Other`},
-	"webhook.dnsNames":             {file: `[a.example, b.example]`, env: `a.example,b.example`, want: []string{"a.example", "b.example"}, bad: `a.example`},
-	"webhook.ips":                  {file: `[10.0.0.1, "::1"]`, env: `10.0.0.1, ::1`, want: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1")}, bad: `[10.0.0]`},
-	"api.grpcAddress":              {file: `127.0.0.1:1`, want: "127.0.0.1:1", bad: `localhost`},
-	"api.restAddress":              {file: `127.0.0.1:2`, want: "127.0.0.1:2", bad: `":http"`},
-	"api.audience":                 {file: `fleet`, want: "fleet", bad: `""`},
-	"api.unauthenticated":          {file: `true`, want: true, bad: `yes please`},
-	"peer.address":                 {file: `127.0.0.1:3`, want: "127.0.0.1:3", bad: `":70000"`},
-	"peer.advertise":               {file: `10.0.0.7:9`, want: "10.0.0.7:9", bad: `10.0.0.7`},
-	"metrics.address":              {file: `127.0.0.1:4`, want: "127.0.0.1:4", bad: `8080`},
-	"probes.address":               {file: `127.0.0.1:5`, want: "127.0.0.1:5", bad: `""`},
-	"hub.namespace":                {file: `ops`, want: "ops", bad: `Ops`},
-	"hub.kubeconfig":               {file: `/kube/config`, want: "/kube/config", bad: `[a]`},
-	"clusters.allowedNetworks":     {file: `[10.0.0.0/8, 127.0.0.0/8]`, env: `10.0.0.0/8,127.0.0.0/8`, want: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8")}, bad: `[10.1.2.3/8]`},
-	"clusters.allowExec":           {file: `true`, want: true, bad: `1`},
-	"clusters.allowFiles":          {file: `true`, want: true, bad: `1`},
-	"clusters.allowProxy":          {file: `true`, want: true, bad: `1`},
-	"clusters.allowInsecure":       {file: `true`, want: true, bad: `1`},
-	"clusters.allowImpersonation":  {file: `true`, want: true, bad: `1`},
-	"clusters.allowBasicAuth":      {file: `true`, want: true, bad: `1`},
-	"clusters.requestTimeout":      {file: `3s`, want: 3 * time.Second, bad: `1ms`},
-	"clusters.warmTimeout":         {file: `4s`, want: 4 * time.Second, bad: `-1s`},
-	"clusters.probeInterval":       {file: `5s`, want: 5 * time.Second, bad: `10ms`},
-	"clusters.probeTimeout":        {file: `2s`, want: 2 * time.Second, bad: `soon`},
-	"clusters.qps":                 {file: `12.5`, want: 12.5, bad: `.nan`},
-	"clusters.burst":               {file: `13`, want: 13, bad: `1.5`},
-	"spot.annotationPrefix":        {file: `spotalis.io`, want: "spotalis.io", bad: `a/b`},
-	"spot.nodeLabels":              {file: `[{key: pool, spot: [s], onDemand: [o]}]`, want: []NodeLabelConfig{{Key: "pool", Spot: []string{"s"}, OnDemand: []string{"o"}}}, bad: `[{key: pool, sopt: [s]}]`},
-	"spot.defaults.spotPercentage": {file: `70`, want: ptr.To(70), bad: `101`},
-	"spot.defaults.minOnDemand":    {file: `1`, want: ptr.To(1), bad: `-1`},
-	"spot.maxMoves":                {file: `"25%"`, env: `25%`, want: Share{Percent: 25}, bad: `"0%"`},
-	"spot.moveCooldown":            {file: `7s`, want: 7 * time.Second, bad: `-1s`},
-	"spot.readOnly":                {file: `true`, want: true, bad: `maybe`},
-	"spot.tolerations":             {file: `[{key: spot, operator: Exists}]`, want: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, bad: `[{key: spot, when: never}]`},
-	"log.level":                    {file: `debug`, want: slog.LevelDebug, bad: `loud`},
+	"controller.resyncPeriod":          {file: `45s`, want: 45 * time.Second, bad: `4s`},
+	"controller.workers":               {file: `7`, want: 7, bad: `0`},
+	"controller.workersPerMember":      {file: `11`, want: 11, bad: `1001`},
+	"controller.deadline":              {file: `1m`, want: time.Minute, bad: `10`},
+	"leaderElection.enabled":           {file: `false`, want: false, bad: `"false"`},
+	"leaderElection.leaseName":         {file: `other`, want: "other", bad: `Other_Name`},
+	"leaderElection.leaseDuration":     {file: `20s`, want: 20 * time.Second, bad: `15500ms`},
+	"leaderElection.renewDeadline":     {file: `9s`, want: 9 * time.Second, bad: `15s`},
+	"leaderElection.retryPeriod":       {file: `1s`, want: time.Second, bad: `6s`},
+	"namespaceSelector":                {file: `{matchLabels: {team: a}}`, want: metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, bad: `{matchLabel: {team: a}}`},
+	"webhook.port":                     {file: `9999`, want: 9999, bad: `65536`},
+	"webhook.bindAddress":              {file: `127.0.0.1`, want: "127.0.0.1", bad: `localhost`},
+	"webhook.certDir":                  {file: `/certs`, want: "/certs", bad: `7`},
+	"webhook.url":                      {file: `https://hub.example:8443`, want: "https://hub.example:8443", bad: `http://hub.example`},
+	"webhook.configName":               {file: `other`, want: "other", bad: `Other`},
+	"webhook.dnsNames":                 {file: `[a.example, b.example]`, env: `a.example,b.example`, want: []string{"a.example", "b.example"}, bad: `a.example`},
+	"webhook.ips":                      {file: `[10.0.0.1, "::1"]`, env: `10.0.0.1, ::1`, want: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1")}, bad: `[10.0.0]`},
+	"api.grpcAddress":                  {file: `127.0.0.1:1`, want: "127.0.0.1:1", bad: `localhost`},
+	"api.restAddress":                  {file: `127.0.0.1:2`, want: "127.0.0.1:2", bad: `":http"`},
+	"api.certDir":                      {file: `/api-certs`, want: "/api-certs", bad: `1`},
+	"api.plaintext":                    {file: `true`, want: true, bad: `1`},
+	"api.audience":                     {file: `fleet`, want: "fleet", bad: `""`},
+	"api.unauthenticated":              {file: `true`, want: true, bad: `yes please`},
+	"peer.address":                     {file: `127.0.0.1:3`, want: "127.0.0.1:3", bad: `":70000"`},
+	"peer.advertise":                   {file: `10.0.0.7:9`, want: "10.0.0.7:9", bad: `10.0.0.7`},
+	"metrics.address":                  {file: `127.0.0.1:4`, want: "127.0.0.1:4", bad: `8080`},
+	"probes.address":                   {file: `127.0.0.1:5`, want: "127.0.0.1:5", bad: `""`},
+	"hub.namespace":                    {file: `ops`, want: "ops", bad: `Ops`},
+	"hub.kubeconfig":                   {file: `/kube/config`, want: "/kube/config", bad: `[a]`},
+	"clusters.allowedNetworks":         {file: `[10.0.0.0/8, 127.0.0.0/8]`, env: `10.0.0.0/8,127.0.0.0/8`, want: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8")}, bad: `[10.1.2.3/8]`},
+	"clusters.allowExec":               {file: `true`, want: true, bad: `1`},
+	"clusters.allowFiles":              {file: `true`, want: true, bad: `1`},
+	"clusters.allowProxy":              {file: `true`, want: true, bad: `1`},
+	"clusters.allowInsecure":           {file: `true`, want: true, bad: `1`},
+	"clusters.allowImpersonation":      {file: `true`, want: true, bad: `1`},
+	"clusters.allowBasicAuth":          {file: `true`, want: true, bad: `1`},
+	"clusters.requestTimeout":          {file: `3s`, want: 3 * time.Second, bad: `1ms`},
+	"clusters.warmTimeout":             {file: `4s`, want: 4 * time.Second, bad: `-1s`},
+	"clusters.probeInterval":           {file: `5s`, want: 5 * time.Second, bad: `10ms`},
+	"clusters.probeTimeout":            {file: `2s`, want: 2 * time.Second, bad: `soon`},
+	"clusters.qps":                     {file: `12.5`, want: 12.5, bad: `.nan`},
+	"clusters.burst":                   {file: `13`, want: 13, bad: `1.5`},
+	"spot.annotationPrefix":            {file: `spotalis.io`, want: "spotalis.io", bad: `a/b`},
+	"spot.nodeLabels":                  {file: `[{key: pool, spot: [s], onDemand: [o], family: all}]`, want: []NodeLabelConfig{{Key: "pool", Spot: []string{"s"}, OnDemand: []string{"o"}, Family: "all"}}, bad: `[{key: pool, sopt: [s]}]`},
+	"spot.defaults.spotPercentage":     {file: `70`, want: ptr.To(70), bad: `101`},
+	"spot.defaults.minOnDemand":        {file: `1`, want: ptr.To(1), bad: `-1`},
+	"spot.defaults.disruptionSchedule": {file: `0 3 * * *`, want: "0 3 * * *", bad: `at night`},
+	"spot.defaults.disruptionDuration": {file: `2h`, want: "2h", bad: `long`},
+	"spot.maxMoves":                    {file: `"25%"`, env: `25%`, want: MoveLimit{spot.MoveLimit{Percent: 25}}, bad: `"0%"`},
+	"spot.moveCooldown":                {file: `7s`, want: 7 * time.Second, bad: `-1s`},
+	"spot.readOnly":                    {file: `true`, want: true, bad: `maybe`},
+	"spot.tolerations":                 {file: `[{key: spot, operator: Exists}]`, want: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, bad: `[{key: spot, when: never}]`},
+	"log.level":                        {file: `debug`, want: slog.LevelDebug, bad: `loud`},
 }
 
 // alsoFor are values of other keys without which a sample is not allowed.
 var alsoFor = map[string]map[string]string{
-	"api.unauthenticated": {"api.grpcAddress": "127.0.0.1:9090", "api.restAddress": "localhost:8443"},
+	"api.unauthenticated":              {"api.grpcAddress": "127.0.0.1:9090", "api.restAddress": "localhost:8443"},
+	"api.plaintext":                    {"api.grpcAddress": "127.0.0.1:9090", "api.restAddress": "localhost:8443"},
+	"spot.defaults.disruptionSchedule": {"spot.defaults.disruptionDuration": "1h"},
+	"spot.defaults.disruptionDuration": {"spot.defaults.disruptionSchedule": "0 1 * * *"},
 }
 
 var byValue = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateEmpty()}
@@ -88,20 +99,17 @@ var byValue = cmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
 // inFile nests a value as the file has it.
 func inFile(values map[string]string) string {
 	var text strings.Builder
-	sections := map[string][]string{}
-	for path, value := range values {
-		section, key, nested := strings.Cut(path, ".")
-		if inner, last, deep := strings.Cut(key, "."); deep {
-			key, value = inner, "{"+last+": "+value+"}"
+	var open []string // sections
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		segments := strings.Split(path, ".")
+		sections, key := segments[:len(segments)-1], segments[len(segments)-1]
+		for i, section := range sections {
+			if i >= len(open) || open[i] != section {
+				text.WriteString(strings.Repeat("  ", i) + section + ":\n")
+			}
 		}
-		if !nested {
-			text.WriteString(path + ": " + value + "\n")
-			continue
-		}
-		sections[section] = append(sections[section], "  "+key+": "+value+"\n")
-	}
-	for section, lines := range sections {
-		text.WriteString(section + ":\n" + strings.Join(lines, ""))
+		open = sections
+		text.WriteString(strings.Repeat("  ", len(sections)) + key + ": " + values[path] + "\n")
 	}
 	return text.String()
 }
@@ -193,7 +201,7 @@ func TestABadValueStopsTheStartNamingFileKeyValueAndRule(t *testing.T) {
 			if bad == "" {
 				t.Fatal("this key has no bad sample: add one")
 			}
-			file := writeConfig(t, inFile(map[string]string{leaf.path: bad}))
+			file := writeConfig(t, inFile(with(leaf.path, bad)))
 			_, err := LoadConfig(file, nil)
 			if err == nil {
 				t.Fatalf("%s was accepted", bad)

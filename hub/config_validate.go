@@ -13,6 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
 // Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [LoadConfig] has called
@@ -95,21 +97,24 @@ func (v *rules) clusters(c *ClustersConfig) {
 
 func (v *rules) spot(c *SpotConfig) {
 	v.name("spot.annotationPrefix", c.AnnotationPrefix, validation.IsDNS1123Subdomain)
-	for i, label := range c.NodeLabels {
-		path := fmt.Sprintf("spot.nodeLabels[%d]", i)
-		v.name(path+".key", label.Key, validation.IsQualifiedName)
-		if len(label.Spot)+len(label.OnDemand) == 0 {
-			v.refuse(path, label.Key, "must have a value for spot or onDemand")
-		}
-		for _, value := range append(append([]string{}, label.Spot...), label.OnDemand...) {
-			v.name(path, value, validation.IsValidLabelValue)
-		}
+	if _, err := capacityLabels(c); err != nil {
+		v.refuse("spot.nodeLabels", "", err.Error())
 	}
 	if p := c.Defaults.SpotPercentage; p != nil {
 		v.between("spot.defaults.spotPercentage", *p, 0, 100)
 	}
 	if m := c.Defaults.MinOnDemand; m != nil {
 		v.between("spot.defaults.minOnDemand", *m, 0, 10000)
+	}
+	keys, defaults := spot.Keys{Prefix: spot.DefaultPrefix}, spotDefaults(&c.Defaults)
+	defaults.Percentage, defaults.MinOnDemand = nil, nil
+	policy := spot.ParsePolicy(keys, nil, nil, defaults)
+	for _, found := range policy.Problems {
+		path := "spot.defaults.disruptionDuration"
+		if found.Key == "spot.defaults.disruptionSchedule" || found.Key == keys.DisruptionSchedule() {
+			path = "spot.defaults.disruptionSchedule"
+		}
+		v.refuse(path, strconv.Quote(found.Value), "must be "+found.Rule)
 	}
 	v.atLeast("spot.moveCooldown", c.MoveCooldown, 0)
 }
@@ -137,12 +142,11 @@ func (v *rules) api(c *APIConfig) {
 	if strings.TrimSpace(c.Audience) == "" {
 		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
 	}
-	if !c.Unauthenticated {
-		return
-	}
-	for path, address := range map[string]string{"api.grpcAddress": c.GRPCAddress, "api.restAddress": c.RESTAddress} {
-		if !isLoopback(address) {
-			v.refuse("api.unauthenticated", true, fmt.Sprintf("is only allowed while %s (%s) is a loopback address", path, address))
+	for path, set := range map[string]bool{"api.unauthenticated": c.Unauthenticated, "api.plaintext": c.Plaintext} {
+		for _, address := range []string{c.GRPCAddress, c.RESTAddress} {
+			if set && !isLoopback(address) {
+				v.refuse(path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
+			}
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (w *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 // Create makes the Lease with our name in it.
 func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return w.write(record, func() error { return w.Interface.Create(ctx, record) })
+	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Create(ctx, r) })
 }
 
 // Update renews, takes or gives up the Lease. The elector gives it up also when it could not renew it; then others wait
@@ -109,16 +109,17 @@ func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 		}
 		w.tenure.resign()
 	}
-	return w.write(record, func() error { return w.Interface.Update(ctx, record) })
+	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Update(ctx, r) })
 }
 
-func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func() error) error {
-	sent := w.tenure.now()
-	if err := send(); err != nil {
+func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(resourcelock.LeaderElectionRecord) error) error {
+	renewal, since := w.tenure.stamp()
+	record.RenewTime = metav1.NewTime(renewal)
+	if err := send(record); err != nil {
 		return err
 	}
 	if record.HolderIdentity == w.tenure.identity {
-		w.tenure.renewed(sent, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
+		w.tenure.renewed(since, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
 	}
 	return nil
 }

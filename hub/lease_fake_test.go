@@ -45,6 +45,7 @@ type wire struct {
 	mu                     sync.Mutex
 	there, back            time.Duration
 	loseThere, loseAnswers bool
+	loseReceipts           bool // answers to writes
 	timeout                time.Duration
 	late                   sync.WaitGroup
 }
@@ -58,9 +59,9 @@ func (w *wire) set(change func(*wire)) {
 var errNoAnswer = errors.New("no answer in time")
 
 // send lets do happen at the server.
-func (w *wire) send(ctx context.Context, do func()) error {
+func (w *wire) send(ctx context.Context, write bool, do func()) error {
 	w.mu.Lock()
-	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers
+	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers || write && w.loseReceipts
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, errNoAnswer)
 	defer cancel()
@@ -95,7 +96,7 @@ type wiredLock struct {
 func (l *wiredLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	var record *resourcelock.LeaderElectionRecord
 	version := 0
-	err := l.wire.send(ctx, func() {
+	err := l.wire.send(ctx, false, func() {
 		l.server.mu.Lock()
 		defer l.server.mu.Unlock()
 		if l.server.record != nil {
@@ -124,7 +125,7 @@ func (l *wiredLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 
 func (l *wiredLock) put(ctx context.Context, record resourcelock.LeaderElectionRecord, from int) error {
 	version, failed := 0, error(nil)
-	if err := l.wire.send(ctx, func() { version, failed = l.server.write(record, from) }); err != nil {
+	if err := l.wire.send(ctx, true, func() { version, failed = l.server.write(record, from) }); err != nil {
 		return err
 	}
 	if failed == nil {

@@ -19,6 +19,8 @@ type tenure struct {
 	now      func() time.Time
 
 	mu          sync.Mutex
+	stamped     time.Time // the renewal time that we last wrote, in whole seconds
+	stampedAt   time.Time // when it was first sent
 	deadline    time.Time // of our holding; zero: we do not hold the Lease
 	transitions int       // of the record that we last wrote
 	holder      string    // identity in the record last seen
@@ -32,7 +34,28 @@ func newTenure(identity string, margin time.Duration) *tenure {
 	return &tenure{identity: identity, margin: margin, now: time.Now, changed: make(chan struct{}, 1)}
 }
 
-// renewed notes that the Lease was written with our name in it, by a request that was sent at sent.
+// stamp returns the renewal time for a request that is sent now, and since when others may have seen it.
+//
+// client-go's elector takes a record for renewed when its text has changed, and the text has whole seconds. It also writes
+// one renewal time into all requests of a try, so a renewal whose answer got lost looks like the one that follows it, and
+// those who wait go on counting from the first. So each request gets a time of its own, one that others can see counts
+// from the first of its second, and none goes back.
+func (t *tenure) stamp() (renewal, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	second := now.Round(0).Truncate(time.Second)
+	if second.Equal(t.stamped) {
+		return t.stamped, t.stampedAt
+	}
+	if second.Before(t.stamped) { // the clock was set back
+		second = t.stamped.Add(time.Second)
+	}
+	t.stamped, t.stampedAt = second, now
+	return second, now
+}
+
+// renewed notes that the Lease was written with our name in it, in a way that others can have seen no earlier than sent.
 func (t *tenure) renewed(sent time.Time, duration time.Duration, transitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

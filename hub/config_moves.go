@@ -1,0 +1,26 @@
+package hub
+
+import (
+	"strconv"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// MoveLimit is [spot.MoveLimit] as it stands in a configuration.
+type MoveLimit struct{ spot.MoveLimit }
+
+const moveLimitRule = `a number of replicas from 1, or a percentage from "1%" to "100%"`
+
+// UnmarshalText reads a number of replicas or a percentage of them.
+func (l *MoveLimit) UnmarshalText(text []byte) (err error) {
+	l.MoveLimit, err = spot.ParseMoveLimit(string(text))
+	return err
+}
+
+// String gives the limit as it stands in a configuration.
+func (l MoveLimit) String() string {
+	if l.Count > 0 {
+		return strconv.Itoa(l.Count)
+	}
+	return strconv.Itoa(l.Percent) + "%"
+}
