@@ -83,7 +83,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return
 	}
 	call, err := decodeReview(buffers.body.Bytes())
-	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.uid) {
+	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return
 	}
@@ -100,23 +100,26 @@ var jsonType = []string{"application/json"}
 // decide writes the answer to a call that was understood, and returns its outcome.
 func (h *Handler) decide(ctx context.Context, member string, call *review, forwarder *Forwarder, buffers *buffers) string {
 	if call.operation != "CREATE" || call.group != "" || call.resource != "pods" || call.subResource != "" {
-		buffers.allow(call.uid, nil)
+		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeIgnored
 	}
 	local, owner := h.Router.Route(member)
 	switch {
 	case local:
-		placed := h.place(ctx, member, call)
-		buffers.allow(call.uid, placed.patch)
-		return placed.outcome
+		placed := h.place(ctx, member, &call.pod)
+		buffers.allow(call.pod.RequestUID, placed.Patch)
+		if call.pod.DryRun && len(placed.Patch) > 0 {
+			return outcomeDryRun
+		}
+		return string(placed.Outcome)
 	case owner == "" || forwarder == nil:
-		buffers.allow(call.uid, nil)
+		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeNoOwner
 	}
 	if err := forwarder.forward(ctx, owner, member, buffers.body.Bytes(), &buffers.answer); err != nil {
 		h.Log.Debug("admission call let through: its owner did not answer", "member", member, "error", err)
 		buffers.answer.Reset()
-		buffers.allow(call.uid, nil)
+		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeNoOwner
 	}
 	return outcomeForwarded

@@ -13,6 +13,7 @@ const (
 	outcomeForwarded = "forwarded" // sent to the owner, which counts the outcome
 	outcomeNoOwner   = "no_owner"  // no replica owns the member, or the owner could not be reached: let through
 	outcomeIgnored   = "ignored"   // not the creation of a pod: let through
+	outcomeDryRun    = "dry_run"   // answered like any other, and nothing reserved
 	outcomeTimeout   = "timeout"   // no answer in time: let through
 	outcomeError     = "error"     // the placer failed: let through
 )

@@ -4,31 +4,18 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// review is what the hub takes from an AdmissionReview. All strings of one review share their memory: what is kept for
-// long should be cloned.
+// review is what the hub takes from an AdmissionReview. Its strings share their memory; spot.PodRequest says so, too.
 type review struct {
 	apiVersion, kind string
-	uid              string
 	group, resource  string // what the request is about, as the rule of the configuration names it
 	subResource      string
 	operation        string
-	name, namespace  string
-	dryRun           bool
-	pod              podFacts
+	pod              spot.PodRequest
 }
-
-// podFacts are what placement needs of a pod that is about to be made. A pod with generateName has no name yet.
-type podFacts struct {
-	name, generateName, namespace     string
-	labels, annotations, nodeSelector map[string]string
-	controller                        ownerFacts           // empty without a controller
-	required                          *corev1.NodeSelector // of its node affinity
-	tolerations                       int
-}
-
-type ownerFacts struct{ apiVersion, kind, name, uid string }
 
 // textGuess is how much text a review of a usual pod holds, so that it is allocated once.
 const textGuess = 1536
@@ -66,27 +53,24 @@ func (s *scanner) request(r *review) {
 		switch string(fields.key) {
 		case "uid":
 			once.once(s, 1<<0)
-			r.uid = s.string()
+			r.pod.RequestUID = s.string()
 		case "resource":
 			once.once(s, 1<<1)
 			s.groupResource(r)
 		case "subResource":
 			once.once(s, 1<<2)
 			r.subResource = s.string()
-		case "name":
-			once.once(s, 1<<3)
-			r.name = s.string()
 		case "namespace":
-			once.once(s, 1<<4)
-			r.namespace = s.string()
+			once.once(s, 1<<3)
+			r.pod.Namespace = s.string()
 		case "operation":
-			once.once(s, 1<<5)
+			once.once(s, 1<<4)
 			r.operation = s.string()
 		case "dryRun":
-			once.once(s, 1<<6)
-			r.dryRun = s.bool()
+			once.once(s, 1<<5)
+			r.pod.DryRun = s.bool()
 		case "object":
-			once.once(s, 1<<7)
+			once.once(s, 1<<6)
 			s.pod(&r.pod)
 		default:
 			s.skip()
@@ -110,7 +94,7 @@ func (s *scanner) groupResource(r *review) {
 	}
 }
 
-func (s *scanner) pod(p *podFacts) {
+func (s *scanner) pod(p *spot.PodRequest) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
@@ -126,27 +110,21 @@ func (s *scanner) pod(p *podFacts) {
 	}
 }
 
-func (s *scanner) metadata(p *podFacts) {
+func (s *scanner) metadata(p *spot.PodRequest) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "name":
 			once.once(s, 1<<0)
-			p.name = s.string()
-		case "generateName":
-			once.once(s, 1<<1)
-			p.generateName = s.string()
-		case "namespace":
-			once.once(s, 1<<2)
-			p.namespace = s.string()
+			p.Name = s.string()
 		case "labels":
-			once.once(s, 1<<3)
-			p.labels = s.stringMap()
+			once.once(s, 1<<1)
+			p.Labels = s.stringMap()
 		case "annotations":
-			once.once(s, 1<<4)
-			p.annotations = s.stringMap()
+			once.once(s, 1<<2)
+			p.Annotations = s.stringMap()
 		case "ownerReferences":
-			once.once(s, 1<<5)
+			once.once(s, 1<<3)
 			s.controller(p)
 		default:
 			s.skip()
@@ -155,31 +133,32 @@ func (s *scanner) metadata(p *podFacts) {
 }
 
 // controller keeps the first owner that is the controller.
-func (s *scanner) controller(p *podFacts) {
+func (s *scanner) controller(p *spot.PodRequest) {
 	found := false
 	for items := s.array(); items.next(); {
 		if owner, controls := s.owner(); controls && !found {
-			p.controller, found = owner, true
+			p.Owner, found = owner, true
+			p.ReplicaSet = owner.Kind == "ReplicaSet"
 		}
 	}
 }
 
-func (s *scanner) owner() (owner ownerFacts, controls bool) {
+func (s *scanner) owner() (owner spot.OwnerRef, controls bool) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "apiVersion":
 			once.once(s, 1<<0)
-			owner.apiVersion = s.string()
+			owner.APIVersion = s.string()
 		case "kind":
 			once.once(s, 1<<1)
-			owner.kind = s.string()
+			owner.Kind = s.string()
 		case "name":
 			once.once(s, 1<<2)
-			owner.name = s.string()
+			owner.Name = s.string()
 		case "uid":
 			once.once(s, 1<<3)
-			owner.uid = s.string()
+			owner.UID = s.string()
 		case "controller":
 			once.once(s, 1<<4)
 			controls = s.bool()
@@ -190,23 +169,56 @@ func (s *scanner) owner() (owner ownerFacts, controls bool) {
 	return owner, controls
 }
 
-func (s *scanner) spec(p *podFacts) {
+func (s *scanner) spec(p *spot.PodRequest) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "nodeSelector":
 			once.once(s, 1<<0)
-			p.nodeSelector = s.stringMap()
+			p.NodeSelector = s.stringMap()
 		case "affinity":
 			once.once(s, 1<<1)
 			s.affinity(p)
 		case "tolerations":
 			once.once(s, 1<<2)
-			for items := s.array(); items.next(); p.tolerations++ {
-				s.skip()
-			}
+			p.Tolerations = s.tolerations()
 		default:
 			s.skip()
 		}
 	}
+}
+
+// tolerations reads an array of them, without their seconds; one that is there and empty is not nil.
+func (s *scanner) tolerations() []corev1.Toleration {
+	if s.null() {
+		return nil
+	}
+	list := []corev1.Toleration{}
+	for items := s.array(); items.next(); {
+		list = append(list, s.toleration())
+	}
+	return list
+}
+
+func (s *scanner) toleration() (t corev1.Toleration) {
+	var once seen
+	for fields := s.object(); fields.nextField(); {
+		switch string(fields.key) {
+		case "key":
+			once.once(s, 1<<0)
+			t.Key = s.string()
+		case "operator":
+			once.once(s, 1<<1)
+			t.Operator = corev1.TolerationOperator(s.string())
+		case "value":
+			once.once(s, 1<<2)
+			t.Value = s.string()
+		case "effect":
+			once.once(s, 1<<3)
+			t.Effect = corev1.TaintEffect(s.string())
+		default:
+			s.skip()
+		}
+	}
+	return t
 }

@@ -1,8 +1,12 @@
 package webhook
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
 
-func (s *scanner) affinity(p *podFacts) {
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+func (s *scanner) affinity(p *spot.PodRequest) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
@@ -15,7 +19,7 @@ func (s *scanner) affinity(p *podFacts) {
 	}
 }
 
-func (s *scanner) nodeAffinity(p *podFacts) {
+func (s *scanner) nodeAffinity(p *spot.PodRequest) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
@@ -28,18 +32,18 @@ func (s *scanner) nodeAffinity(p *podFacts) {
 	}
 }
 
-func (s *scanner) nodeSelector(p *podFacts) {
+func (s *scanner) nodeSelector(p *spot.PodRequest) {
 	if s.null() {
 		return
 	}
-	p.required = &corev1.NodeSelector{}
+	p.Required = &corev1.NodeSelector{}
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "nodeSelectorTerms":
 			once.once(s, 1<<0)
 			for items := s.array(); items.next(); {
-				p.required.NodeSelectorTerms = append(p.required.NodeSelectorTerms, s.term())
+				p.Required.NodeSelectorTerms = append(p.Required.NodeSelectorTerms, s.term())
 			}
 		default:
 			s.skip()

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
 // asGoReads has the fields that decodeReview takes, for encoding/json to fill in.
@@ -25,15 +26,12 @@ type asGoReads struct {
 			Resource string `json:"resource"`
 		} `json:"resource"`
 		SubResource string `json:"subResource"`
-		Name        string `json:"name"`
 		Namespace   string `json:"namespace"`
 		Operation   string `json:"operation"`
 		DryRun      *bool  `json:"dryRun"`
 		Object      struct {
 			Metadata struct {
 				Name            string            `json:"name"`
-				GenerateName    string            `json:"generateName"`
-				Namespace       string            `json:"namespace"`
 				Labels          map[string]string `json:"labels"`
 				Annotations     map[string]string `json:"annotations"`
 				OwnerReferences []struct {
@@ -56,7 +54,12 @@ type asGoReads struct {
 						} `json:"requiredDuringSchedulingIgnoredDuringExecution"`
 					} `json:"nodeAffinity"`
 				} `json:"affinity"`
-				Tolerations []json.RawMessage `json:"tolerations"`
+				Tolerations []struct {
+					Key      string `json:"key"`
+					Operator string `json:"operator"`
+					Value    string `json:"value"`
+					Effect   string `json:"effect"`
+				} `json:"tolerations"`
 			} `json:"spec"`
 		} `json:"object"`
 	} `json:"request"`
@@ -80,22 +83,31 @@ func readByGo(body []byte) (review, error) {
 	}
 	meta, spec := in.Request.Object.Metadata, in.Request.Object.Spec
 	r := review{
-		apiVersion: in.APIVersion, kind: in.Kind, uid: in.Request.UID, group: in.Request.GR.Group, resource: in.Request.GR.Resource,
-		subResource: in.Request.SubResource, operation: in.Request.Operation, name: in.Request.Name, namespace: in.Request.Namespace,
-		dryRun: in.Request.DryRun != nil && *in.Request.DryRun,
-		pod: podFacts{name: meta.Name, generateName: meta.GenerateName, namespace: meta.Namespace, labels: meta.Labels,
-			annotations: meta.Annotations, nodeSelector: spec.NodeSelector, tolerations: len(spec.Tolerations)},
+		apiVersion: in.APIVersion, kind: in.Kind, group: in.Request.GR.Group, resource: in.Request.GR.Resource,
+		subResource: in.Request.SubResource, operation: in.Request.Operation,
+		pod: spot.PodRequest{
+			RequestUID: in.Request.UID, Namespace: in.Request.Namespace, Name: meta.Name, DryRun: in.Request.DryRun != nil && *in.Request.DryRun,
+			Incoming: spot.Incoming{Labels: meta.Labels, Annotations: meta.Annotations, NodeSelector: spec.NodeSelector},
+		},
+	}
+	if spec.Tolerations != nil {
+		r.pod.Tolerations = []corev1.Toleration{}
+	}
+	for _, t := range spec.Tolerations {
+		r.pod.Tolerations = append(r.pod.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator),
+			Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	for _, owner := range meta.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
-			r.pod.controller = ownerFacts{apiVersion: owner.APIVersion, kind: owner.Kind, name: owner.Name, uid: owner.UID}
+			r.pod.Owner = spot.OwnerRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
+			r.pod.ReplicaSet = owner.Kind == "ReplicaSet"
 			break
 		}
 	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil && spec.Affinity.NodeAffinity.Required != nil {
-		r.pod.required = &corev1.NodeSelector{}
+		r.pod.Required = &corev1.NodeSelector{}
 		for _, term := range spec.Affinity.NodeAffinity.Required.Terms {
-			r.pod.required.NodeSelectorTerms = append(r.pod.required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+			r.pod.Required.NodeSelectorTerms = append(r.pod.Required.NodeSelectorTerms, corev1.NodeSelectorTerm{
 				MatchExpressions: requirementsOf(term.MatchExpressions), MatchFields: requirementsOf(term.MatchFields)})
 		}
 	}
@@ -109,7 +121,11 @@ func requirementsOf(in []requirementAsGoReads) (out []corev1.NodeSelectorRequire
 	return out
 }
 
-var sameReview = cmp.Options{cmp.AllowUnexported(review{}, podFacts{}, ownerFacts{}), cmpopts.EquateEmpty()}
+// sameReview tells nil from empty for what patches are made to: the path of an empty list exists.
+var sameReview = cmp.Options{cmp.AllowUnexported(review{}),
+	cmp.FilterValues(func(a, b []corev1.NodeSelectorRequirement) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+	cmp.FilterValues(func(a, b []corev1.NodeSelectorTerm) bool { return len(a)+len(b) == 0 }, cmp.Ignore()),
+	cmp.FilterValues(func(a, b []string) bool { return len(a)+len(b) == 0 }, cmp.Ignore())}
 
 // FuzzReview compares the scanner with encoding/json: the same facts, or both refuse.
 func FuzzReview(f *testing.F) {
@@ -194,15 +210,18 @@ func TestARecordedReviewGivesTheFactsOfThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := metav1.GetControllerOf(&pod)
+	for i := range pod.Spec.Tolerations {
+		pod.Spec.Tolerations[i].TolerationSeconds = nil // changes nothing for placement
+	}
 	if diff := cmp.Diff(review{
-		apiVersion: want.APIVersion, kind: want.Kind, uid: string(want.Request.UID), group: want.Request.Resource.Group,
-		resource: want.Request.Resource.Resource, operation: string(want.Request.Operation), name: want.Request.Name,
-		namespace: want.Request.Namespace, dryRun: *want.Request.DryRun,
-		pod: podFacts{
-			name: pod.Name, generateName: pod.GenerateName, namespace: pod.Namespace, labels: pod.Labels, annotations: pod.Annotations,
-			nodeSelector: pod.Spec.NodeSelector, tolerations: len(pod.Spec.Tolerations),
-			controller: ownerFacts{apiVersion: owner.APIVersion, kind: owner.Kind, name: owner.Name, uid: string(owner.UID)},
-			required:   pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		apiVersion: want.APIVersion, kind: want.Kind, group: want.Request.Resource.Group, resource: want.Request.Resource.Resource,
+		operation: string(want.Request.Operation),
+		pod: spot.PodRequest{
+			RequestUID: string(want.Request.UID), Namespace: want.Request.Namespace, Name: pod.Name, DryRun: *want.Request.DryRun,
+			Owner: spot.OwnerRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)},
+			Incoming: spot.Incoming{Labels: pod.Labels, Annotations: pod.Annotations, NodeSelector: pod.Spec.NodeSelector,
+				Required:    pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+				Tolerations: pod.Spec.Tolerations, ReplicaSet: true},
 		},
 	}, got, sameReview); diff != "" {
 		t.Fatalf("the API's types read -, the scanner reads +:\n%s", diff)

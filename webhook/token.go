@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -109,13 +110,18 @@ func tokenGeneration(annotations map[string]string) (uint64, error) {
 // and at most a path.
 func ParseBaseURL(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
+	if parse := (*url.Error)(nil); errors.As(err, &parse) {
+		return nil, fmt.Errorf("webhook URL: %w", parse.Err) // the text may hold a password
+	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("webhook URL %q: %w", text, err)
+		return nil, fmt.Errorf("webhook URL: %w", err)
+	case base.User != nil:
+		return nil, fmt.Errorf("webhook URL %q: must not have a user", base.Redacted())
 	case base.Scheme != "https" || base.Hostname() == "":
 		return nil, fmt.Errorf("webhook URL %q: must be https://host[:port]", text)
-	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return nil, fmt.Errorf("webhook URL %q: must not have a user, a query or a fragment", base.Redacted())
+	case base.RawQuery != "" || base.Fragment != "":
+		return nil, fmt.Errorf("webhook URL %q: must not have a query or a fragment", text)
 	}
 	return base, nil
 }

@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// start serves until stop, which waits for the end; the test's end stops, too.
+func start(t *testing.T, server *Server) (url string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	stop = func() {
+		cancel()
+		if err, running := <-ended; running {
+			close(ended)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	t.Cleanup(stop)
+	return "https://" + server.Addr().String(), stop
+}
+
+func listen(t *testing.T, ca *CA, handler http.Handler) *Server {
+	t.Helper()
+	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func TestTheServerSpeaksBothVersionsOfHTTPAndKeepsConnections(t *testing.T) {
+	for version, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		t.Run(version, func(t *testing.T) {
+			g := NewWithT(t)
+			ca := newCA(t)
+			from := map[string]bool{}
+			url, _ := start(t, listen(t, ca, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				from[r.RemoteAddr+" "+r.Proto] = true
+				w.WriteHeader(http.StatusNoContent)
+			})))
+			transport := &http.Transport{TLSClientConfig: trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
+			defer transport.CloseIdleConnections()
+			for range 3 {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+				g.Expect(err).NotTo(HaveOccurred())
+				response, err := transport.RoundTrip(request)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(response.Proto).To(Equal(version))
+				_, err = drain(response)
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(from).To(HaveLen(1))
+		})
+	}
+}
+
+func TestACallUnderWayEndsBeforeTheServerDoes(t *testing.T) {
+	g := NewWithT(t)
+	ca := newCA(t)
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	url, stop := start(t, listen(t, ca, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-goOn
+		w.WriteHeader(http.StatusNoContent)
+	})))
+	answer := make(chan error, 1)
+	go func() { answer <- get(t, url, trusting(ca.Bundle())) }()
+	<-arrived
+	stopped := make(chan struct{})
+	go func() {
+		stop()
+		close(stopped)
+	}()
+	g.Eventually(func() error { return get(t, url, trusting(ca.Bundle())) }).ShouldNot(Succeed(), "it takes no new calls")
+	g.Expect(stopped).NotTo(BeClosed())
+	close(goOn)
+	g.Expect(<-answer).To(Succeed())
+	<-stopped
+}
+
+func TestAPortInUseStopsTheStart(t *testing.T) {
+	g := NewWithT(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = taken.Close() }()
+	_, err = Listen("webhook", taken.Addr().String(), newCA(t).ServerTLS(nil, nil), nil, slog.New(slog.DiscardHandler))
+	g.Expect(err).To(MatchError(And(HavePrefix("webhook server: "), ContainSubstring(taken.Addr().String()))))
+}
