@@ -130,7 +130,7 @@ func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *P
 		case <-deadline:
 			final = true
 		case <-ctx.Done():
-			final = true
+			return Placement{Outcome: OutcomeUnknown} // nobody hears the answer: nothing must be reserved for it
 		}
 		if again, ok := dir.lookup(s.owner.uid, time.Now()); ok {
 			s = again // the owner may want more by now
