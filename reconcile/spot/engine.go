@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -146,16 +147,20 @@ func (e *Engine) List(memberName, namespace string) []WorkloadView {
 }
 
 // Get returns one workload with its pods; false when it is not known or not enabled.
-func (e *Engine) Get(ctx context.Context, memberName string, key WorkloadKey) (WorkloadView, bool) {
+func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bool) {
 	m := e.member(memberName)
-	if m == nil || m.directory.Load() == nil {
+	if m == nil {
 		return WorkloadView{}, false
 	}
-	view, ok := m.directory.Load().view(key)
+	dir := m.directory.Load()
+	if dir == nil {
+		return WorkloadView{}, false
+	}
+	view, ok := dir.view(WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if !ok {
 		return WorkloadView{}, false
 	}
-	view.Pods = e.podViews(ctx, m, key, view.Policy.Mix())
+	view.Pods = e.podViews(m.cluster.GetClient(), dir, view.WorkloadKey, view.Policy.Mix())
 	return view, true
 }
 

@@ -152,16 +152,16 @@ func withoutSlot(keys Keys, selector *metav1.LabelSelector) (labels.Selector, er
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
-func (e *Engine) podViews(ctx context.Context, m *member, key WorkloadKey, mix Mix) []PodView {
+func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, mix Mix) []PodView {
 	var views []PodView
-	for _, uid := range m.directory.Load().ownersOf(key) {
+	for _, uid := range dir.ownersOf(key) {
 		var list corev1.PodList
-		err := m.cluster.GetClient().List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{ownerUIDIndex: string(uid)}, readOnlyList)
+		err := cache.List(context.Background(), &list, client.InNamespace(key.Namespace), client.MatchingFields{ownerUIDIndex: string(uid)}, readOnlyList)
 		if err != nil {
 			return nil
 		}
 		for i := range list.Items {
-			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], m.directory.Load().node))
+			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node))
 			views = append(views, PodView{
 				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: list.Items[i].Spec.NodeName,
 				Phase: string(list.Items[i].Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),
