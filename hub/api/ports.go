@@ -43,9 +43,10 @@ type Objects interface {
 
 // Ownership tells which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.
 type Ownership interface {
-	// Owner returns the address at which the other replicas reach the owner of member; "": nobody owns it now.
+	// Owner returns the address at which the other replicas reach the owner of member, or the last one that is known;
+	// "": none is known.
 	Owner(member string) string
-	// Mine tells whether this replica owns member.
+	// Mine tells whether this replica answers for member: it is the owner, or was the last one that is known.
 	Mine(member string) bool
 }
 

@@ -1,0 +1,226 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// everyCall calls each method, about the member "prod" where it takes one.
+func everyCall(s *served) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		plimsollv1.ClusterService_ListClusters_FullMethodName: func(ctx context.Context) error {
+			_, err := s.clusters().ListClusters(ctx, &plimsollv1.ListClustersRequest{})
+			return err
+		},
+		plimsollv1.ClusterService_GetCluster_FullMethodName: func(ctx context.Context) error {
+			_, err := s.clusters().GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: "prod"})
+			return err
+		},
+		plimsollv1.WorkloadService_ListWorkloads_FullMethodName: func(ctx context.Context) error {
+			_, err := s.workloads().ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{Cluster: "prod"})
+			return err
+		},
+		plimsollv1.WorkloadService_GetWorkload_FullMethodName: func(ctx context.Context) error {
+			_, err := s.workloads().GetWorkload(ctx, &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
+			return err
+		},
+		plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: func(ctx context.Context) error {
+			_, err := s.workloads().RequeueWorkload(ctx, &plimsollv1.RequeueWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
+			return err
+		},
+		plimsollv1.ObjectService_GetObjectState_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().GetObjectState(ctx, &plimsollv1.GetObjectStateRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"})
+			return err
+		},
+		plimsollv1.ObjectService_RequeueObject_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"})
+			return err
+		},
+		plimsollv1.ObjectService_GetReceipt_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: "w.prod.id-0"})
+			return err
+		},
+	}
+}
+
+// rights are what each of everyCall needs.
+var rights = map[string]Access{
+	plimsollv1.ClusterService_ListClusters_FullMethodName:     {Verb: "list", Resource: "clusters", Member: "prod"},
+	plimsollv1.ClusterService_GetCluster_FullMethodName:       {Verb: "get", Resource: "clusters", Member: "prod"},
+	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {Verb: "list", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {Verb: "get", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {Verb: "get", Resource: "workloads", Member: "prod"},
+}
+
+// shop is a replica that owns the member prod with one Deployment, and an order that was accepted.
+func shop(t *testing.T) *replica {
+	t.Helper()
+	r := newFleet().replica(t, "10.0.0.1:9444")
+	r.member("prod")
+	r.fleet.give("prod", r.address)
+	r.workload("prod", "shop", "cart")
+	for key := range r.records {
+		if _, err := r.Requeue(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.calls = 0
+	return r
+}
+
+func TestEveryMethodHasARule(t *testing.T) {
+	server := grpc.NewServer()
+	newServices(&core{}).register(server)
+	methods := 0
+	for service, info := range server.GetServiceInfo() {
+		for _, method := range info.Methods {
+			methods++
+			if name := "/" + service + "/" + method.Name; rules[name].needs == nil || rights[name] == (Access{}) {
+				t.Errorf("%s: nobody may call it, or no test does", name)
+			}
+		}
+	}
+	if methods == 0 || methods != len(rules) {
+		t.Errorf("%d methods and %d rules", methods, len(rules))
+	}
+}
+
+func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
+	r := shop(t)
+	s := serve(t, r, nil)
+	// Each of these has almost the right.
+	for method, right := range rights {
+		other := right
+		other.Member = "pro"
+		s.give("mallory", other)
+		other.Member = "prod-2"
+		s.give("mallory", other)
+		for _, verb := range []string{"get", "list", "requeue", "*"} {
+			if verb != right.Verb {
+				s.give("only-not-"+method, Access{Verb: verb, Resource: right.Resource, Member: "prod"})
+			}
+		}
+		for _, resource := range []string{"clusters", "workloads", "objects", "*"} {
+			if resource != right.Resource {
+				s.give("only-not-"+method, Access{Verb: right.Verb, Resource: resource, Member: "prod"})
+			}
+		}
+		s.give("only-"+method, right)
+	}
+	for method, call := range everyCall(s) {
+		for _, who := range []string{"nobody", "mallory", "only-not-" + method} {
+			r.calls = 0
+			err := call(as(t, who))
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+".api.plimsoll.dev") {
+				t.Errorf("%s as %s: %v, want PERMISSION_DENIED that names the right", method, who, err)
+			}
+			if r.calls > 1 || r.calls == 1 && !strings.HasSuffix(method, "ListClusters") {
+				t.Errorf("%s as %s reached the backend", method, who)
+			}
+		}
+		if err := call(as(t, "only-"+method)); err != nil {
+			t.Errorf("%s with its right: %v", method, err)
+		}
+	}
+}
+
+func TestEveryMethodNeedsExactlyOneGoodToken(t *testing.T) {
+	r := shop(t)
+	s := serve(t, r, nil)
+	for name, headers := range map[string][]string{
+		"no header":             {},
+		"an empty header":       {"authorization", ""},
+		"no token":              {"authorization", "Bearer "},
+		"another scheme":        {"authorization", "Basic YWRtaW46eA=="},
+		"no scheme":             {"authorization", "admin"},
+		"a bad token":           {"authorization", "Bearer impostor"},
+		"a token with no name":  {"authorization", "Bearer nameless"},
+		"two tokens":            {"authorization", "Bearer admin", "authorization", "Bearer admin"},
+		"a token and more":      {"authorization", "Bearer admin admin"},
+		"only impersonation":    {"impersonate-user", "admin", "impersonate-group", "system:masters"},
+		"gateway impersonation": {"grpcgateway-authorization", "Bearer admin", "grpc-metadata-authorization", "Bearer admin"},
+	} {
+		for method, call := range everyCall(s) {
+			r.calls = 0
+			err := call(metadata.AppendToOutgoingContext(t.Context(), headers...))
+			if status.Code(err) != codes.Unauthenticated {
+				t.Errorf("%s with %s: %v, want UNAUTHENTICATED", method, name, err)
+			}
+			if r.calls > 0 {
+				t.Errorf("%s with %s reached the backend", method, name)
+			}
+		}
+	}
+	if err := everyCall(s)[plimsollv1.ClusterService_GetCluster_FullMethodName](metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer admin")); err != nil {
+		t.Errorf("the scheme in small letters: %v", err)
+	}
+}
+
+func TestImpersonationHeadersChangeNothing(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	ctx := metadata.AppendToOutgoingContext(as(t, "nobody"), "impersonate-user", "admin", "impersonate-group", "system:masters")
+	if err := everyCall(s)[plimsollv1.ClusterService_GetCluster_FullMethodName](ctx); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("over gRPC: %v, want PERMISSION_DENIED", err)
+	}
+	header := bearing("nobody")
+	header.Set("Impersonate-User", "admin")
+	header.Set("Grpc-Metadata-Authorization", "Bearer admin")
+	header.Set("Grpc-Metadata-Impersonate-User", "admin")
+	if response, body := s.call(t, "GET", "/v1/clusters/prod", "", header); response.StatusCode != http.StatusForbidden {
+		t.Errorf("over REST: %d %s, want 403", response.StatusCode, body)
+	}
+}
+
+func TestAHubClusterThatDoesNotAnswerIsNotADenial(t *testing.T) {
+	s := serve(t, shop(t), nil)
+	s.broken = errors.New("canary-internal")
+	for method, call := range everyCall(s) {
+		if err := call(as(t, "admin")); status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, want UNAVAILABLE without details", method, err)
+		}
+	}
+}
+
+func TestAPanicIsAnErrorThatTellsNothing(t *testing.T) {
+	r := shop(t)
+	s := serve(t, r, nil)
+	r.mu.Lock()
+	r.panics = true
+	r.mu.Unlock()
+	for method, call := range everyCall(s) {
+		if err := call(as(t, "admin")); status.Code(err) != codes.Internal || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, want INTERNAL without details", method, err)
+		}
+	}
+	r.mu.Lock()
+	r.panics = false
+	r.mu.Unlock()
+	if err := everyCall(s)[plimsollv1.ClusterService_GetCluster_FullMethodName](as(t, "admin")); err != nil {
+		t.Errorf("after the panics: %v", err)
+	}
+}
+
+func TestAnUnexpectedErrorTellsTheLogAndNotTheCaller(t *testing.T) {
+	r := shop(t)
+	s := serve(t, r, nil)
+	_, err := s.objects().RequeueObject(as(t, "admin"), &plimsollv1.RequeueObjectRequest{Cluster: "prod", Controller: "broken", Name: "x"})
+	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "canary") {
+		t.Errorf("the caller got %v", err)
+	}
+	if !strings.Contains(s.log.String(), "canary-internal") {
+		t.Error("the log has no trace of the error")
+	}
+}

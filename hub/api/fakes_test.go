@@ -1,0 +1,297 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// fleet is a fake of what several replicas share: who owns which member, and how they reach each other.
+type fleet struct {
+	mu       sync.Mutex
+	owners   map[string]string // by member
+	replicas map[string]*replica
+	received []metadata.MD // by peers
+}
+
+// replica is a fake of what one replica knows.
+type replica struct {
+	fleet   *fleet
+	address string
+	peer    grpc.ClientConnInterface // nil: it cannot be reached
+	stop    context.CancelFunc
+
+	mu        sync.Mutex
+	statuses  map[string]clusters.Status
+	workloads []spot.WorkloadView
+	records   map[reconcile.Key]reconcile.Record
+	receipts  map[string]reconcile.Receipt
+	changed   chan struct{} // closed and replaced when a receipt changes
+	calls     int           // that reached the backend
+	panics    bool
+}
+
+func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
+
+// replica adds one, with its peer side served in this process.
+func (f *fleet) replica(t *testing.T, address string) *replica {
+	t.Helper()
+	stopping, stop := context.WithCancel(context.Background())
+	r := &replica{
+		fleet: f, address: address, stop: stop,
+		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
+		receipts: map[string]reconcile.Receipt{}, changed: make(chan struct{}),
+	}
+	log := testLog(t)
+	core := &core{
+		members: r, workloads: r.lists(), objects: r, ownership: r,
+		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
+	}
+	r.peer = newInProcess(newServices(core), append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...))
+	f.replicas[address] = r
+	t.Cleanup(stop)
+	return r
+}
+
+// record keeps what arrives at peers.
+func (f *fleet) record(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	sent, _ := metadata.FromIncomingContext(ctx)
+	f.mu.Lock()
+	f.received = append(f.received, sent)
+	f.mu.Unlock()
+	return next(ctx, request)
+}
+
+// give makes the replica at address own a member.
+func (f *fleet) give(member, address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owners[member] = address
+}
+
+func (f *fleet) owner(member string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.owners[member]
+}
+
+// Dial implements Peers.
+func (f *fleet) Dial(address string) (grpc.ClientConnInterface, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.replicas[address]
+	if r == nil {
+		return nil, fmt.Errorf("no route to %s", address)
+	}
+	if r.peer == nil {
+		return deadConn{}, nil
+	}
+	return r.peer, nil
+}
+
+// deadConn is a connection to a replica that is gone.
+type deadConn struct{ grpc.ClientConnInterface }
+
+func (deadConn) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return status.Error(codes.Unavailable, "connection refused")
+}
+
+// hungConn is a connection to a replica that never answers.
+type hungConn struct{ grpc.ClientConnInterface }
+
+func (hungConn) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	<-ctx.Done()
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+func (r *replica) backend() Backend {
+	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r}
+}
+
+// enter counts a call of the backend.
+func (r *replica) enter() func() {
+	r.mu.Lock()
+	r.calls++
+	if r.panics {
+		defer r.mu.Unlock()
+		panic("canary-panic")
+	}
+	return r.mu.Unlock
+}
+
+// Owner and Mine implement Ownership.
+func (r *replica) Owner(member string) string { return r.fleet.owner(member) }
+func (r *replica) Mine(member string) bool    { return r.fleet.owner(member) == r.address }
+
+// Statuses implements Members; the order is any, as promised to nobody.
+func (r *replica) Statuses() []clusters.Status {
+	defer r.enter()()
+	all := make([]clusters.Status, 0, len(r.statuses))
+	for _, known := range r.statuses {
+		all = append(all, known)
+	}
+	return all
+}
+
+// Status implements Members.
+func (r *replica) Status(name string) (clusters.Status, bool) {
+	defer r.enter()()
+	known, ok := r.statuses[name]
+	return known, ok
+}
+
+// Lookup implements Objects.
+func (r *replica) Lookup(key reconcile.Key) (reconcile.Record, bool) {
+	defer r.enter()()
+	record, ok := r.records[key]
+	return record, ok
+}
+
+// Requeue implements Objects.
+func (r *replica) Requeue(key reconcile.Key) (reconcile.Receipt, error) {
+	defer r.enter()()
+	switch record, ok := r.records[key]; {
+	case key.Controller == "broken":
+		return reconcile.Receipt{}, errors.New("canary-internal")
+	case !strings.HasSuffix(key.Controller, "-spot"):
+		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownController)
+	case r.statuses[key.Member].State == clusters.StateRefused:
+		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownMember)
+	case !ok:
+		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
+	default:
+		receipt := reconcile.Receipt{ID: fmt.Sprintf("id-%d", len(r.receipts)), Key: key, Accepted: time.Now(), Record: record}
+		r.receipts[receipt.ID] = receipt
+		return receipt, nil
+	}
+}
+
+// Receipt implements Objects.
+func (r *replica) Receipt(id string) (reconcile.Receipt, bool) {
+	defer r.enter()()
+	receipt, ok := r.receipts[id]
+	return receipt, ok
+}
+
+// Wait implements Objects.
+func (r *replica) Wait(ctx context.Context, id string) (reconcile.Receipt, error) {
+	for {
+		r.mu.Lock()
+		receipt, ok := r.receipts[id]
+		changed := r.changed
+		r.mu.Unlock()
+		if !ok {
+			return receipt, reconcile.ErrUnknownReceipt
+		}
+		if receipt.Done {
+			return receipt, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return receipt, ctx.Err()
+		}
+	}
+}
+
+// settle changes a receipt.
+func (r *replica) settle(id string, change func(*reconcile.Receipt)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	receipt := r.receipts[id]
+	change(&receipt)
+	r.receipts[id] = receipt
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// workloadLists implements Workloads; a type of its own, because of Members.Get and the like.
+type workloadLists struct{ *replica }
+
+func (r *replica) lists() Workloads { return workloadLists{r} }
+
+func (l workloadLists) List(member, namespace string) []spot.WorkloadView {
+	defer l.enter()()
+	var found []spot.WorkloadView
+	for _, view := range l.workloads {
+		if view.Member == member && (namespace == "" || view.Namespace == namespace) {
+			view.Pods = nil
+			found = append(found, view)
+		}
+	}
+	slices.SortFunc(found, func(a, b spot.WorkloadView) int { return a.Compare(b.WorkloadKey) })
+	return found
+}
+
+func (l workloadLists) Get(member, kind, namespace, name string) (spot.WorkloadView, bool) {
+	defer l.enter()()
+	for _, view := range l.workloads {
+		if view.Member == member && view.WorkloadKey == workloadKey(namespace, kind, name) {
+			return view, true
+		}
+	}
+	return spot.WorkloadView{}, false
+}
+
+func (workloadLists) Controller(kind string) (string, bool) {
+	if kind != spot.KindDeployment && kind != spot.KindStatefulSet {
+		return "", false
+	}
+	return strings.ToLower(kind) + "-spot", true
+}
+
+func workloadKey(namespace, kind, name string) spot.WorkloadKey {
+	return spot.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// member registers a member that is ready.
+func (r *replica) member(names ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		r.statuses[name] = clusters.Status{
+			Name: name, State: clusters.StateReady, Reason: "Healthy", Server: "10.0.0.1:6443", Version: "v1.36.1",
+			Kinds:        []clusters.KindStatus{{Kind: "apps/v1 Deployment", Engaged: true}, {Kind: "apps/v1 StatefulSet", Engaged: true}},
+			RegisteredAt: time.Unix(1_700_000_000, 0),
+		}
+	}
+}
+
+// set changes the status of a member.
+func (r *replica) set(name string, change func(*clusters.Status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.statuses[name]
+	change(&known)
+	r.statuses[name] = known
+}
+
+// workload adds a Deployment with a record in the ledger.
+func (r *replica) workload(member, namespace, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	percentage := 70
+	r.workloads = append(r.workloads, spot.WorkloadView{
+		Member: member, WorkloadKey: workloadKey(namespace, spot.KindDeployment, name), State: spot.StateConverged,
+		Policy:   spot.Policy{Percentage: &percentage, PercentageSource: spot.SourceNamespace},
+		Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6, OnDemandActual: 3, Unassigned: 1,
+		Pods: []spot.PodView{{Name: name + "-0", Slot: 0, Wanted: spot.OnDemand, Actual: spot.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},
+	})
+	key := reconcile.Key{Controller: "deployment-spot", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	r.records[key] = reconcile.Record{Key: key, State: reconcile.StateIdle, LastOutcome: reconcile.OutcomeDone, Runs: 1}
+}
