@@ -72,7 +72,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
 	ways, err := newTransports(name, vetted, transportOptions{
 		qps: o.QPS, burst: o.Burst, fence: o.Fence, metrics: o.metrics, breaker: m.breaker,
-		requestTimeout: o.RequestTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
+		requestTimeout: o.RequestTimeout, writeTimeout: o.WriteTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
 	})
 	if err != nil {
 		return nil, err

@@ -43,6 +43,9 @@ type Options struct {
 	Burst int
 	// RequestTimeout bounds one request to a member, its whole answer included; watches are excepted. Default 10 s.
 	RequestTimeout time.Duration
+	// WriteTimeout bounds one write to a member, and must not be longer than what the Fence reckons with. Default
+	// RequestTimeout.
+	WriteTimeout time.Duration
 	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
 	WarmTimeout time.Duration
 	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
@@ -80,6 +83,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.Burst, 400)
 	setDefault(&o.FailureThreshold, 3)
 	setDefault(&o.RequestTimeout, 10*time.Second)
+	setDefault(&o.WriteTimeout, o.RequestTimeout)
 	setDefault(&o.WarmTimeout, 30*time.Second)
 	setDefault(&o.ProbeInterval, 10*time.Second)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
@@ -87,7 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.RetryMax, 30*time.Second)
 	for name, value := range map[string]float64{
 		"QPS": o.QPS, "Burst": float64(o.Burst), "FailureThreshold": float64(o.FailureThreshold),
-		"RequestTimeout": float64(o.RequestTimeout), "WarmTimeout": float64(o.WarmTimeout),
+		"RequestTimeout": float64(o.RequestTimeout), "WriteTimeout": float64(o.WriteTimeout), "WarmTimeout": float64(o.WarmTimeout),
 		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin),
 	} {
 		if value < 0 {

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -50,6 +51,7 @@ type transportOptions struct {
 	qps            float64
 	burst          int
 	requestTimeout time.Duration
+	writeTimeout   time.Duration // 0: requestTimeout
 	listTimeout    time.Duration
 	probeTimeout   time.Duration
 	fence          Fence
@@ -64,7 +66,7 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	client := fenced(name, o.fence, bounded(name, o.requestTimeout, maxListBody, wire))
+	client := fenced(name, o.fence, limited(name, o, wire))
 	informers := fenced(name, o.fence, bounded(name, o.listTimeout, maxListBody, wire))
 	probes := fenced(name, o.fence, bounded(name, o.probeTimeout, maxProbeBody, wire))
 	return &transports{
@@ -73,6 +75,18 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 		probes:    o.metrics.instrument(name, probes),
 		closeIdle: closeIdle,
 	}, nil
+}
+
+// limited bounds reads, and writes by a time of their own: the fence reckons with it.
+func limited(member string, o transportOptions, next http.RoundTripper) http.RoundTripper {
+	reads := bounded(member, o.requestTimeout, maxListBody, next)
+	writes := bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), maxListBody, next)
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if isWrite(req) {
+			return writes.RoundTrip(req)
+		}
+		return reads.RoundTrip(req)
+	})
 }
 
 // budgeted lets requests wait for their turn.
