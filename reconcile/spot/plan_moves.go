@@ -72,6 +72,9 @@ func (pl *planner) atRest(o *ownerPods) {
 		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", count(-missing, "pod"))
 	case missing > 0:
 		pl.state(StateMoving, "%s missing; admission places the replacement", count(missing, "replica is", "replicas are"))
+	case o.Accounting.Unexplained > 0:
+		pl.state(StateMoving, "%s admitted that the cache does not explain yet", count(o.Accounting.Unexplained, "pod was", "pods were"))
+		pl.recheck(pl.now.Add(time.Second))
 	case pl.result.UnknownActual > 0:
 		pl.state(StateWaiting, "%s of unknown capacity type; none of the configured node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
 	case pl.result.Pending > 0:

@@ -1,0 +1,332 @@
+package spot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
+	for _, lag := range []string{"nothing visible", "visible late", "visible at once"} {
+		t.Run(lag, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := newWorld(rapid.Uint64().Draw(t, "seed"), 100, policyOf(70, 1))
+				for range 100 {
+					w.create("")
+					w.pass(time.Duration(rapid.IntRange(0, 40).Draw(t, "ms"))*time.Millisecond, 8*time.Second)
+					switch lag {
+					case "visible late":
+						w.deliver(rapid.IntRange(0, 2).Draw(t, "seen"))
+					case "visible at once":
+						w.deliver(len(w.events))
+					}
+				}
+				if err := w.exact(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.converge(); err != nil {
+					t.Fatal(err)
+				}
+				if w.evictions != 0 {
+					t.Fatalf("%d evictions", w.evictions)
+				}
+			})
+		})
+	}
+}
+
+func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
+	w := newWorld(1, 0, policyOf(70, 1))
+	for _, n := range []int{100, 37, 80, 5, 64, 0, 10} {
+		w.scale(n)
+		w.deliver(len(w.events))
+		w.control()
+		w.start(n)
+		w.deliver(len(w.events))
+		if err := w.exact(); err != nil {
+			t.Fatalf("at %d: %v", n, err)
+		}
+		if r := w.act(0); len(r.Evictions)+len(r.Stamps) > 0 || r.State != StateConverged {
+			t.Fatalf("at %d: %+v", n, r)
+		}
+	}
+}
+
+// The floor under everything that others do: pods evicted at random, refusals after admission, disruption budgets, a cache
+// that lags by seconds, our own moves and restarts.
+func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		t.Run(fmt.Sprintf("live lists %v", live), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				m := drawMix(t)
+				n := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 120)).Draw(t, "replicas")
+				w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(m.Percent, m.Floor))
+				w.live = live
+				w.refuse = rapid.SampledFrom([]float64{0, 0.2, 0.6}).Draw(t, "refused")
+				lag := rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 5 * time.Second}).Draw(t, "lag")
+				for range rapid.IntRange(1, 150).Draw(t, "steps") {
+					switch rapid.IntRange(0, 9).Draw(t, "what") {
+					case 0, 1, 2:
+						w.kill()
+					case 3:
+						for range rapid.IntRange(1, max(n/3, 1)).Draw(t, "kills") {
+							w.kill()
+						}
+					case 4, 5:
+						w.act(0.3)
+					case 6:
+						if len(w.events) == 0 || lag == 0 {
+							w.restart()
+						}
+					case 7:
+						w.deliver(rapid.IntRange(0, 5).Draw(t, "seen"))
+					}
+					if rapid.Bool().Draw(t, "controller runs") {
+						w.control()
+					}
+					w.start(3)
+					w.pass(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms"))*time.Millisecond, lag)
+					if err := w.floorStands(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if w.broken > 0 {
+					t.Fatalf("floor of %d broken: %v", m.Floor, w.notes)
+				}
+				if _, err := w.converge(); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.exact(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedPodsDoNotClimbBeyondTheWantedSlots(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 1, Managed: true}
+	now := epoch
+	for i := range 13 {
+		answer := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 3, Mix: m, Final: true}, now)
+		if answer.Slot >= 3 {
+			t.Fatalf("retry %d climbs to slot %d", i, answer.Slot)
+		}
+		now = now.Add(2 * time.Second)
+	}
+	if got := a.Reservations(); got != 3 {
+		t.Errorf("%d reservations for 3 replicas", got)
+	}
+}
+
+func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
+	w := newWorld(1, 100, policyOf(70, 1))
+	w.refuse = 1
+	for i := range 100 {
+		if i == 90 {
+			w.refuse = 1
+		} else if i < 90 {
+			w.refuse = 0
+		}
+		w.create("")
+	}
+	w.deliver(len(w.events))
+	for i := range 13 { // a ReplicaSet backs off while it is refused
+		w.create("")
+		w.pass(time.Duration(i)*time.Second, 0)
+	}
+	w.refuse = 0
+	w.control()
+	if err := w.exact(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
+	pod := Pod{UID: "a", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 1}
+	a.Observe(&pod, epoch)
+	if _, live := a.Live("one"); live || a.Reservations() != 0 {
+		t.Fatal("the reservation is not consumed")
+	}
+	copied := Pod{UID: "b", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 2}
+	a.Observe(&copied, epoch)
+	a.Observe(&pod, epoch)
+	if a.visible.all != 2 || a.slots.count(first.Slot) != 2 {
+		t.Errorf("%d visible, %d on the slot", a.visible.all, a.slots.count(first.Slot))
+	}
+	if next := a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, epoch); next.Slot != 1 {
+		t.Errorf("next slot %d", next.Slot)
+	}
+}
+
+func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
+	a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, epoch)
+	again := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch.Add(time.Second))
+	if again.Slot != first.Slot || again.Capacity != first.Capacity || a.Reservations() != 2 {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}
+
+func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	if got := a.Reserve(Ask{ID: "dry", Wanted: 1, Mix: m, DryRun: true}, epoch); got.Slot != 0 || a.Reservations() != 0 {
+		t.Errorf("%+v", got)
+	}
+	a.Reserve(Ask{ID: "one", Wanted: 1, Mix: m}, epoch)
+	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, epoch); got.Doubt != DoubtWanted || a.Reservations() != 1 {
+		t.Errorf("%+v", got)
+	}
+	a.Observe(&Pod{UID: "a", Reservation: "one", Capacity: OnDemand, Version: 1}, epoch)
+	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, epoch); got.Doubt != DoubtGone || a.Reservations() != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestReservationsEndByThemselves(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	for i := range 5 {
+		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, epoch)
+	}
+	a.Retain(func(types.UID) bool { return true }, epoch.Add(ReservationTTL+time.Second))
+	if a.Reservations() != 0 || a.lost.all != 0 || len(a.byID) != 0 || a.slots.free() != 0 {
+		t.Errorf("left: %+v", a)
+	}
+	a.Reserve(Ask{ID: "x", Wanted: 2, Mix: m}, epoch)
+	a.Release("x")
+	a.Release("x")
+	if a.Reservations() != 0 || a.slots.free() != 0 {
+		t.Error("the released reservation holds its slot")
+	}
+}
+
+func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
+	for i := range 4 {
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
+	}
+	if !a.Free("2", epoch) || a.Free("2", epoch) || a.Free("unknown", epoch) {
+		t.Error("a pod is freed once, if it is there")
+	}
+	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, epoch)
+	if got.Slot != 2 || got.Capacity != OnDemand || !got.Moved || got.Doubt != DoubtNone {
+		t.Errorf("the replacement gets %+v", got)
+	}
+	a.Observe(&Pod{UID: "2", Slot: 2, Capacity: OnDemand, Version: 2}, epoch) // the cache still shows it
+	if a.slots.count(2) != 1 {
+		t.Errorf("%d hold slot 2", a.slots.count(2))
+	}
+	a.Restore("2")
+	if a.slots.count(2) != 2 || a.visible.all != 4 {
+		t.Error("a failed eviction gives the slot back")
+	}
+	if got := a.Reserve(Ask{ID: "s", Wanted: 6, Mix: m}, epoch); got.Moved {
+		t.Error("only replacements of evicted pods are marked")
+	}
+}
+
+func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
+	a := NewAccounting(false)
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 9}, epoch) // the answer to a stamp
+	a.Observe(&Pod{UID: "a", Slot: 7, Capacity: Spot, Version: 8}, epoch) // the cache behind it
+	if a.slots.count(3) != 1 || a.slots.count(7) != 0 {
+		t.Error("the older version counts")
+	}
+	a.Gone("a", 10, epoch)
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 9}, epoch)
+	if a.visible.all != 0 {
+		t.Error("a late answer brings a pod back that is gone")
+	}
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 12}, epoch) // it lost its label and has it again
+	if a.visible.all != 1 {
+		t.Error("a pod that has its label again is not seen")
+	}
+}
+
+func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	for i := range 4 {
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
+	}
+	later := epoch.Add(time.Minute)
+	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: OnDemand, Version: 1}, {UID: "1", Slot: 1, Capacity: Spot, Version: 1}, {UID: "3", Slot: 3, Capacity: Spot, Version: 1}}, later, later)
+	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, later)
+	if got.Slot != 2 || got.Moved {
+		t.Errorf("%+v", got)
+	}
+	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: OnDemand, Version: 1}}, later.Add(5*time.Second), later.Add(5*time.Second))
+	if a.Reservations() != 0 || a.visible.all != 1 {
+		t.Errorf("%d reservations, %d visible", a.Reservations(), a.visible.all)
+	}
+}
+
+func TestAnAccountingForgetsWhatTheCacheForgot(t *testing.T) {
+	a := NewAccounting(false)
+	a.Observe(&Pod{UID: "lost", Slot: 0, Capacity: Spot, Version: 1}, epoch)
+	a.Observe(&Pod{UID: "kept", Slot: 1, Capacity: Spot, Version: 1}, epoch)
+	kept := func(uid types.UID) bool { return uid == "kept" }
+	a.Retain(kept, epoch.Add(time.Second)) // too early: it may have been read live just now
+	if a.visible.all != 2 {
+		t.Error("forgotten too early")
+	}
+	a.Retain(kept, epoch.Add(ReservationTTL+time.Second))
+	if a.visible.all != 1 || a.slots.free() != 0 {
+		t.Error("the lost pod holds its slot")
+	}
+}
+
+func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T) {
+	a := NewAccounting(true)
+	spot := map[int]bool{5: true, 6: true} // not what the slots say
+	for i := range 10 {
+		capacity := OnDemand
+		if spot[i] {
+			capacity = Spot
+		}
+		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity, Version: 1}, epoch)
+	}
+	ask := func(id string, ordinal, percent int) Answer {
+		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: Mix{Percent: percent, Managed: true}}, epoch)
+	}
+	a.Gone("5", 2, epoch)
+	if got := ask("a", 5, 20); got.Capacity != Spot || got.Slot != 5 {
+		t.Errorf("ordinal 5 comes back as %+v", got)
+	}
+	if got := ask("a2", 5, 20); got.Capacity != Spot || a.Reservations() != 1 {
+		t.Errorf("refused and tried again, ordinal 5 is %+v, %d reservations", got, a.Reservations())
+	}
+	if got := ask("b", 3, 20); got.Capacity != OnDemand {
+		t.Errorf("ordinal 3 comes back as %+v", got)
+	}
+	if got := ask("c", 6, 10); got.Capacity != OnDemand {
+		t.Errorf("with 10%% one of two spot ordinals goes on-demand when it is replaced, got %+v", got)
+	}
+	if got := ask("d", 3, 30); got.Capacity != Spot {
+		t.Errorf("with 30%% an on-demand ordinal goes on spot when it is replaced, got %+v", got)
+	}
+}
+
+func TestANewOrdinalGoesWhereItsSlotSays(t *testing.T) {
+	a, m := NewAccounting(true), Mix{Percent: 50, Floor: 1, Managed: true}
+	for i := range 6 { // ordinals start at 3, and the cache does not show that the set grew
+		got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Ordinal: 3 + i, Start: 3, Mix: m}, epoch)
+		if got.Slot != i || got.Capacity != m.Of(i) {
+			t.Errorf("ordinal %d: %+v, want slot %d, %s", 3+i, got, i, m.Of(i))
+		}
+	}
+}
+
+func TestOrdinalsAreReadOffNames(t *testing.T) {
+	for name, want := range map[string]int{"db-0": 0, "db-12": 12, "a-b-3": 3, "db": -1, "db-": -1, "12": -1, "db-x1": -1, "db-99999999999": -1} {
+		got, ok := OrdinalOf(name)
+		if ok != (want >= 0) || (ok && got != want) {
+			t.Errorf("%s: %d, %v", name, got, ok)
+		}
+	}
+}

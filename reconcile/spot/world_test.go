@@ -1,0 +1,320 @@
+package spot
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// world is a tiny cluster with one ReplicaSet or StatefulSet: the truth, a cache that lags behind it, and the core that
+// acts on what the cache shows. Randomness comes from a seed, so that a failure can be repeated.
+type world struct {
+	rand     *rand.Rand
+	now      time.Time
+	version  uint64
+	ordinals bool
+	wanted   int
+	policy   Policy
+	settings Settings
+
+	pods   map[types.UID]*Pod // the truth
+	events []event            // not yet delivered
+	cache  map[types.UID]Pod
+	known  int // replicas that the cache shows
+	acc    *Accounting
+
+	refuse   float64 // chance that a pod is refused after its admission
+	live     bool    // whether doubts are settled by a live list; else they are decided at once
+	lastMove time.Time
+
+	admitted, evictions, broken int
+	notes                       []string
+}
+
+type event struct {
+	at   time.Time
+	pod  Pod
+	gone bool
+	size int // of the owner, if not negative
+}
+
+const testOwner = types.UID("owner")
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newWorld(seed uint64, wanted int, policy Policy) *world {
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: policy,
+		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
+	w.restart()
+	return w
+}
+
+// restart forgets everything but what a fresh list shows.
+func (w *world) restart() {
+	w.events, w.cache, w.known = nil, map[types.UID]Pod{}, w.wanted
+	w.acc, w.lastMove = NewAccounting(w.ordinals), time.Time{}
+	for _, p := range w.sorted() {
+		w.cache[p.UID] = *p
+		w.acc.Observe(p, w.now)
+	}
+}
+
+func (w *world) sorted() []*Pod {
+	pods := make([]*Pod, 0, len(w.pods))
+	for _, p := range w.pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return pods
+}
+
+func (w *world) alive() []*Pod {
+	return slices.DeleteFunc(w.sorted(), func(p *Pod) bool { return !p.Alive() })
+}
+
+func (w *world) count() (t tally) {
+	for _, p := range w.pods {
+		if p.Alive() {
+			t.add(p.Capacity, 1)
+		}
+	}
+	return t
+}
+
+func (w *world) mix() Mix { return w.policy.Mix() }
+
+func (w *world) write(p *Pod) {
+	w.version++
+	p.Version = w.version
+	w.events = append(w.events, event{at: w.now, pod: *p, size: -1})
+}
+
+func (w *world) remove(p *Pod) {
+	delete(w.pods, p.UID)
+	w.version++
+	p.Version = w.version
+	w.events = append(w.events, event{at: w.now, pod: *p, gone: true, size: -1})
+}
+
+func (w *world) scale(n int) {
+	w.wanted = n
+	w.events = append(w.events, event{at: w.now, size: n})
+}
+
+// deliver shows the cache the next n events.
+func (w *world) deliver(n int) {
+	for ; n > 0 && len(w.events) > 0; n-- {
+		e := w.events[0]
+		w.events = w.events[1:]
+		switch {
+		case e.size >= 0:
+			w.known = e.size
+		case e.gone:
+			delete(w.cache, e.pod.UID)
+			w.acc.Gone(e.pod.UID, e.pod.Version, w.now)
+		default:
+			w.cache[e.pod.UID] = e.pod
+			w.acc.Observe(&e.pod, w.now)
+		}
+	}
+}
+
+// pass lets time go by; what happened longer ago than lag is seen.
+func (w *world) pass(d, lag time.Duration) {
+	w.now = w.now.Add(d)
+	for len(w.events) > 0 && w.now.Sub(w.events[0].at) > lag {
+		w.deliver(1)
+	}
+}
+
+// control does what the owner's controller does: it makes missing pods and takes away those too many.
+func (w *world) control() {
+	alive := w.alive()
+	if w.ordinals {
+		w.controlOrdinals(alive)
+		return
+	}
+	for n := w.wanted - len(alive); n > 0; n-- {
+		w.create("")
+	}
+	if over := len(alive) - w.wanted; over > 0 {
+		slices.SortFunc(alive, deletedFirst)
+		for _, p := range alive[:over] {
+			w.remove(p)
+		}
+	}
+}
+
+func (w *world) controlOrdinals(alive []*Pod) {
+	have := map[int]bool{}
+	for _, p := range alive {
+		number, _ := OrdinalOf(p.Name)
+		have[number] = true
+		if number >= w.wanted {
+			w.remove(p)
+		}
+	}
+	for number := range w.wanted {
+		if !have[number] {
+			w.create(fmt.Sprintf("db-%d", number))
+		}
+	}
+}
+
+// deletedFirst is the order in which a ReplicaSet that shrinks takes pods away.
+func deletedFirst(a, b *Pod) int {
+	cost := func(p *Pod) int { n, _ := strconv.Atoi(p.DeletionCost); return n }
+	return cmp.Or(compareBool(a.Bound, b.Bound), compareBool(a.Ready, b.Ready), cmp.Compare(cost(a), cost(b)), byAge(b, a))
+}
+
+// create admits a pod and stores it, unless it is refused in between.
+func (w *world) create(name string) {
+	w.admitted++
+	id := types.UID(fmt.Sprintf("pod-%05d", w.admitted))
+	if name == "" {
+		name = string(id)
+	}
+	ask := Ask{ID: fmt.Sprintf("request-%05d", w.admitted), Wanted: w.known, Mix: w.mix()}
+	ask.Ordinal, _ = OrdinalOf(name)
+	answer := w.acc.Reserve(ask, w.now)
+	if answer.Doubt != DoubtNone {
+		if w.live {
+			var pods []Pod
+			for _, p := range w.sorted() {
+				pods = append(pods, *p)
+			}
+			w.acc.Sync(pods, w.now, w.now)
+		}
+		ask.Wanted, ask.Final = w.wanted, true
+		answer = w.acc.Reserve(ask, w.now)
+	}
+	if w.rand.Float64() < w.refuse {
+		return
+	}
+	p := &Pod{Name: name, UID: id, Owner: testOwner, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
+		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
+	if !w.ordinals && answer.Capacity != Unknown {
+		p.DeletionCost = costOf(answer.Slot)
+	}
+	w.pods[id] = p
+	w.write(p)
+}
+
+// start makes up to n pods ready, in random order.
+func (w *world) start(n int) {
+	pods := slices.DeleteFunc(w.alive(), func(p *Pod) bool { return p.Ready })
+	w.rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	for _, p := range pods[:min(n, len(pods))] {
+		p.Ready, p.Bound = true, true
+		w.write(p)
+	}
+}
+
+// kill evicts a random pod behind our back.
+func (w *world) kill() {
+	if pods := w.alive(); len(pods) > 0 {
+		w.remove(pods[w.rand.IntN(len(pods))])
+	}
+}
+
+func (w *world) observed() Observed {
+	o := Observed{Ordinals: w.ordinals, Replicas: w.known, LastMove: w.lastMove,
+		Owners: []Owner{{UID: testOwner, Name: "owner", Replicas: w.known, Accounting: w.acc.Summary(w.known, w.now)}}}
+	for _, p := range w.cache {
+		if known := w.acc.pods[p.UID]; known != nil && known.freed {
+			p.Evicted = true
+		}
+		o.Pods = append(o.Pods, p)
+	}
+	w.rand.Shuffle(len(o.Pods), func(i, j int) { o.Pods[i], o.Pods[j] = o.Pods[j], o.Pods[i] })
+	return o
+}
+
+func (w *world) plan() PlanResult { return Plan(w.observed(), w.policy, w.settings, w.now) }
+
+// act plans and does what the plan says. refused is the chance that a disruption budget refuses an eviction.
+func (w *world) act(refused float64) PlanResult {
+	r := w.plan()
+	for _, s := range r.Stamps {
+		if p := w.pods[s.Pod]; p != nil {
+			p.Slot = s.Slot
+			if s.DeletionCost != "" {
+				p.DeletionCost = s.DeletionCost
+			}
+			w.write(p)
+		}
+	}
+	for _, e := range r.Evictions {
+		if !w.acc.Free(e.Pod, w.now) {
+			continue
+		}
+		p := w.pods[e.Pod]
+		if p == nil {
+			continue
+		}
+		if w.rand.Float64() < refused {
+			w.acc.Restore(e.Pod)
+			continue
+		}
+		w.evictions++
+		w.lastMove = w.now
+		complete := w.count()
+		w.remove(p)
+		if p.Capacity == OnDemand && complete.all == w.wanted && complete.onDemand <= w.mix().Floor {
+			w.broken++
+			w.notes = append(w.notes, fmt.Sprintf("%s evicted with %d on-demand", p.Name, complete.onDemand))
+		}
+	}
+	return r
+}
+
+// converge lets everything settle and acts until nothing is left to do; it returns how long that took.
+func (w *world) converge() (time.Duration, error) {
+	start := w.now
+	w.refuse = 0
+	var r PlanResult
+	for range 2000 {
+		w.control()
+		w.start(len(w.pods))
+		w.deliver(len(w.events))
+		r = w.act(0)
+		if r.State == StateConverged && len(w.events) == 0 {
+			return w.now.Sub(start), nil
+		}
+		w.pass(time.Second, 0)
+	}
+	return 0, fmt.Errorf("not converged: %s: %s", r.State, r.Reason)
+}
+
+// exact tells what differs from the formula: counts, slots and their types.
+func (w *world) exact() error {
+	have, m := w.count(), w.mix()
+	if have.spot != m.Spot(w.wanted) || have.onDemand != m.OnDemand(w.wanted) {
+		return fmt.Errorf("%d spot and %d on-demand of %d, want %d and %d", have.spot, have.onDemand, w.wanted, m.Spot(w.wanted), m.OnDemand(w.wanted))
+	}
+	if w.ordinals {
+		return nil
+	}
+	seen := map[int]bool{}
+	for _, p := range w.alive() {
+		if p.Slot < 0 || p.Slot >= w.wanted || seen[p.Slot] || m.Of(p.Slot) != p.Capacity || p.DeletionCost != costOf(p.Slot) {
+			return fmt.Errorf("pod %s of %s has slot %d (a %s slot), cost %s", p.Name, p.Capacity, p.Slot, m.Of(p.Slot), p.DeletionCost)
+		}
+		seen[p.Slot] = true
+	}
+	return nil
+}
+
+// floorStands is the invariant: an owner that has all its replicas has its floor, if it ever had it.
+func (w *world) floorStands() error {
+	have := w.count()
+	if have.all == w.wanted && have.onDemand < min(w.mix().Floor, w.wanted) {
+		return fmt.Errorf("complete with %d on-demand replicas, the floor is %d", have.onDemand, w.mix().Floor)
+	}
+	return nil
+}
