@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Moment is the state of a workload's pods after one event of the API server's watch.
+type Moment struct {
+	// At is when we were told.
+	At time.Time
+	// Pod that changed.
+	Pod string
+	// Left says that with this event the pod stopped being alive: it was deleted, or its deletion has begun.
+	Left bool
+	// Capacity type that the pod had before, if it left.
+	Capacity string
+	// Unplaced is how many pods that are alive were let in without a slot.
+	Unplaced int
+	// Mix after the event, and how many replicas were on-demand before it.
+	Mix            Mix
+	OnDemandBefore int
+}
+
+// A History follows the pods of one workload by a watch of its own at the real API server, and so knows every state that
+// they have gone through, in the API server's order.
+type History struct {
+	workload *Workload
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu      sync.Mutex
+	pods    map[types.UID]podState
+	moments []Moment
+	err     error
+}
+
+type podState struct {
+	pod      *corev1.Pod
+	capacity string
+}
+
+// Follow starts to remember. Stop the history when it is no longer needed.
+func (w *Workload) Follow(ctx context.Context) (*History, error) {
+	watcher, err := client.NewWithWatch(w.Member.Cluster.Config(), client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("follow the pods of %s: %w", w, err)
+	}
+	var list corev1.PodList
+	where := []client.ListOption{client.InNamespace(w.Namespace), client.MatchingLabels{AppLabel: w.Name}}
+	if err := watcher.List(ctx, &list, where...); err != nil {
+		return nil, fmt.Errorf("follow the pods of %s: %w", w, err)
+	}
+	h := &History{workload: w, done: make(chan struct{}), pods: map[types.UID]podState{}}
+	for i := range list.Items {
+		h.take(ctx, watch.Event{Type: watch.Added, Object: &list.Items[i]})
+	}
+	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	events, err := watcher.Watch(ctx, &corev1.PodList{}, append(where, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
+	})...)
+	if err != nil {
+		h.cancel()
+		return nil, fmt.Errorf("follow the pods of %s: %w", w, err)
+	}
+	go h.run(ctx, events)
+	return h, nil
+}
+
+func (h *History) run(ctx context.Context, events watch.Interface) {
+	defer close(h.done)
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-events.ResultChan():
+			if !open {
+				h.fail(ctx, fmt.Errorf("the watch of %s has ended: its history has a hole", h.workload))
+				return
+			}
+			h.take(ctx, event)
+		}
+	}
+}
+
+func (h *History) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		h.err = err
+	}
+}
+
+// take notes one event.
+func (h *History) take(ctx context.Context, event watch.Event) {
+	at := time.Now()
+	pod, ok := event.Object.(*corev1.Pod)
+	if !ok {
+		h.fail(ctx, fmt.Errorf("the watch of %s said %s: its history has a hole", h.workload, event.Type))
+		return
+	}
+	capacity, err := h.workload.Member.CapacityOf(ctx, pod)
+	if err != nil {
+		h.fail(ctx, err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.mix()
+	moment := Moment{At: at, Pod: pod.Name, OnDemandBefore: before.OnDemand}
+	old, known := h.pods[pod.UID]
+	if event.Type == watch.Deleted {
+		delete(h.pods, pod.UID)
+	} else {
+		h.pods[pod.UID] = podState{pod: pod, capacity: capacity}
+	}
+	if known && alive(old.pod) && (event.Type == watch.Deleted || !alive(pod)) {
+		moment.Left, moment.Capacity = true, old.capacity
+	}
+	moment.Mix = h.mix()
+	moment.Unplaced = h.unplaced()
+	h.moments = append(h.moments, moment)
+}
+
+func alive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !Finished(pod) }
+
+// mix counts the pods as they are now. The caller holds mu, as for unplaced.
+func (h *History) mix() Mix {
+	var mix Mix
+	for _, state := range h.pods {
+		mix.add(state.pod, state.capacity)
+	}
+	return mix
+}
+
+func (h *History) unplaced() int {
+	n := 0
+	for _, state := range h.pods {
+		if _, placed := state.pod.Labels[Keys.Slot()]; alive(state.pod) && !placed {
+			n++
+		}
+	}
+	return n
+}
+
+// Now counts the pods after the last event.
+func (h *History) Now() Mix {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mix()
+}
+
+// Moments is all that has happened so far; an error says that it is not all.
+func (h *History) Moments() ([]Moment, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Moment(nil), h.moments...), h.err
+}
+
+// Stop ends the watch.
+func (h *History) Stop() {
+	h.cancel()
+	<-h.done
+}

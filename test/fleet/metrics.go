@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// A Sample is one value of a metric.
+type Sample struct {
+	// Labels as they are written, between the braces.
+	Labels string
+	Value  float64
+}
+
+// Has tells whether the sample has a label with this value.
+func (s Sample) Has(label, value string) bool {
+	return strings.Contains(","+s.Labels, ","+label+"="+strconv.Quote(value))
+}
+
+// Samples reads a replica's /metrics; the result is by metric name.
+func (r *Replica) Samples(ctx context.Context) (map[string][]Sample, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Metrics+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of hub %s: %w", r.Name, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics of hub %s: %s", r.Name, response.Status)
+	}
+	samples := map[string][]Sample{}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if name, sample, ok := parseSample(lines.Text()); ok {
+			samples[name] = append(samples[name], sample)
+		}
+	}
+	return samples, lines.Err()
+}
+
+// parseSample reads a line of the text format: name{labels} value. Comments are not ok.
+func parseSample(line string) (name string, sample Sample, ok bool) {
+	if strings.HasPrefix(line, "#") {
+		return "", Sample{}, false
+	}
+	cut := strings.LastIndexByte(line, ' ')
+	if cut < 0 {
+		return "", Sample{}, false
+	}
+	value, err := strconv.ParseFloat(line[cut+1:], 64)
+	if err != nil {
+		return "", Sample{}, false
+	}
+	name, labels, _ := strings.Cut(line[:cut], "{")
+	return name, Sample{Labels: strings.TrimSuffix(labels, "}"), Value: value}, true
+}
+
+// Sum adds up the values of a metric.
+func Sum(samples []Sample) float64 {
+	sum := 0.0
+	for _, s := range samples {
+		sum += s.Value
+	}
+	return sum
+}
