@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func (f *fleet) replica(t *testing.T, address string) *replica {
 		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
 		receipts: map[string]reconcile.Receipt{}, changed: make(chan struct{}),
 	}
-	log := testLog(t)
+	log := slog.New(slog.DiscardHandler)
 	core := &core{
 		members: r, workloads: r.lists(), objects: r, ownership: r,
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
