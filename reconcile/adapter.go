@@ -42,7 +42,7 @@ func (a *adapter[T]) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 		c.leave(w.lane)
 		return ctrlreconcile.Result{}, nil
 	}
-	if v.failed() && ctx.Err() == nil {
+	if v.failed() && ctx.Err() == nil && w.engagement.live() {
 		logFailure(ctx, w.engagement.log, req.NamespacedName, v, end.err)
 	}
 	return ctrlreconcile.Result{}, nil

@@ -102,7 +102,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	complete := c.complete(cl)
 	c.mu.Lock()
 	e := c.engagements[name.String()]
-	same := e != nil && e.cluster == cl && e.live()
+	same := e != nil && e.cluster == cl && e.whole()
 	if !same {
 		if e != nil {
 			e.cancel(errReplaced)
@@ -138,7 +138,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 	e := &engagement{
 		controller: c, name: name, cluster: cl,
 		log:             c.rt.log.With(slog.String("controller", c.name), slog.String("member", name)),
-		attachedPrimary: make(chan struct{}), followed: map[int]bool{}, handlers: map[int]attached{},
+		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
@@ -160,8 +160,8 @@ func (c *Controller) ended(e *engagement) {
 
 // leave drops the keys of a lane, and the member's metrics if no other lane has taken its place.
 func (c *Controller) leave(l *lane) {
-	if here, anywhere := c.queue.leave(l); here {
-		c.rt.metrics.left(c.name, l.member.name, anywhere)
+	if noneHere, noneAnywhere := c.queue.leave(l); noneHere {
+		c.rt.metrics.left(c.name, l.member.name, noneAnywhere)
 	}
 }
 

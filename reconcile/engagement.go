@@ -40,7 +40,7 @@ type engagement struct {
 	primary         atomic.Pointer[toolscache.Indexer]
 
 	mu       sync.Mutex
-	followed map[int]bool // watches that are attached or about to be
+	followed map[int]<-chan struct{} // by watch that is attached or about to be: closed when its kind is gone
 	handlers map[int]attached
 }
 
@@ -66,12 +66,37 @@ func (e *engagement) follow() {
 			continue
 		}
 		e.mu.Lock()
-		fresh := !e.followed[i]
-		e.followed[i] = true
-		e.mu.Unlock()
-		if fresh {
+		before, followed := e.followed[i]
+		if followed && isClosed(before) {
+			e.remove(i)
+			followed = false
+		}
+		if !followed {
+			e.followed[i] = gone
 			go e.followOne(i, gone)
 		}
+		e.mu.Unlock()
+	}
+}
+
+// whole tells whether the engagement goes on: it is live, and no kind that it needs has gone.
+func (e *engagement) whole() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, gone := range e.followed {
+		if !e.controller.watches[i].kind.Optional && isClosed(gone) {
+			return false
+		}
+	}
+	return e.live()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -98,7 +123,7 @@ func (e *engagement) followOne(i int, gone <-chan struct{}) {
 		e.cancel(fmt.Errorf("%s: %w", kindName(w.gvk), errKindGone))
 		return
 	}
-	e.detach(i)
+	e.detach(i, gone)
 }
 
 // attachUntilDone attaches a handler, trying again while the kind is there.
@@ -157,11 +182,13 @@ func (e *engagement) attach(i int) error {
 }
 
 // detach removes the handler of an optional kind that is gone; a later Engage finds it again.
-func (e *engagement) detach(i int) {
+func (e *engagement) detach(i int, gone <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.remove(i)
-	delete(e.followed, i)
+	if e.followed[i] == gone {
+		e.remove(i)
+		delete(e.followed, i)
+	}
 }
 
 func (e *engagement) remove(i int) {

@@ -18,19 +18,19 @@ func (q *queue) join(name string, e *engagement) *lane {
 	return l
 }
 
-// leave ends a lane, and tells whether the member now has none in this queue, and in any queue.
-func (q *queue) leave(l *lane) (here, anywhere bool) {
+// leave ends a lane, and tells whether the member has none now in this queue, and in any queue.
+func (q *queue) leave(l *lane) (noneHere, noneAnywhere bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
-	if l.gone {
-		return q.lanes[l.member.name] == nil, len(l.member.lanes) == 0
+	name := l.member.name
+	if !l.gone {
+		delete(q.lanes, name)
+		q.drop(l)
+		q.rt.receipts.abandon(l)
+		l.member.tidy()
 	}
-	delete(q.lanes, l.member.name)
-	q.drop(l)
-	q.rt.receipts.abandon(l)
-	anywhere = len(l.member.lanes) == 0
-	l.member.tidy()
-	return true, anywhere
+	m := q.rt.members[name]
+	return q.lanes[name] == nil, m == nil || len(m.lanes) == 0
 }
 
 // drop takes all keys of a lane out of the ledger. Those that run are left to finish, for nothing.

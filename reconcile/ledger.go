@@ -6,13 +6,14 @@ import "time"
 type State string
 
 const (
-	// StateIdle: the last reconcile said Done, or failed terminally; a change, a resync or an order wakes it.
+	// StateIdle: the last reconcile said Done, and a change, a resync or an order wakes it; or it failed terminally, and
+	// only a change or an order does.
 	StateIdle State = "Idle"
 	// StateQueued: a worker will take it.
 	StateQueued State = "Queued"
 	// StateRunning: a worker has it.
 	StateRunning State = "Running"
-	// StateWaiting: until NextTry, for Reason.
+	// StateWaiting: until NextTry, for Reason; a change or an order wakes it earlier.
 	StateWaiting State = "Waiting"
 	// StateHeld: it wants to run, and its member's gate is closed, for Reason.
 	StateHeld State = "Held"

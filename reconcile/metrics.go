@@ -123,13 +123,13 @@ func (m *metrics) panicked(controller, member string) {
 }
 
 // left deletes the series of a controller in a member, and those of the member if no controller is left there.
-func (m *metrics) left(controller, member string, anywhere bool) {
+func (m *metrics) left(controller, member string, noneAnywhere bool) {
 	here := prometheus.Labels{labelController: controller, labelMember: member}
 	m.total.DeletePartialMatch(here)
 	m.failed.DeletePartialMatch(here)
 	m.panics.DeletePartialMatch(here)
 	m.duration.DeletePartialMatch(here)
-	if anywhere {
+	if noneAnywhere {
 		m.wait.DeletePartialMatch(prometheus.Labels{labelMember: member})
 		m.events.DeletePartialMatch(prometheus.Labels{labelMember: member})
 	}

@@ -162,8 +162,8 @@ func (rc *receipt) snapshot() Receipt {
 	return s
 }
 
-// Requeue orders a reconcile of a key that the ledger knows, before everything that nobody ordered, and with it ends the
-// key's back-off. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
+// Requeue orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
+// stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
 // object or its member goes first, it ends as Gone. The order is accepted also while a gate is closed; the key is held
 // then. Errors: ErrUnknownController, ErrUnknownMember, ErrUnknownKey.
 func (rt *Runtime) Requeue(key Key) (Receipt, error) {

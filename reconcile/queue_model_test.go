@@ -1,0 +1,444 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// model drives the queues of three controllers in three members with everything that can happen to them, and after each
+// step compares them with what must be true.
+type model struct {
+	*bench
+	t       *rapid.T
+	running map[Key]bool      // what workers hold, replaced engagements included
+	hands   []*hand           // workers that wait
+	owed    map[*record]bool  // news that no reconcile has begun for
+	shut    map[string]int    // closed gates by member, as bits
+	orders  map[string]Record // receipts by id, with the record when they were accepted
+	begun   map[Key]int       // reconciles begun, by key
+	orderAt map[string]int    // begun[key] when a receipt was accepted, plus one if it must not count what ran then
+}
+
+const (
+	modelWorkers   = 3
+	modelPerMember = 2
+	modelResync    = 40 * time.Second
+)
+
+var (
+	modelMembers = []string{"a", "b", "c"}
+	modelKeys    = []string{"1", "2", "3"}
+)
+
+func newModel(t *rapid.T, tb testing.TB) *model {
+	m := &model{
+		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{},
+		orders: map[string]Record{}, begun: map[Key]int{}, orderAt: map[string]int{},
+	}
+	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Receipts: 1000},
+		&queue{name: "x", perMember: modelPerMember, resync: modelResync}, &queue{name: "y", perMember: modelPerMember},
+		&queue{name: "z", perMember: modelWorkers})
+	return m
+}
+
+func (m *model) queue() *queue { return m.queues[rapid.IntRange(0, len(m.queues)-1).Draw(m.t, "queue")] }
+func (m *model) member() string {
+	return rapid.SampledFrom(modelMembers).Draw(m.t, "member")
+}
+
+// lane draws an engaged lane.
+func (m *model) lane() *lane {
+	q, member := m.queue(), m.member()
+	l := q.lanes[member]
+	if l == nil {
+		m.t.Skip("not engaged")
+	}
+	return l
+}
+
+func (m *model) key(l *lane, name string) Key {
+	return Key{Controller: l.queue.name, Member: l.member.name, NamespacedName: nsName(name)}
+}
+
+// begin notes what waiting workers were given.
+func (m *model) begin(q *queue, out handout) {
+	key := Key{Controller: q.name, Member: out.req.ClusterName.String(), NamespacedName: out.req.NamespacedName}
+	if m.running[key] {
+		m.t.Fatalf("%v runs twice at once", key)
+	}
+	m.running[key] = true
+	m.begun[key]++
+	if m.shut[key.Member] != 0 {
+		m.t.Fatalf("%v was handed out behind a closed gate", key)
+	}
+	run := q.running[out.req]
+	delete(m.owed, run.record)
+	if run.waited < 0 {
+		m.t.Fatalf("%v waited %v", key, run.waited)
+	}
+}
+
+func (m *model) collect() {
+	m.hands = slices.DeleteFunc(m.hands, func(h *hand) bool {
+		out, ok := h.got()
+		if ok {
+			m.begin(h.queue, out)
+		}
+		return ok
+	})
+}
+
+func (m *model) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"change":  func(t *rapid.T) { m.t = t; m.change() },
+		"look":    func(t *rapid.T) { m.t = t; m.look() },
+		"work":    func(t *rapid.T) { m.t = t; m.hands = append(m.hands, m.sit(m.queue())) },
+		"finish":  func(t *rapid.T) { m.t = t; m.finishOne() },
+		"finish2": func(t *rapid.T) { m.t = t; m.finishOne() },
+		"gate":    func(t *rapid.T) { m.t = t; m.gate() },
+		"join":    func(t *rapid.T) { m.t = t; m.joinOne() },
+		"leave":   func(t *rapid.T) { m.t = t; m.queue().leaveIfAny(m.member()) },
+		"order":   func(t *rapid.T) { m.t = t; m.order() },
+		"delete":  func(t *rapid.T) { m.t = t; m.remove() },
+		"after":   func(t *rapid.T) { m.t = t; m.after() },
+		"time": func(t *rapid.T) {
+			m.t = t
+			m.pass(time.Duration(rapid.IntRange(1, 400).Draw(t, "seconds")) * time.Second)
+		},
+		"": func(t *rapid.T) { m.t = t; m.collect(); m.check() },
+	}
+}
+
+// pass lets time pass, by moving the beginning of time.
+func (m *model) pass(d time.Duration) {
+	m.rt.mu.Lock()
+	m.rt.epoch = m.rt.epoch.Add(-d)
+	m.rt.mu.Unlock()
+	m.rt.fire()
+}
+
+func (q *queue) leaveIfAny(member string) {
+	if l := q.lanes[member]; l != nil {
+		q.leave(l)
+	}
+}
+
+func (m *model) change() {
+	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l.queue.wake(l, nsName(name), BandChanged, nil)
+	m.collect()
+	m.owe(l, name)
+}
+
+// owe notes that a change was seen; unless a reconcile has begun for it already, one must.
+func (m *model) owe(l *lane, name string) {
+	r := l.records[nsName(name)]
+	if r != nil && (r.state != keyRunning || r.again < bands) {
+		m.owed[r] = true
+	}
+}
+
+func (m *model) look() {
+	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l.queue.wake(l, nsName(name), BandBackground, nil)
+}
+
+func (m *model) after() {
+	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	w := workQueue{l.queue}
+	if rapid.Bool().Draw(m.t, "rate limited") {
+		w.AddRateLimited(request(l.member.name, nsName(name)))
+		return
+	}
+	w.AddAfter(request(l.member.name, nsName(name)), time.Duration(rapid.IntRange(1, 100).Draw(m.t, "seconds"))*time.Second)
+}
+
+func (m *model) remove() {
+	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	r := l.records[nsName(name)]
+	l.queue.lost(l, nsName(name), rapid.Bool().Draw(m.t, "keeps"))
+	if l.records[nsName(name)] == nil {
+		delete(m.owed, r)
+	}
+}
+
+func (m *model) order() {
+	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	key := m.key(l, name)
+	_, known := l.records[nsName(name)]
+	began := m.begun[key]
+	receipt, err := m.rt.Requeue(key)
+	if known != (err == nil) {
+		m.t.Fatalf("requeue %v: %v, known: %v", key, err, known)
+	}
+	if err == nil {
+		m.orders[receipt.ID] = receipt.Record
+		m.orderAt[receipt.ID] = began
+	}
+}
+
+func (m *model) finishOne() {
+	var held []Key
+	for key := range m.running {
+		held = append(held, key)
+	}
+	if len(held) == 0 {
+		m.t.Skip("nothing runs")
+	}
+	slices.SortFunc(held, compareKeys)
+	key := rapid.SampledFrom(held).Draw(m.t, "finished")
+	q := m.rt.queues[key.Controller]
+	end := rapid.SampledFrom([]ending{
+		{}, {}, {outcome: codeGone}, {err: fmt.Errorf("broken")}, {err: TerminalError(fmt.Errorf("bad"))},
+		{result: Requeue("not yet")}, {result: RequeueAfter(time.Minute, "later")}, {result: RequeueAfter(0, "at once")},
+	}).Draw(m.t, "ending")
+	req := request(key.Member, key.NamespacedName)
+	v := judge(end, q.running[req].record.attempts, 0.5)
+	delete(m.running, key)
+	m.finish(q, req, v)
+}
+
+func (m *model) joinOne() {
+	q, member := m.queue(), m.member()
+	m.join(q, member)
+}
+
+func (m *model) gate() {
+	member, g := m.member(), rapid.SampledFrom([]Gate{GateOwnership, GateBreaker}).Draw(m.t, "gate")
+	if rapid.Bool().Draw(m.t, "close") {
+		m.shut[member] |= 1 << g
+		m.rt.Hold(member, g, "closed")
+		return
+	}
+	m.shut[member] &^= 1 << g
+	m.rt.Release(member, g)
+}
+
+// check compares the queues with what must be true of them at rest.
+func (m *model) check() {
+	m.rt.mu.Lock()
+	inHeap := map[*record]bool{}
+	for i, r := range m.rt.timers.heap {
+		if int(r.heapIndex) != i || r.lane.gone {
+			m.t.Fatalf("the timers hold %v at %d, gone: %v", r.key, r.heapIndex, r.lane.gone)
+		}
+		inHeap[r] = true
+	}
+	byMember := map[string]int{}
+	for _, q := range m.queues {
+		for req := range q.running {
+			byMember[req.ClusterName.String()]++
+		}
+		m.checkQueue(q, inHeap)
+	}
+	for name, n := range byMember {
+		if n > modelWorkers || m.rt.members[name].running != n {
+			m.t.Fatalf("member %s runs %d and counts %d of %d", name, n, m.rt.members[name].running, modelWorkers)
+		}
+	}
+	maps.DeleteFunc(m.owed, func(r *record, _ bool) bool { return r.lane.gone }) // the next engagement lists everything
+	for r := range m.owed {
+		if r.state != keyQueued && (r.state != keyRunning || r.again > BandChanged) {
+			m.t.Fatalf("the change of %v is lost: it is %v", r.key, r.snapshot())
+		}
+	}
+	m.rt.mu.Unlock()
+	m.checkReceipts()
+}
+
+func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
+	holds := map[*record]bool{}
+	for _, run := range q.running {
+		holds[run.record] = true
+	}
+	waiting := false
+	for _, l := range q.lanes {
+		lined := m.checkLines(l)
+		for key, r := range l.records {
+			if r.key != key || r.lane != l {
+				m.t.Fatalf("the record of %v is that of %v", key, r.key)
+			}
+			places := [...]bool{lined[r], holds[r], inHeap[r]}
+			want, ok := map[keyState][3]bool{
+				keyQueued: {true, false, false}, keyRunning: {false, true, false}, keyWaiting: {false, false, true},
+				keyIdle: {false, false, inHeap[r] && q.resync > 0},
+			}[r.state]
+			if !ok || places != want {
+				m.t.Fatalf("%v is in state %d and lined, held, timed: %v", key, r.state, places)
+			}
+		}
+		if l.running > q.perMember || l.running > l.member.running {
+			m.t.Fatalf("%s/%s runs %d of %d", q.name, l.member.name, l.running, q.perMember)
+		}
+		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0)
+	}
+	if waiting && len(q.idle) > 0 {
+		m.t.Fatalf("%s has an idle worker while a key may run", q.name)
+	}
+}
+
+// checkLines returns the records in line, and checks that the lane sits in the rounds exactly when it may be served.
+func (m *model) checkLines(l *lane) map[*record]bool {
+	lined := map[*record]bool{}
+	for b := range l.seats {
+		s, n := &l.seats[b], 0
+		for r := s.line.head; r != nil; r = r.next {
+			if r.band != Band(b) || lined[r] {
+				m.t.Fatalf("%v is in the wrong line, or twice", r.key)
+			}
+			lined[r] = true
+			n++
+		}
+		if n != s.line.n || s.seated != (l.open() && n > 0) {
+			m.t.Fatalf("the line has %d and counts %d, seated: %v", n, s.line.n, s.seated)
+		}
+	}
+	return lined
+}
+
+// checkReceipts: a receipt is done only after a reconcile that began after it was accepted, or because its key went.
+func (m *model) checkReceipts() {
+	for id, before := range m.orders {
+		rc, ok := m.rt.Receipt(id)
+		if !ok {
+			m.t.Fatalf("receipt %s is lost", id)
+		}
+		if !rc.Done {
+			if l := m.rt.queues[rc.Key.Controller].lanes[rc.Key.Member]; l == nil || l.records[rc.Key.NamespacedName] == nil {
+				m.t.Fatalf("the receipt of %v stays open although the key is gone", rc.Key)
+			}
+			continue
+		}
+		delete(m.orders, id)
+		if rc.Record.LastOutcome != OutcomeGone && m.begun[rc.Key] <= m.orderAt[id] {
+			m.t.Fatalf("the receipt of %v is done without a reconcile that began after it; was %+v", rc.Key, before)
+		}
+	}
+}
+
+func TestTheQueueKeepsItsPromises(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, t)
+		for _, q := range m.queues {
+			for _, member := range modelMembers {
+				m.join(q, member)
+			}
+		}
+		rt.Repeat(m.actions())
+		m.t = rt
+		m.settleDown()
+	})
+}
+
+// settleDown opens all gates and lets workers finish everything: then nothing may be owed, held or open.
+func (m *model) settleDown() {
+	for _, member := range modelMembers {
+		for g := range gates {
+			m.shut[member] = 0
+			m.rt.Release(member, g)
+		}
+	}
+	for range 1000 {
+		m.collect()
+		for key := range m.running {
+			delete(m.running, key)
+			m.finish(m.rt.queues[key.Controller], request(key.Member, key.NamespacedName), done)
+		}
+		idle := true
+		for _, q := range m.queues {
+			m.hands = append(m.hands, m.sit(q))
+		}
+		m.collect()
+		if idle = len(m.running) == 0; idle {
+			break
+		}
+	}
+	m.check()
+	if len(m.owed) > 0 || m.rt.active.n > 0 {
+		m.t.Fatalf("%d changes are owed and %d run at the end", len(m.owed), m.rt.active.n)
+	}
+	for id := range m.orders {
+		rc, _ := m.rt.Receipt(id)
+		m.t.Fatalf("the receipt of %v is open at the end: %+v", rc.Key, rc.Record)
+	}
+}
+
+func TestMembersWithKeysInABandAreServedInTurn(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t, Options{WorkersPerMember: 2}, &queue{name: "c", perMember: 2})
+		q := b.queues[0]
+		members := rapid.IntRange(1, 6).Draw(rt, "members")
+		left := map[string]int{}
+		for i := range members {
+			name := fmt.Sprint("m", i)
+			l := b.join(q, name)
+			left[name] = rapid.IntRange(1, 30).Draw(rt, "keys")
+			for k := range left[name] {
+				wakeChanged(q, l, fmt.Sprint(k))
+			}
+		}
+		since := map[string]int{} // picks since a member was served
+		for {
+			req, _, ok := b.take(q)
+			if !ok {
+				break
+			}
+			member := req.ClusterName.String()
+			for name := range left {
+				since[name]++
+			}
+			since[member] = 0
+			if left[member]--; left[member] == 0 {
+				delete(left, member)
+			}
+			for name := range left {
+				if since[name] > members {
+					rt.Fatalf("%s waits for %d picks among %d members", name, since[name], members)
+				}
+			}
+			b.finish(q, req, done)
+		}
+		if len(left) > 0 {
+			rt.Fatalf("never served: %v", left)
+		}
+	})
+}
+
+func TestKeysOfAMemberAndBandAreServedInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t, Options{WorkersPerMember: 1000}, &queue{name: "c", perMember: 1000})
+		q := b.queues[0]
+		lines := map[string][]mcreconcile.Request{}
+		for _, member := range modelMembers {
+			l := b.join(q, member)
+			for k := range rapid.IntRange(0, 20).Draw(rt, "keys") {
+				band := rapid.SampledFrom([]Band{BandOrdered, BandChanged, BandBackground}).Draw(rt, "band")
+				q.wake(l, nsName(fmt.Sprint(k)), band, nil)
+				at := member + band.String()
+				lines[at] = append(lines[at], request(member, nsName(fmt.Sprint(k))))
+			}
+		}
+		for {
+			req, band, ok := b.take(q)
+			if !ok {
+				break
+			}
+			at := req.ClusterName.String() + band.String()
+			if lines[at][0] != req {
+				rt.Fatalf("%v was served before %v", req, lines[at][0])
+			}
+			lines[at] = lines[at][1:]
+		}
+		for at, line := range lines {
+			if len(line) > 0 {
+				rt.Fatalf("%s: never served: %v", at, line)
+			}
+		}
+	})
+}
