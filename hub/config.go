@@ -78,8 +78,8 @@ type WebhookConfig struct {
 	// A folder with tls.crt and tls.key, read again when they change; ca.crt beside them is the bundle that members are told
 	// to trust. Empty: the hub makes its own certificate.
 	CertDir string `yaml:"certDir"`
-	// Where the members' API servers find the endpoint, as an https URL without a path. Empty:
-	// https://plimsoll-webhook.<hub.namespace>.svc:443.
+	// Where the members' API servers find the endpoint, as an https URL. Empty: the bindAddress and
+	// port, if that is set, or else https://plimsoll-webhook.<hub.namespace>.svc:443.
 	URL string `yaml:"url"`
 	// The name of the MutatingWebhookConfiguration in every member.
 	ConfigName string `yaml:"configName"`

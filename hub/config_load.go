@@ -72,9 +72,6 @@ func (c *Config) derive(environ []string) {
 	if c.Hub.Namespace == "" {
 		c.Hub.Namespace = "plimsoll-system"
 	}
-	if c.Webhook.URL == "" {
-		c.Webhook.URL = "https://plimsoll-webhook." + c.Hub.Namespace + ".svc:443"
-	}
 }
 
 // describe turns problems into errors that say where the value came from.

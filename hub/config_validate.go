@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [LoadConfig] has called
@@ -125,9 +125,8 @@ func (v *rules) webhook(c *WebhookConfig) {
 		v.refuse("webhook.bindAddress", c.BindAddress, "must be an IP address")
 	}
 	if c.URL != "" {
-		u, err := url.Parse(c.URL)
-		if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-			v.refuse("webhook.url", strconv.Quote(c.URL), "must be an https URL with host and port, and nothing after them")
+		if _, err := webhook.ParseBaseURL(c.URL); err != nil {
+			v.refuse("webhook.url", strconv.Quote(c.URL), "must be https://host[:port], at most with a path after it")
 		}
 	}
 	v.name("webhook.configName", c.ConfigName, validation.IsDNS1123Subdomain)

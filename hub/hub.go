@@ -1,0 +1,179 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+const (
+	// CASecret is the name of the Secret, in the hub's namespace, with the hub's certificate authority.
+	CASecret = "plimsoll-hub-ca"
+
+	// Stopping takes at most the sum of these, and of giving up the Lease.
+	drainTime   = 10 * time.Second // for reconciles that are under way
+	serverGrace = 5 * time.Second  // for calls that are under way
+	stopTime    = 15 * time.Second // for everything else
+
+	// startTime bounds what New asks the hub cluster for.
+	startTime = 30 * time.Second
+)
+
+// Hub is one replica: members, queues, placement, webhook and API, and the ownership that says whether it acts.
+type Hub struct {
+	config    Config
+	environ   []string
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	hubConfig *rest.Config // of the hub cluster
+
+	listeners    *listeners
+	ca           *webhook.CA
+	certificates certificates // of the webhook
+	ownership    ownership
+	routes       routes
+	peers        *peers
+	forwarder    *webhook.Forwarder
+
+	runtime   *reconcile.Runtime
+	provider  *clusters.Provider
+	engine    *spot.Engine
+	installer *webhook.Installer
+	admission *webhook.Metrics
+	manager   mcmanager.Manager
+
+	gates gates
+	tasks []task
+}
+
+// ownership is what the composition needs of one.
+type ownership interface {
+	Ownership
+	clusters.Fence
+}
+
+// task is something that runs as long as the hub does. A task that ends by itself stops the hub.
+type task struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// Option changes what [New] takes from its surroundings.
+type Option func(*Hub)
+
+// WithLog sets the logger; default: [NewLog] to standard error.
+func WithLog(log *slog.Logger) Option { return func(h *Hub) { h.log = log } }
+
+// WithEnvironment replaces the process's environment; see [os.Environ].
+func WithEnvironment(environ []string) Option { return func(h *Hub) { h.environ = environ } }
+
+// WithHubCluster says where the hub cluster is, instead of hub.kubeconfig.
+func WithHubCluster(config *rest.Config) Option { return func(h *Hub) { h.hubConfig = config } }
+
+// New puts a replica together and takes its addresses, so that a port in use stops the start. It reads the hub's
+// certificate authority from the hub cluster, or makes it. Nothing runs before [Hub.Run].
+func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry()}
+	for _, option := range options {
+		option(h)
+	}
+	if h.log == nil {
+		h.log = NewLog(os.Stderr, config.Log.Level)
+	}
+	h.config.derive(h.environ)
+	var err error
+	if h.listeners, err = listen(&h.config); err != nil {
+		return nil, err
+	}
+	if err := h.build(ctx); err != nil {
+		h.listeners.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// build makes every part, each after those that it stands on.
+func (h *Hub) build(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildAPI, h.buildProbes,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildCluster finds the hub cluster and the hub's certificate authority in it.
+func (h *Hub) buildCluster(ctx context.Context) (err error) {
+	if h.hubConfig == nil {
+		if h.hubConfig, err = hubClusterConfig(h.config.Hub.Kubeconfig, h.environ); err != nil {
+			return err
+		}
+	}
+	h.hubConfig = rest.CopyConfig(h.hubConfig)
+	h.hubConfig.QPS, h.hubConfig.Burst, h.hubConfig.UserAgent = 50, 100, "plimsoll-hub"
+	live, err := client.New(h.hubConfig, client.Options{})
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if h.ca, err = webhook.EnsureCA(ctx, live, h.config.Hub.Namespace, CASecret); err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	return nil
+}
+
+// buildOwnership decides how it is known who acts.
+func (h *Hub) buildOwnership(context.Context) error {
+	self := advertised(&h.config, h.environ, h.listeners.peer.Addr())
+	h.ownership = sole{address: self}
+	if h.config.LeaderElection.Enabled {
+		election, namespace := h.config.LeaderElection, h.config.Hub.Namespace
+		renewing, err := leaseClient(h.hubConfig, max(election.RenewDeadline/2, time.Second))
+		if err != nil {
+			return err
+		}
+		watching, err := leaseClient(h.hubConfig, 0)
+		if err != nil {
+			return err
+		}
+		lock := newLeaseLock(renewing, namespace, election.LeaseName, newIdentity(h.environ, self))
+		l := newLease(lock, election, writeTimeout(&h.config), h.log)
+		h.ownership = l
+		h.tasks = append(h.tasks, task{"Lease watch", func(ctx context.Context) error {
+			l.watch(ctx, watching, namespace, election.LeaseName)
+			return nil
+		}})
+	}
+	h.routes = routes{ownership: h.ownership, self: self}
+	h.peers = newPeers(h.ca.PeerClientTLS(), h.log)
+	return h.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plimsoll_owner", Help: "1 while this replica may act on members.",
+	}, func() float64 {
+		if _, mine := h.ownership.Mine(""); mine {
+			return 1
+		}
+		return 0
+	}))
+}
+
+// errEnded says that a part ended though nobody asked it to.
+var errEnded = errors.New("ended by itself")

@@ -1,0 +1,211 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+// buildMembers makes the runtime, the provider and the manager that engages members.
+func (h *Hub) buildMembers(context.Context) (err error) {
+	if h.runtime, err = reconcile.NewRuntime(runtimeOptions(h)); err != nil {
+		return err
+	}
+	h.gates = gates{runtime: h.runtime, ownership: h.ownership, peers: h.peers, log: h.log}
+	h.gates.follow()
+	stop := stopTime * 2 / 3
+	local, err := manager.New(h.hubConfig, manager.Options{
+		Scheme: clientgoscheme.Scheme, Logger: logr.FromSlogHandler(h.log.Handler()),
+		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", GracefulShutdownTimeout: &stop,
+	})
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	options := memberOptions(h)
+	options.Events = ownEvents{EventRecorder: local.GetEventRecorder("plimsoll-hub"), routes: h.routes}
+	if h.provider, err = clusters.New(options); err != nil {
+		return err
+	}
+	if h.manager, err = mcmanager.WithMultiCluster(local, h.provider); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	h.tasks = append(h.tasks, task{"manager", h.manager.Start})
+	return nil
+}
+
+// buildPlacement makes the engine, which follows members and answers admissions.
+func (h *Hub) buildPlacement(context.Context) error {
+	options, err := spotOptions(h)
+	if err != nil {
+		return err
+	}
+	if h.engine, err = spot.NewEngine(options); err != nil {
+		return err
+	}
+	if err := h.manager.Add(h.engine); err != nil {
+		return fmt.Errorf("spot placement: %w", err)
+	}
+	return nil
+}
+
+// buildWebhook makes the admission endpoint for members, and the same for the other replicas beside the API's.
+func (h *Hub) buildWebhook(context.Context) (err error) {
+	if h.admission, err = webhook.NewMetrics(h.registry); err != nil {
+		return err
+	}
+	h.forwarder = webhook.NewForwarder(h.ca.PeerClientTLS())
+	handler := webhook.NewHandler(webhook.HandlerOptions{
+		Tokens: h.ca.Tokens(registrations(h.provider)), Router: h.routes, Forwarder: h.forwarder, Placer: h.engine,
+		Metrics: h.admission, Log: h.log,
+	})
+	if h.certificates, err = newCertificates(h.config.Webhook.CertDir, h.ca, &h.config); err != nil {
+		return fmt.Errorf("webhook.certDir: %w", err)
+	}
+	address := net.JoinHostPort(h.config.Webhook.BindAddress, strconv.Itoa(h.config.Webhook.Port))
+	if h.listeners.webhook, err = webhook.Listen("webhook", address, h.certificates.ServerTLS(), handler, h.log); err != nil {
+		return err
+	}
+	h.tasks = append(h.tasks, task{"webhook", h.listeners.webhook.Start})
+	return h.buildPeer(handler.Peer())
+}
+
+// buildPeer makes the server for the other replicas.
+func (h *Hub) buildPeer(admission http.Handler) error {
+	stopping, stop := context.WithCancel(context.Background())
+	between, err := api.NewPeer(stopping, h.backend(), h.ca.PeerServerTLS(), h.log)
+	if err != nil {
+		stop()
+		return err
+	}
+	server := &http.Server{
+		Handler: peerHandler(between, admission), TLSConfig: h.ca.PeerServerTLS(), ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(h.log.With("server", "peer").Handler(), slog.LevelDebug),
+	}
+	h.tasks = append(h.tasks, task{"peer", func(ctx context.Context) error {
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		return serveHTTP(ctx, server, func() error { return server.ServeTLS(h.listeners.peer, "", "") })
+	}})
+	return nil
+}
+
+// buildControllers registers what reconciles, after the engine, which must know a member's pods first.
+func (h *Hub) buildControllers(context.Context) error {
+	controllers, err := h.engine.Controllers(h.runtime, spotSchedule(&h.config))
+	if err != nil {
+		return err
+	}
+	options, err := h.installerOptions()
+	if err != nil {
+		return err
+	}
+	if h.installer, err = webhook.NewInstaller(options); err != nil {
+		return err
+	}
+	installs, err := reconcile.For(h.runtime, webhook.ControllerName, h.installer).Kind(h.installer.Kind()).Register()
+	if err != nil {
+		return err
+	}
+	for _, controller := range append(controllers, installs) {
+		if err := h.provider.AddKinds(controller.Kinds()...); err != nil {
+			return fmt.Errorf("controller %s: %w", controller.Name(), err)
+		}
+		if err := h.manager.Add(controller); err != nil {
+			return fmt.Errorf("controller %s: %w", controller.Name(), err)
+		}
+	}
+	return h.provider.AddAccess(append(spot.Access(), h.installer.Access()...)...)
+}
+
+func (h *Hub) backend() api.Backend {
+	return api.Backend{Members: h.provider, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
+}
+
+// buildAPI makes the API's public side.
+func (h *Hub) buildAPI(context.Context) error {
+	options := api.Options{
+		Backend: h.backend(), Peers: h.peers, Unauthenticated: h.config.API.Unauthenticated, Log: h.log, Registerer: h.registry,
+	}
+	if !options.Unauthenticated {
+		if err := h.admit(&options); err != nil {
+			return err
+		}
+	}
+	if !h.config.API.Plaintext {
+		certificates, err := newCertificates(h.config.API.CertDir, h.ca, &h.config)
+		if err != nil {
+			return fmt.Errorf("api.certDir: %w", err)
+		}
+		options.TLS = certificates.ServerTLS()
+	}
+	public, err := api.New(options)
+	if err != nil {
+		return err
+	}
+	h.tasks = append(h.tasks, task{"API", func(ctx context.Context) error { return public.Run(ctx, h.listeners.grpc, h.listeners.rest) }})
+	return nil
+}
+
+// admit lets the hub cluster say who callers are and what they may do.
+func (h *Hub) admit(options *api.Options) error {
+	tokens, err := authenticationclient.NewForConfig(h.hubConfig)
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	access, err := authorizationclient.NewForConfig(h.hubConfig)
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	if options.Authenticator, err = api.NewTokenReviewer(tokens.TokenReviews(), h.config.API.Audience); err != nil {
+		return err
+	}
+	options.Authorizer = api.NewAccessReviewer(access.SubjectAccessReviews())
+	return nil
+}
+
+// buildProbes makes the endpoints for Kubernetes and Prometheus.
+func (h *Hub) buildProbes(context.Context) error {
+	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"stopping", h.gates.stopped}}))
+	gathered := prometheus.Gatherers{h.registry, metrics.Registry}
+	scraped := http.NewServeMux()
+	scraped.Handle("GET /metrics", promhttp.HandlerFor(gathered, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	measures := plainServer(scraped)
+	h.tasks = append(h.tasks,
+		task{"probes", func(ctx context.Context) error {
+			return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
+		}},
+		task{"metrics", func(ctx context.Context) error {
+			return serveHTTP(ctx, measures, func() error { return measures.Serve(h.listeners.metrics) })
+		}},
+	)
+	return nil
+}
+
+func (h *Hub) synced() error {
+	if !h.provider.Synced() {
+		return fmt.Errorf("the registration Secrets of namespace %s have not been read yet", h.config.Hub.Namespace)
+	}
+	return nil
+}

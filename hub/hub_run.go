@@ -1,0 +1,99 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// Run runs the replica until ctx ends or a part of it fails, and then stops it in this order: it says that it is not
+// ready, takes up no new work, lets what it began come to an end, gives the Lease up so that another replica takes over at
+// once, and only then closes its servers and caches: until then it forwards to its successor. It is called once.
+func (h *Hub) Run(ctx context.Context) error {
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	var tasks sync.WaitGroup
+	for _, t := range h.tasks {
+		tasks.Go(func() {
+			err := t.run(running)
+			if running.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", t.name, errors.Join(err, errEnded)))
+			} else if err != nil && !errors.Is(err, context.Canceled) {
+				h.log.Warn("stopping", "part", t.name, "error", err)
+			}
+		})
+	}
+	defer h.provider.Subscribe(h.memberChanged)()
+	owning, yield := context.WithCancel(running)
+	defer yield()
+	yielded := h.contend(owning, cancel)
+	h.announce()
+
+	select {
+	case <-ctx.Done():
+	case <-running.Done():
+	}
+	failure := context.Cause(running)
+	h.gates.stop()
+	h.drain()
+	yield()
+	<-yielded
+	cancel(nil)
+	h.wait(&tasks)
+	h.peers.close()
+	h.forwarder.Close()
+	return failure
+}
+
+// contend keeps contending for the Lease until ctx ends; the channel is closed when it has been given up.
+func (h *Hub) contend(ctx context.Context, fail context.CancelCauseFunc) <-chan struct{} {
+	yielded := make(chan struct{})
+	l, ok := h.ownership.(*lease)
+	if !ok {
+		close(yielded)
+		return yielded
+	}
+	go func() {
+		defer close(yielded)
+		if err := l.run(ctx); err != nil {
+			fail(err)
+		}
+	}()
+	return yielded
+}
+
+// drain waits for the reconciles that are under way. One that takes too long runs into the fence, which is shut before the
+// Lease is given up.
+func (h *Hub) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := h.runtime.Drain(ctx); err != nil {
+		h.log.Warn("reconciles are still running; from now on they cannot write", "waited", drainTime)
+	}
+}
+
+// wait waits for the parts to end, but not for ever.
+func (h *Hub) wait(tasks *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() {
+		tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
+		h.log.Warn("parts of the hub do not stop; leaving without them", "waited", stopTime)
+	}
+}
+
+// memberChanged hears of every change of a member's status.
+func (h *Hub) memberChanged(event clusters.Event) {
+	h.gates.member(event)
+	if event.Removed {
+		h.admission.Forget(event.Status.Name)
+	}
+}

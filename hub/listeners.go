@@ -1,0 +1,166 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+// listeners are the addresses that a replica has taken.
+type listeners struct {
+	grpc, rest, peer, metrics, probes net.Listener
+	webhook                           *webhook.Server
+}
+
+// listen takes all addresses but the webhook's.
+func listen(config *Config) (*listeners, error) {
+	l := &listeners{}
+	for _, server := range []struct {
+		key, address string
+		into         *net.Listener
+	}{
+		{"api.grpcAddress", config.API.GRPCAddress, &l.grpc},
+		{"api.restAddress", config.API.RESTAddress, &l.rest},
+		{"peer.address", config.Peer.Address, &l.peer},
+		{"metrics.address", config.Metrics.Address, &l.metrics},
+		{"probes.address", config.Probes.Address, &l.probes},
+	} {
+		var err error
+		if *server.into, err = net.Listen("tcp", server.address); err != nil {
+			l.close()
+			return nil, fmt.Errorf("%s: %w", server.key, err)
+		}
+	}
+	return l, nil
+}
+
+// close gives the addresses back; for a hub that was never run.
+func (l *listeners) close() {
+	for _, listener := range []net.Listener{l.grpc, l.rest, l.peer, l.metrics, l.probes} {
+		if listener != nil {
+			_ = listener.Close()
+		}
+	}
+	if l.webhook != nil {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = l.webhook.Start(ended)
+	}
+}
+
+// Addresses are where a hub listens, as host and port; ports that the configuration left open are filled in.
+type Addresses struct{ Webhook, GRPC, REST, Peer, Metrics, Probes string }
+
+// Addresses returns where the hub listens.
+func (h *Hub) Addresses() Addresses {
+	l := h.listeners
+	return Addresses{
+		Webhook: l.webhook.Addr().String(), GRPC: l.grpc.Addr().String(), REST: l.rest.Addr().String(),
+		Peer: l.peer.Addr().String(), Metrics: l.metrics.Addr().String(), Probes: l.probes.Addr().String(),
+	}
+}
+
+// announce logs one line per server.
+func (h *Hub) announce() {
+	a := h.Addresses()
+	for _, server := range []struct{ name, address string }{
+		{"webhook", a.Webhook}, {"grpc", a.GRPC}, {"rest", a.REST}, {"peer", a.Peer}, {"metrics", a.Metrics}, {"probes", a.Probes},
+	} {
+		h.log.Info("listening", slog.String("server", server.name), slog.String("address", server.address))
+	}
+}
+
+// advertised is the host and port at which other replicas reach this one.
+func advertised(config *Config, environ []string, bound net.Addr) string {
+	if config.Peer.Advertise != "" {
+		return config.Peer.Advertise
+	}
+	host, port, err := net.SplitHostPort(bound.String())
+	if err != nil {
+		return bound.String()
+	}
+	if ip := lookup(environ, "POD_IP"); ip != "" {
+		host = ip
+	} else if parsed, err := netip.ParseAddr(host); err == nil && parsed.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// webhookURL is where the members' API servers find the admission endpoint, which is bound to an address.
+func webhookURL(config *Config, bound net.Addr) (*url.URL, error) {
+	switch {
+	case config.Webhook.URL != "":
+		return webhook.ParseBaseURL(config.Webhook.URL)
+	case config.Webhook.BindAddress != "":
+		return webhook.ParseBaseURL("https://" + bound.String())
+	}
+	return webhook.ParseBaseURL("https://" + serviceNames(config)[0] + ":443")
+}
+
+// serviceNames are the DNS names under which the hub is reached in its own cluster; the webhook's is first.
+func serviceNames(config *Config) []string {
+	var names []string
+	for _, service := range []string{"plimsoll-webhook", "plimsoll-api", "plimsoll-hub"} {
+		name := service + "." + config.Hub.Namespace + ".svc"
+		names = append(names, name, name+".cluster.local")
+	}
+	return names
+}
+
+// certificateNames are what a certificate that the hub makes for itself is good for.
+func certificateNames(config *Config) (names []string, ips []net.IP) {
+	names = append(append(serviceNames(config), "localhost"), config.Webhook.DNSNames...)
+	hosts := []string{"127.0.0.1", "::1", config.Webhook.BindAddress}
+	if base, err := url.Parse(config.Webhook.URL); err == nil {
+		hosts = append(hosts, base.Hostname())
+	}
+	for _, ip := range config.Webhook.IPs {
+		hosts = append(hosts, ip.String())
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			ips = append(ips, ip)
+		} else if host != "" {
+			names = append(names, host)
+		}
+	}
+	return names, ips
+}
+
+// certificates are what a server shows, and what its clients have to trust.
+type certificates interface {
+	ServerTLS() *tls.Config
+	Bundle() []byte
+}
+
+// ownCertificates come from the hub's authority.
+type ownCertificates struct {
+	ca     *webhook.CA
+	config *Config
+}
+
+func (c ownCertificates) ServerTLS() *tls.Config {
+	names, ips := certificateNames(c.config)
+	return c.ca.ServerTLS(names, ips)
+}
+
+func (c ownCertificates) Bundle() []byte { return c.ca.Bundle() }
+
+// newCertificates takes them from a folder, or from the hub's authority if none is named.
+func newCertificates(dir string, ca *webhook.CA, config *Config) (certificates, error) {
+	if dir == "" {
+		if ca == nil {
+			return nil, errors.New("there is no certificate authority")
+		}
+		return ownCertificates{ca, config}, nil
+	}
+	return webhook.DirTLS(dir)
+}
