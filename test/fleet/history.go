@@ -170,6 +170,16 @@ func (h *History) Moments() ([]Moment, error) {
 	return append([]Moment(nil), h.moments...), h.err
 }
 
+// AwaitMix waits until the history has come to this mix.
+func (h *History) AwaitMix(ctx context.Context, mix Mix) error {
+	return Await(ctx, fmt.Sprintf("%s of %s", mix, h.workload), func(context.Context) (bool, error) {
+		if now := h.Now(); now != mix {
+			return false, fmt.Errorf("there are %s", now)
+		}
+		return true, nil
+	})
+}
+
 // Stop ends the watch.
 func (h *History) Stop() {
 	h.cancel()

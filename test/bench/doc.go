@@ -1,0 +1,13 @@
+// Command bench measures what the project promises, on real control planes, and writes build/bench.json.
+//
+// It starts a hub cluster and three members (test/fleet), runs the hub as users run it, a process of its own, and prints a
+// table of figures beside their targets. Figures come from the API servers: from their audit logs, their watches and
+// their objects. A missed target is marked and is no failure; the exit status is 1 only when a run broke.
+//
+//	make bench
+//	build/bin/bench -run burst,admission
+//
+// Where to look: main.go for the order of things, report.go for the entries and their targets, then a file for each run:
+// burst.go, scale.go, memory.go, policy.go, churn.go, events.go, failover.go, admission.go (with record.go, calls.go and
+// load.go under it, and bare.go to compare with).
+package main

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
+)
+
+const (
+	eventRate      = 200 // writes per second, over all members
+	eventSeconds   = 15
+	eventWarmup    = 2  // seconds whose writes do not count
+	eventWorkloads = 20 // in each member
+	// eventLook is when we ask how a write was taken up, if all is well long after it was; it is less than the time
+	// between two writes to one workload.
+	eventLook = 100 * time.Millisecond
+)
+
+// events measures the time from a write that a member's API server has answered to the start of its reconcile. What is
+// written is the policy of StatefulSets without replicas: one event for each write, and nobody else that answers it.
+func (b *bench) events(ctx context.Context) error {
+	if err := b.registerDirectly(ctx); err != nil {
+		return err
+	}
+	// A resync in between would be taken for the reconcile of a write.
+	hub, api, err := b.startReplica(ctx, fleet.Settings{"controller.resyncPeriod": "1h"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.stopReplica(ctx, hub, api) }()
+	if err := api.AwaitMembers(ctx, b.fleet.Members...); err != nil {
+		return err
+	}
+	targets, err := b.eventTargets(ctx, api)
+	if err != nil {
+		return err
+	}
+	marks := map[*fleet.Member]kube.Mark{}
+	for _, m := range b.fleet.Members {
+		if marks[m], err = m.Cluster.Audit().Mark(); err != nil {
+			return err
+		}
+	}
+	b.logf("%d writes a second for %d s", eventRate, eventWarmup+eventSeconds)
+	if err := writeEvents(ctx, api, targets); err != nil {
+		return err
+	}
+	delays, err := eventDelays(targets, marks)
+	if err != nil {
+		return err
+	}
+	slices.Sort(delays)
+	b.report.record("event-to-reconcile-p99-ms", milliseconds(quantile(delays, 0.99)))
+	b.report.note("event to reconcile: %d writes, p50 %.2f ms, p99 %.2f ms, max %.2f ms", len(delays),
+		milliseconds(quantile(delays, 0.5)), milliseconds(quantile(delays, 0.99)), milliseconds(delays[len(delays)-1]))
+	return nil
+}
+
+// registerDirectly takes the proxies out of the hub's way: they are part of the testbed, and not of what is measured.
+func (b *bench) registerDirectly(ctx context.Context) error {
+	for _, m := range b.fleet.Members {
+		kubeconfig, err := m.DirectKubeconfig(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.fleet.Reregister(ctx, m, kubeconfig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A target is a workload that is written to, with when its writes were taken up, in order.
+type target struct {
+	*fleet.Workload
+	mu     sync.Mutex
+	starts []time.Time
+}
+
+func (b *bench) eventTargets(ctx context.Context, api *fleet.API) ([]*target, error) {
+	var targets []*target
+	for _, m := range b.fleet.Members {
+		namespace, err := m.NewNamespace(ctx, "events", fleet.Enabled())
+		if err != nil {
+			return nil, err
+		}
+		for i := range eventWorkloads {
+			w, err := m.Create(ctx, fleet.StatefulSet(namespace, fmt.Sprintf("web-%d", i), 0, fleet.Policy(50, 0)))
+			if err != nil {
+				return nil, err
+			}
+			targets = append(targets, &target{Workload: w})
+		}
+	}
+	for _, t := range targets {
+		if err := api.Settle(ctx, t.Workload, 0); err != nil {
+			return nil, err
+		}
+	}
+	// Members in turn, so that each gets its share of every second.
+	slices.SortStableFunc(targets, func(a, b *target) int { return strings.Compare(a.Name, b.Name) })
+	return targets, nil
+}
+
+// writeEvents writes to the targets in turn, at the wanted rate, and asks the hub about each write.
+func writeEvents(ctx context.Context, api *fleet.API, targets []*target) error {
+	group, ctx := errgroup.WithContext(ctx)
+	ticker := time.NewTicker(time.Second / eventRate)
+	defer ticker.Stop()
+	for i := range eventRate * (eventWarmup + eventSeconds) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return group.Wait()
+		}
+		t := targets[i%len(targets)]
+		percent := i / len(targets) % 2 // another value each time
+		group.Go(func() error { return t.write(ctx, api, 50+percent+1, i >= eventRate*eventWarmup) })
+	}
+	return group.Wait()
+}
+
+// write changes the policy once, and notes when the hub's reconcile of it began. Writes of the warm-up are noted as zero.
+func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts bool) error {
+	sent := time.Now()
+	if err := t.Annotate(ctx, fleet.Policy(percent, 0)); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(eventLook):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var started time.Time
+	err := fleet.Await(ctx, "a write to "+t.String()+" to be reconciled", func(ctx context.Context) (bool, error) {
+		response, err := api.Objects.GetObjectState(ctx, &plimsollv1.GetObjectStateRequest{
+			Cluster: t.Member.Name, Controller: "statefulset-spot", Namespace: t.Namespace, Name: t.Name,
+		})
+		if err != nil {
+			return false, err
+		}
+		started = response.GetObject().GetLastStartedAt().AsTime()
+		return started.After(sent), nil
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !counts {
+		started = time.Time{}
+	}
+	t.starts = append(t.starts, started)
+	return err
+}
+
+// eventDelays compares the starts with the times at which the API servers had answered, by the API servers' own clock and
+// log. A reconcile may well start before the writer has its answer; that counts as no delay.
+func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark) ([]time.Duration, error) {
+	answers := map[string][]time.Time{}
+	for m, mark := range marks {
+		events, err := m.Cluster.Audit().Since(mark, kube.OnResource("statefulsets"), kube.ByVerb("patch"), kube.ByUserAgent(kube.AdminUserAgent))
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range events {
+			key := m.Name + "/" + event.Namespace + "/" + event.Name
+			answers[key] = append(answers[key], event.Answered)
+		}
+	}
+	var delays []time.Duration
+	for _, t := range targets {
+		answered := answers[t.Member.Name+"/"+t.Namespace+"/"+t.Name]
+		if len(answered) != len(t.starts) {
+			return nil, fmt.Errorf("%s: %d writes in the audit log, %d were made", t, len(answered), len(t.starts))
+		}
+		for i, started := range t.starts {
+			if !started.IsZero() {
+				delays = append(delays, max(started.Sub(answered[i]), 0))
+			}
+		}
+	}
+	return delays, nil
+}
+
+// quantile of values that are sorted.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+)
+
+// runTimeout bounds each run, so that one that hangs ends as broken.
+const runTimeout = 6 * time.Minute
+
+// A run measures one thing.
+type run struct {
+	name string
+	// needs are the settings of the hub that it runs with; nil: it starts its own replicas.
+	needs fleet.Settings
+	do    func(*bench, context.Context) error
+}
+
+// byDefault are the settings of a user who sets nothing.
+var byDefault = fleet.Settings{}
+
+// runs in their order. Those that want the hub as it is by default share one, so that memory is measured after bursts.
+var runs = []run{
+	{"burst", byDefault, (*bench).burst},
+	{"scale", byDefault, (*bench).scale},
+	{"memory", byDefault, (*bench).memory},
+	{"policy", byDefault, (*bench).policy},
+	{"churn", byDefault, (*bench).churn},
+	{"events", nil, (*bench).events},
+	{"failover", nil, (*bench).failover},
+	{"admission", nil, (*bench).admission},
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == bareCommand {
+		if err := serveBare(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	selected := flag.String("run", "", "comma-separated runs, default all: "+names(runs))
+	out := flag.String("out", filepath.Join("build", "bench.json"), "file for the figures")
+	keep := flag.Bool("logs", false, "print where the hub's logs and the clusters' logs are kept, and keep them")
+	flag.Parse()
+	chosen, err := choose(*selected)
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		err = measure(ctx, chosen, *out, *keep)
+		stop()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func names(of []run) string {
+	list := make([]string, len(of))
+	for i, r := range of {
+		list[i] = r.name
+	}
+	return strings.Join(list, ",")
+}
+
+// choose picks the runs that are named. Memory means nothing without what comes before it.
+func choose(list string) ([]run, error) {
+	if list == "" {
+		return runs, nil
+	}
+	wanted := strings.Split(list, ",")
+	for _, name := range wanted {
+		if !slices.ContainsFunc(runs, func(r run) bool { return r.name == name }) {
+			return nil, fmt.Errorf("run %q: want one or more of %s", name, names(runs))
+		}
+	}
+	if slices.Contains(wanted, "memory") {
+		wanted = append(wanted, "burst", "scale")
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !slices.Contains(wanted, r.name) }), nil
+}
+
+// measure does the runs. One that breaks does not keep the others from being measured.
+func measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
+	var problems []error
+	for _, r := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		b.logf("run %s", r.name)
+		if err := b.perform(ctx, r); err != nil {
+			b.logf("run %s broke: %v", r.name, err)
+			problems = append(problems, fmt.Errorf("run %s: %w", r.name, err))
+		}
+	}
+	problems = append(problems, b.report.write(out), b.report.print(os.Stdout), ctx.Err())
+	return errors.Join(problems...)
+}

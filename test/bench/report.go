@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+)
+
+// An entry is a figure that we promise something about. Its name is kept for good: figures are compared over time by it.
+type entry struct {
+	name, unit string
+	target     float64
+	atLeast    bool // the target is a lower bound, else an upper one
+}
+
+// entries in the order of the table.
+var entries = []entry{
+	{name: "burst-mix-error", unit: "pods"},
+	{name: "burst-evictions", unit: "evictions"},
+	{name: "scale-mix-error", unit: "pods"},
+	{name: "scale-evictions", unit: "evictions"},
+	{name: "hub-rss-mb", unit: "MB", target: 80},
+	{name: "policy-first-move-s", unit: "s", target: 1},
+	{name: "policy-done-s", unit: "s", target: 60},
+	{name: "churn-floor-breaks", unit: "breaks"},
+	{name: "event-to-reconcile-p99-ms", unit: "ms", target: 5},
+	{name: "failover-s", unit: "s", target: 10},
+	{name: "failover-lists", unit: "lists"},
+	{name: "admission-rps", unit: "1/s", target: 10000, atLeast: true},
+	{name: "admission-p99-ms", unit: "ms", target: 3},
+}
+
+// A report collects what was measured.
+type report struct {
+	values map[string]float64
+	notes  []string
+}
+
+func newReport() *report { return &report{values: map[string]float64{}} }
+
+// record notes the figure of an entry.
+func (r *report) record(name string, value float64) { r.values[name] = value }
+
+// note adds a line under the table.
+func (r *report) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+// missed tells whether a figure is not what the entry asks for.
+func (e entry) missed(value float64) bool {
+	if e.atLeast {
+		return value < e.target
+	}
+	return value > e.target
+}
+
+func (e entry) wants() string {
+	switch {
+	case e.atLeast:
+		return fmt.Sprintf("≥ %g", e.target)
+	case e.target == 0:
+		return "0"
+	}
+	return fmt.Sprintf("≤ %g", e.target)
+}
+
+// print writes the table of what was measured.
+func (r *report) print(to io.Writer) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(table, "name\tvalue\tunit\ttarget\t\t")
+	for _, e := range entries {
+		value, measured := r.values[e.name]
+		if !measured {
+			continue
+		}
+		mark := "ok"
+		if e.missed(value) {
+			mark = "MISSED"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", e.name, figure(value), e.unit, e.wants(), mark)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(to, strings.Join(append([]string{""}, r.notes...), "\n"))
+	return err
+}
+
+// figure writes a value with as many digits as mean something.
+func figure(value float64) string {
+	switch {
+	case value == float64(int64(value)) || value >= 1000:
+		return fmt.Sprintf("%.0f", value)
+	case value >= 10:
+		return fmt.Sprintf("%.1f", value)
+	}
+	return fmt.Sprintf("%.2f", value)
+}
+
+// write stores what was measured as JSON.
+func (r *report) write(path string) error {
+	type row struct {
+		Name  string  `json:"name"`
+		Value float64 `json:"value"`
+		Unit  string  `json:"unit"`
+	}
+	rows := []row{}
+	for _, e := range entries {
+		if value, measured := r.values[e.name]; measured {
+			rows = append(rows, row{e.name, value, e.unit})
+		}
+	}
+	content, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, append(content, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
