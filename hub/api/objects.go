@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -94,7 +95,7 @@ func (c *core) requeue(resource string, key reconcile.Key) (*plimsollv1.Receipt,
 }
 
 func errNoObject(key reconcile.Key) error {
-	return status.Errorf(codes.NotFound, "member %q: controller %q knows no object %q there", key.Member, key.Controller, key.NamespacedName.String())
+	return status.Errorf(codes.NotFound, "member %q: controller %q knows no object %q there", key.Member, key.Controller, strings.TrimPrefix(key.Namespace+"/"+key.Name, "/"))
 }
 
 func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {

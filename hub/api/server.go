@@ -30,7 +30,6 @@ const (
 // Server is the public side of the API.
 type Server struct {
 	options Options
-	chain   grpc.UnaryServerInterceptor
 	grpc    *grpc.Server
 	rest    *http.Server
 	health  *health.Server
@@ -56,7 +55,7 @@ func New(options Options) (*Server, error) {
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, log: o.Log,
 	})
 	chain := publicChain(o, gate, metrics)
-	s.grpc = grpc.NewServer(append(limits(), grpc.ChainUnaryInterceptor(chain...), transport(o))...)
+	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
@@ -139,6 +138,17 @@ func wrap(doing string, err, expected error) error {
 		return nil
 	}
 	return fmt.Errorf("API: %s: %w", doing, err)
+}
+
+// exceptHealth lets load balancers ask for the server's health, which says nothing else, without a token.
+func exceptHealth(chain grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		switch info.FullMethod {
+		case healthv1.Health_Check_FullMethodName, healthv1.Health_List_FullMethodName:
+			return next(ctx, request)
+		}
+		return chain(ctx, request, info, next)
+	}
 }
 
 // limits protect a gRPC server from what callers send.

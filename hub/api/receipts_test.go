@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+// order requeues the shop's workload by way of a replica, and returns the id of the receipt.
+func order(t *testing.T, s *services) string {
+	t.Helper()
+	answer, err := s.workloads.RequeueWorkload(t.Context(), &plimsollv1.RequeueWorkloadRequest{
+		Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.GetReceipt().GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_PENDING || answer.GetReceipt().GetAcceptedAt() == nil {
+		t.Fatalf("receipt %v", answer.GetReceipt())
+	}
+	return answer.GetReceipt().GetId()
+}
+
+func follow(ctx context.Context, s *services, id string, wait time.Duration) (*plimsollv1.Receipt, error) {
+	answer, err := s.objects.GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: id, Wait: durationpb.New(wait)})
+	return answer.GetReceipt(), err
+}
+
+// local is the part of an id that the replica gave.
+func local(id string) string { return id[strings.LastIndex(id, ".")+1:] }
+
+func TestWhoWaitsForAReceiptHearsItsResultFromAnyReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, owner := twoReplicas(t)
+		for name, s := range map[string]*services{"the owner": owner.services(everything{}), "another": asked.services(everything{})} {
+			id := order(t, s)
+			go func() {
+				time.Sleep(20 * time.Second)
+				owner.settle(local(id), func(r *reconcile.Receipt) {
+					r.Done, r.Record.LastOutcome, r.Record.LastEnded = true, reconcile.OutcomeDone, time.Now()
+				})
+			}()
+			begun := time.Now()
+			got, err := follow(t.Context(), s, id, 30*time.Second)
+			if err != nil || got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_DONE || got.GetFinishedAt() == nil {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+			if waited := time.Since(begun); waited != 20*time.Second {
+				t.Errorf("%s answered after %s of the fake clock, want when it was done", name, waited)
+			}
+		}
+	})
+}
+
+func TestAReceiptThatIsNotFinalIsAnsweredWhenTheWaitIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shop(t)
+		s := r.services(everything{})
+		id := order(t, s)
+		for _, wait := range []time.Duration{0, 10 * time.Second} {
+			got, err := follow(t.Context(), s, id, wait)
+			if err != nil || got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_PENDING {
+				t.Errorf("after %s: %v, %v", wait, got, err)
+			}
+		}
+	})
+}
+
+func TestAReceiptSaysHowFarItsOrderIs(t *testing.T) {
+	accepted := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		receipt reconcile.Receipt
+		state   plimsollv1.ReceiptState
+		message string
+	}{
+		"queued": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateQueued}}, plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it"},
+		"held":   {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateHeld, Reason: "the member does not answer"}}, plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "the member does not answer"},
+		"an older run": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateRunning, LastStarted: accepted.Add(-time.Second)}},
+			plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a reconcile that began before the order has to end first"},
+		"running": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateRunning, LastStarted: accepted.Add(time.Second)}},
+			plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs"},
+		"done":      {done(reconcile.OutcomeDone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object is as it should be"},
+		"requeued":  {done(reconcile.OutcomeRequeue, "a pod is Pending", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: a pod is Pending"},
+		"an error":  {done(reconcile.OutcomeError, "", "forbidden"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "forbidden"},
+		"for good":  {done(reconcile.OutcomeTerminal, "", "invalid"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "invalid"},
+		"a panic":   {done(reconcile.OutcomePanic, "", "panic"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "panic"},
+		"too long":  {done(reconcile.OutcomeTimeout, "", "deadline"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "deadline"},
+		"gone":      {done(reconcile.OutcomeGone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the object no longer exists"},
+		"left with": {done(reconcile.OutcomeGone, "the member left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the member left"},
+	} {
+		c.receipt.Accepted = accepted
+		shown := receiptMessage(resourceObjects, &c.receipt)
+		if shown.GetState() != c.state || shown.GetMessage() != c.message {
+			t.Errorf("%s: %s %q, want %s %q", name, shown.GetState(), shown.GetMessage(), c.state, c.message)
+		}
+	}
+}
+
+func done(outcome reconcile.Outcome, reason, failure string) reconcile.Receipt {
+	return reconcile.Receipt{Done: true, Record: reconcile.Record{LastOutcome: outcome, Reason: reason, LastError: failure}}
+}
+
+func TestAReceiptOfAMemberThatChangedHandsIsSuperseded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shop(t)
+		s := r.services(everything{})
+		id := order(t, s)
+		go func() {
+			time.Sleep(5 * time.Second)
+			r.fleet.give("prod", "10.0.0.9:9444")
+		}()
+		got, err := follow(t.Context(), s, id, 30*time.Second)
+		if err != nil || got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || !strings.Contains(got.GetMessage(), "changed hands") {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+func TestAReceiptThatItsOwnerDoesNotKnowIsNotFound(t *testing.T) {
+	asked, owner := twoReplicas(t)
+	s := asked.services(everything{})
+	id := order(t, s)
+	delete(owner.receipts, local(id)) // it was restarted
+	if _, err := follow(t.Context(), s, id, 0); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "ordering again does no harm") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAReceiptIsShownOnlyForTheMemberAndTheResourceThatWereOrdered(t *testing.T) {
+	r := shop(t)
+	r.member("mine")
+	r.fleet.give("mine", r.address)
+	s := serve(t, r, nil)
+	s.give("mallory", Access{Verb: "get", Resource: "workloads"}, Access{Verb: "get", Resource: "objects", Member: "mine"})
+	key := reconcile.Key{Controller: "cron", Member: "prod"}
+	r.receipts["id-7"] = reconcile.Receipt{ID: "id-7", Key: key, Record: reconcile.Record{Reason: canary}}
+	for id, want := range map[string]codes.Code{
+		"o.prod.id-7": codes.PermissionDenied, // no right to objects of prod
+		"o.mine.id-7": codes.NotFound,         // not of that member
+		"w.prod.id-7": codes.NotFound,         // not of a workload
+		"x.prod.id-7": codes.InvalidArgument,
+		"o..id-7":     codes.InvalidArgument,
+		"o.prod.":     codes.InvalidArgument,
+		"id-7":        codes.InvalidArgument,
+		"w.prod.id-0": codes.OK,
+	} {
+		answer, err := s.objects().GetReceipt(as(t, "mallory"), &plimsollv1.GetReceiptRequest{Receipt: id})
+		if status.Code(err) != want || strings.Contains(answer.String()+status.Convert(err).Message(), canary) {
+			t.Errorf("%s: %v, %v; want %s", id, answer, err, want)
+		}
+	}
+}
