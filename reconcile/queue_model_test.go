@@ -47,7 +47,9 @@ func newModel(t *rapid.T, tb testing.TB) *model {
 	return m
 }
 
-func (m *model) queue() *queue { return m.queues[rapid.IntRange(0, len(m.queues)-1).Draw(m.t, "queue")] }
+func (m *model) queue() *queue {
+	return m.queues[rapid.IntRange(0, len(m.queues)-1).Draw(m.t, "queue")]
+}
 func (m *model) member() string {
 	return rapid.SampledFrom(modelMembers).Draw(m.t, "member")
 }

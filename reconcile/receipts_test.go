@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestARequeueIsFollowedToTheReconcileThatStartedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Options{Resync: -1})
+		step := make(chan error)
+		c := launch(h, For(h.Runtime, "c", reconciler(func(context.Context, Request[*corev1.ConfigMap]) (Result, error) {
+			return Done(), <-step
+		})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		synctest.Wait() // the first reconcile is under way
+		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		step <- nil // ends the first, which began before the order
+		synctest.Wait()
+		if now, ok := h.Receipt(receipt.ID); !ok || now.Done || now.Record.State != StateRunning || now.Record.Band != BandOrdered {
+			t.Fatalf("receipt %+v (%v), want it open while the ordered reconcile runs", now, ok)
+		}
+		step <- errors.New("broken")
+		final, err := h.Wait(t.Context(), receipt.ID)
+		if err != nil || !final.Done || final.Record.LastOutcome != OutcomeError || final.Record.LastError != "broken" {
+			t.Errorf("receipt %+v, %v: want the outcome of the ordered reconcile", final, err)
+		}
+		close(step)
+		h.cancel()
+	})
+}
+
+func TestARequeueOvertakesABackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Resync: -1}), &calls{}
+		c := launch(h, For(h.Runtime, "c", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
+			if seen.add(req.Member, req.Object.Name) < 6 {
+				return Done(), errors.New("broken")
+			}
+			return Done(), nil
+		})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		time.Sleep(20 * time.Second) // five failures; the next try would be 10 s away
+		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if now, _ := h.Receipt(receipt.ID); !now.Done || now.Record.LastOutcome != OutcomeDone {
+			t.Errorf("receipt %+v, want it done at once", now)
+		}
+		h.cancel()
+	})
+}
+
+func TestARequeueOfSomethingUnknownSaysWhatIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Options{Resync: -1})
+		c := launch(h, For(h.Runtime, "c", counting(&calls{})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		synctest.Wait()
+		for want, key := range map[error]Key{
+			ErrUnknownController: keyOf("x", "a", "one"), ErrUnknownMember: keyOf("c", "x", "one"), ErrUnknownKey: keyOf("c", "a", "x"),
+		} {
+			if _, err := h.Requeue(key); !errors.Is(err, want) {
+				t.Errorf("requeue %v: %v, want %v", key, err, want)
+			}
+			if _, ok := h.Lookup(key); ok {
+				t.Errorf("%v is in the ledger", key)
+			}
+		}
+		if _, err := h.Wait(t.Context(), "x"); !errors.Is(err, ErrUnknownReceipt) {
+			t.Errorf("wait: %v", err)
+		}
+		if _, ok := h.Receipt("x"); ok {
+			t.Error("an unknown receipt is known")
+		}
+		h.cancel()
+	})
+}
+
+func TestAnOrderBehindAClosedGateIsKeptUntilItOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Options{Resync: -1})
+		h.Hold("a", GateBreaker, "does not answer")
+		c := launch(h, For(h.Runtime, "c", counting(&calls{})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		synctest.Wait()
+		receipt, err := h.Requeue(keyOf("c", "a", "one"))
+		if err != nil || receipt.Record.State != StateHeld || receipt.Record.Reason != "does not answer" {
+			t.Fatalf("receipt %+v, %v", receipt, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if now, err := h.Wait(ctx, receipt.ID); !errors.Is(err, context.DeadlineExceeded) || now.Done || now.Record.State != StateHeld {
+			t.Errorf("wait: %+v, %v", now, err)
+		}
+		h.Release("a", GateBreaker)
+		if now, err := h.Wait(t.Context(), receipt.ID); err != nil || now.Record.LastOutcome != OutcomeDone {
+			t.Errorf("wait: %+v, %v", now, err)
+		}
+		h.cancel()
+	})
+}
+
+func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAReplacement(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(h *hub, c *Controller, a *fakeCluster, leave func())
+		want    Outcome
+		reason  string
+	}{
+		"object": {func(_ *hub, _ *Controller, a *fakeCluster, _ func()) { a.remove(configMap("one")) }, OutcomeGone, ""},
+		"member": {func(_ *hub, _ *Controller, _ *fakeCluster, leave func()) { leave() }, OutcomeGone, goneReason},
+		"replaced, object still there": {func(h *hub, c *Controller, _ *fakeCluster, _ func()) {
+			fresh := newFakeCluster(h.ctx, &corev1.ConfigMap{})
+			fresh.add(configMap("one"))
+			synctest.Wait()
+			h.engage(h.ctx, c, "a", fresh)
+		}, OutcomeDone, ""},
+		"replaced, object not there": {func(h *hub, c *Controller, _ *fakeCluster, _ func()) {
+			h.engage(h.ctx, c, "a", newFakeCluster(h.ctx, &corev1.ConfigMap{}))
+		}, OutcomeGone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHub(t, Options{Resync: -1})
+				c := launch(h, For(h.Runtime, "c", counting(&calls{})))
+				a, leave := h.join(c, "a", &corev1.ConfigMap{})
+				a.add(configMap("one"))
+				synctest.Wait()
+				h.HoldAll(GateOwnership, "standby")
+				receipt, err := h.Requeue(keyOf("c", "a", "one"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tc.happens(h, c, a, leave)
+				synctest.Wait()
+				h.ReleaseAll(GateOwnership)
+				synctest.Wait()
+				now, ok := h.Receipt(receipt.ID)
+				if !ok || !now.Done || now.Record.LastOutcome != tc.want || now.Record.Reason != tc.reason {
+					t.Errorf("receipt %+v (%v), want outcome %s", now, ok, tc.want)
+				}
+				if h.receipts.pending == nil || len(h.receipts.pending) != 0 {
+					t.Error("something still follows the record")
+				}
+				h.cancel()
+			})
+		})
+	}
+}
+
+func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
+	b := newBench(t, Options{Receipts: 3}, &queue{name: "c", perMember: 5})
+	q := b.queues[0]
+	l := b.join(q, "m")
+	wakeChanged(q, l, "a")
+	key := Key{Controller: "c", Member: "m", NamespacedName: nsName("a")}
+	var ids []string
+	lost := make(chan error, 1)
+	for i := range 5 {
+		receipt, err := b.rt.Requeue(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids = append(ids, receipt.ID); i == 0 {
+			go func() {
+				_, err := b.rt.Wait(t.Context(), ids[0])
+				lost <- err
+			}()
+		}
+	}
+	if err := <-lost; !errors.Is(err, ErrUnknownReceipt) {
+		t.Errorf("waiting for a receipt that was pushed out: %v", err)
+	}
+	b.finish(q, b.mustTake(t, q, "m", "a"), done)
+	for i, id := range ids {
+		receipt, ok := b.rt.Receipt(id)
+		if want := i >= 2; ok != want || receipt.Done != want {
+			t.Errorf("receipt %d: known %v, done %v, want both %v", i, ok, receipt.Done, want)
+		}
+	}
+	if len(b.rt.receipts.byID) != 3 || len(b.rt.receipts.pending) != 0 {
+		t.Errorf("%d receipts and %d records are followed", len(b.rt.receipts.byID), len(b.rt.receipts.pending))
+	}
+}
