@@ -18,13 +18,5 @@ func appendAnswer(into []byte, uid string, patch []byte) []byte {
 
 // plainUID tells whether a UID can be written between quotes as it is. API servers send hexadecimal digits and dashes.
 func plainUID(uid string) bool {
-	if uid == "" || len(uid) > 128 {
-		return false
-	}
-	for i := range len(uid) {
-		if !simpleByte[uid[i]] {
-			return false
-		}
-	}
-	return true
+	return uid != "" && len(uid) <= 128 && plainUntil([]byte(uid), 0, highBits) == len(uid)
 }

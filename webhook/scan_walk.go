@@ -81,20 +81,6 @@ func (w *walk) nextField() bool {
 	return s.colon()
 }
 
-// skipNext is nextField for when the key does not matter.
-func (w *walk) skipNext() bool {
-	s := w.s
-	if !w.next() {
-		return false
-	}
-	if s.peek() != '"' {
-		s.fail(errSyntax)
-		return false
-	}
-	s.skipString()
-	return s.colon()
-}
-
 func (s *scanner) colon() bool {
 	if s.err != nil {
 		return false

@@ -11,7 +11,7 @@ import (
 )
 
 // start serves until stop, which waits for the end; the test's end stops, too.
-func start(t *testing.T, server *Server) (url string, stop func()) {
+func start(t testing.TB, server *Server) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -27,7 +27,7 @@ func start(t *testing.T, server *Server) (url string, stop func()) {
 	return "https://" + server.Addr().String(), stop
 }
 
-func listen(t *testing.T, ca *CA, handler http.Handler) *Server {
+func listen(t testing.TB, ca *CA, handler http.Handler) *Server {
 	t.Helper()
 	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, slog.New(slog.DiscardHandler))
 	if err != nil {
