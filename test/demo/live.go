@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+const (
+	// refresh is how often the table is drawn again.
+	refresh = 250 * time.Millisecond
+	// tourAfter is how long the table stands still before the demo itself changes a policy.
+	tourAfter = 5 * time.Second
+	// tourPercent is what web in prod-us is changed to, from 70.
+	tourPercent = 40
+)
+
+// tourLine is what the demo runs itself, so that replicas move without anybody having typed anything.
+var tourLine = kubectlLine("prod-us", fmt.Sprintf("annotate deployment/web plimsoll.dev/spot-percentage=%d --overwrite", tourPercent))
+
+// show prints the lines to paste and then shows the table until ctx ends.
+func (d *demo) show(ctx context.Context) error {
+	d.printLines()
+	d.screen.title("The fleet, as the hub tells of it (Ctrl-C ends everything)")
+	defer d.screen.endLive()
+	ticks := time.NewTicker(refresh)
+	defer ticks.Stop()
+	var shown view
+	var note string
+	tour := time.NewTimer(tourAfter)
+	defer tour.Stop()
+	for {
+		now, err := d.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return d.whyEnded(ctx)
+		case err != nil:
+			now, note = shown, "the hub does not answer: "+err.Error()
+		}
+		d.draw(shown, now, note)
+		shown = now
+		select {
+		case <-ctx.Done():
+			return d.whyEnded(ctx)
+		case <-tour.C:
+			if note = "the demo has run: " + tourLine; !d.screen.terminal {
+				d.screen.printf("  %s", note)
+			}
+			if _, _, err := run(ctx, tourLine); err != nil && ctx.Err() == nil {
+				return err
+			}
+		case <-ticks.C:
+		}
+	}
+}
+
+// whyEnded is nil when somebody has ended the demo, and else why it ended by itself.
+func (d *demo) whyEnded(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// look asks the hub for what the table shows.
+func (d *demo) look(ctx context.Context) (now view, err error) {
+	if now.clusters, err = d.api.clusters(ctx); err != nil {
+		return view{}, err
+	}
+	now.workloads, now.unreachable, err = d.api.workloads(ctx)
+	return now, err
+}
+
+// draw shows the table: in place on a terminal, elsewhere whole at first and then what has changed.
+func (d *demo) draw(before, now view, note string) {
+	switch {
+	case d.screen.terminal:
+		d.screen.live(append(now.lines(d.screen), "  "+d.screen.paint(faint, note)))
+	case before.clusters == nil:
+		for _, line := range now.lines(d.screen) {
+			d.screen.printf("%s", line)
+		}
+		d.screen.printf("")
+	default:
+		for _, change := range changes(before, now) {
+			d.screen.printf("  %6.1f s  %s", time.Since(d.begun).Seconds(), change)
+		}
+	}
+}
+
+// changes are the rows that say something else than before.
+func changes(before, now view) []string {
+	known := slices.Concat(told(before.clusters, tellCluster), told(before.workloads, tellWorkload))
+	rows := slices.Concat(told(now.clusters, tellCluster), told(now.workloads, tellWorkload))
+	return slices.DeleteFunc(rows, func(row string) bool { return slices.Contains(known, row) })
+}
+
+func told[T any](items []T, tell func(T) string) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = tell(item)
+	}
+	return texts
+}
+
+// tellCluster leaves the counts out: its workloads tell them.
+func tellCluster(c *plimsollv1.Cluster) string {
+	return fmt.Sprintf("%s  %s  %s", c.GetName(), word(c.GetState().String(), "CLUSTER_STATE_"), c.GetMessage())
+}
+
+func tellWorkload(w *plimsollv1.Workload) string {
+	p := w.GetPlacement()
+	return fmt.Sprintf("%s %s/%s  spot %d/%d  on-demand %d/%d  %s  %s", w.GetCluster(), w.GetNamespace(), w.GetName(),
+		p.GetSpotActual(), p.GetSpotWanted(), p.GetOnDemandActual(), p.GetOnDemandWanted(),
+		word(w.GetState().String(), "WORKLOAD_STATE_"), p.GetReason())
+}
