@@ -31,6 +31,7 @@ type fakeAPI struct {
 	requests []string        // "METHOD path"
 	pods     map[string]*corev1.Pod
 	cut      chan struct{} // closed to end all watches and what hangs
+	closed   bool          // nothing is served any more, so that Close does not wait
 }
 
 const hangs = -1
@@ -47,7 +48,10 @@ func newFakeAPI(t *testing.T, uid string) *fakeAPI {
 	f.Config.ErrorLog = log.New(io.Discard, "", 0)
 	f.StartTLS()
 	t.Cleanup(func() {
-		f.cutAll()
+		f.mu.Lock()
+		f.closed = true
+		f.release()
+		f.mu.Unlock()
 		f.CloseClientConnections()
 		f.Close()
 	})
@@ -133,9 +137,11 @@ func (f *fakeAPI) addPod(name string) {
 func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.requests = append(f.requests, r.Method+" "+r.URL.Path)
-	status, cut, token, answer := f.faultOf(r.URL.Path), f.cut, f.token, f.answers[r.URL.Path]
+	status, cut, token, answer, closed := f.faultOf(r.URL.Path), f.cut, f.token, f.answers[r.URL.Path], f.closed
 	f.mu.Unlock()
 	switch {
+	case closed:
+		panic(http.ErrAbortHandler)
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		fail(w, http.StatusUnauthorized)
 	case status == hangs:
@@ -183,8 +189,10 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 		f.listPods(w)
 	case path == "/api/v1/configmaps":
 		write(w, corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}})
+	case r.Method == http.MethodPatch:
+		write(w, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]string{"name": "web", "namespace": "default"}})
 	case r.Method != http.MethodGet:
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Type", or(r.Header.Get("Content-Type"), "application/json"))
 		_, _ = io.Copy(w, r.Body)
 	default:
 		fail(w, http.StatusNotFound)

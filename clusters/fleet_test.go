@@ -109,7 +109,7 @@ func (f *fleet) state(name string) func() string {
 	}
 }
 
-// accepted gives "Status/Reason" of a member's condition Accepted.
+// condition gives "Status/Reason" of a condition of a member.
 func (f *fleet) condition(name, kind string) func() string {
 	return func() string {
 		status, _ := f.Status(name)
@@ -126,6 +126,12 @@ func (f *fleet) awaitReady(name string) *Member {
 	f.g.Eventually(f.state(name)).Should(Equal("Ready/Ready"))
 	var member *Member
 	f.g.Eventually(func() (ok bool) { member, ok = f.Member(name); return ok }).Should(BeTrue())
+	return member
+}
+
+// member gives the member that controllers work on now, nil if there is none.
+func (f *fleet) member(name string) *Member {
+	member, _ := f.Member(name)
 	return member
 }
 
@@ -179,6 +185,12 @@ func (a *fakeAware) of(name string) []engaged {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.engaged[name])
+}
+
+func (a *fakeAware) failWith(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fail = err
 }
 
 // members are the different members called name that were ever engaged.

@@ -50,7 +50,7 @@ func TestTheOtherLabelOfMulticlusterRuntimeRegistersAsWell(t *testing.T) {
 	f.g.Expect(f.aware.live("a")()).To(Equal(1))
 }
 
-func TestAMemberLeavesWhenItsSecretIsDeletedOrUnlabelledOrEmptied(t *testing.T) {
+func TestAMemberLeavesWhenItsSecretIsDeletedOrNoLongerLabelled(t *testing.T) {
 	for name, leave := range map[string]func(f *fleet, api *fakeAPI){
 		"deleted": func(f *fleet, _ *fakeAPI) { f.secrets.remove("a") },
 		"unlabelled": func(f *fleet, api *fakeAPI) {

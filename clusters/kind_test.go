@@ -1,0 +1,100 @@
+package clusters
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func keepLabels(from, into client.Object)      { into.SetLabels(from.GetLabels()) }
+func keepAnnotations(from, into client.Object) { into.SetAnnotations(from.GetAnnotations()) }
+func byName(o client.Object) []string          { return []string{o.GetName()} }
+func byNamespace(o client.Object) []string     { return []string{o.GetNamespace()} }
+
+func fullPod() *corev1.Pod {
+	now := metav1.NewTime(time.Unix(1000, 0))
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: now, DeletionTimestamp: &now,
+			OwnerReferences: []metav1.OwnerReference{{Name: "rs"}}, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+			Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+func TestATrimmedObjectHoldsItsIdentityAndWhatIsKept(t *testing.T) {
+	g := NewWithT(t)
+	from := fullPod()
+	want := &corev1.Pod{TypeMeta: from.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: from.CreationTimestamp,
+		DeletionTimestamp: from.DeletionTimestamp, OwnerReferences: from.OwnerReferences, Labels: from.Labels,
+	}}
+	once, err := trim(keepLabels)(from)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(once).To(Equal(want))
+	twice, err := trim(keepLabels)(once)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(twice).To(Equal(want), "informers may trim an object again")
+}
+
+func TestWithoutKeepOnlyManagedFieldsGo(t *testing.T) {
+	g := NewWithT(t)
+	want := fullPod()
+	want.ManagedFields = nil
+	g.Expect(trim(nil)(fullPod())).To(Equal(want))
+	tombstone := toolscache.DeletedFinalStateUnknown{Key: "default/web"}
+	g.Expect(trim(nil)(tombstone)).To(Equal(tombstone))
+}
+
+func TestMergedKindsKeepWhatAnyControllerReads(t *testing.T) {
+	g := NewWithT(t)
+	merged, err := MergeKinds(
+		[]Kind{{Object: &corev1.Pod{}, Keep: keepLabels, Indexes: map[string]client.IndexerFunc{"name": byName}, Optional: true}, {Object: &appsv1.Deployment{}, Keep: keepLabels}},
+		[]Kind{{Object: &corev1.Pod{}, Keep: keepAnnotations, Indexes: map[string]client.IndexerFunc{"name": byName, "namespace": byNamespace}}, {Object: &appsv1.Deployment{}}},
+	)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged).To(HaveLen(2))
+	pods, deployments := merged[0], merged[1]
+	g.Expect(pods.Indexes).To(HaveLen(2))
+	g.Expect(pods.Optional).To(BeFalse(), "one controller needs it")
+	kept, err := trim(pods.Keep)(fullPod())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept.(*corev1.Pod).Labels).NotTo(BeEmpty())
+	g.Expect(kept.(*corev1.Pod).Annotations).NotTo(BeEmpty())
+	g.Expect(kept.(*corev1.Pod).Spec.NodeName).To(BeEmpty())
+	g.Expect(deployments.Keep).To(BeNil(), "one controller reads all of it")
+}
+
+func TestKindsThatContradictEachOtherAreAnError(t *testing.T) {
+	g := NewWithT(t)
+	spot := labels.SelectorFromSet(labels.Set{"slot": "0"})
+	for problem, second := range map[string]Kind{
+		"label selectors": {Object: &corev1.Pod{}, Labels: spot},
+		`named "name"`:    {Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"name": byNamespace}},
+		"Go type":         {Object: &unstructured.Unstructured{}},
+		"Object":          {},
+	} {
+		_, err := MergeKinds([]Kind{{Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"name": byName}}}, []Kind{second})
+		g.Expect(err).To(MatchError(ContainSubstring(problem)))
+	}
+	_, err := MergeKinds([]Kind{{Object: &corev1.Pod{}, Labels: spot}, {Object: &corev1.Pod{}, Labels: labels.SelectorFromSet(labels.Set{"slot": "0"})}})
+	g.Expect(err).NotTo(HaveOccurred(), "equal selectors")
+}
+
+func TestMergingChangesNoDeclaration(t *testing.T) {
+	g := NewWithT(t)
+	first := []Kind{{Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"name": byName}}}
+	_, err := MergeKinds(first, []Kind{{Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"namespace": byNamespace}}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(first[0].Indexes).To(HaveLen(1))
+}
