@@ -34,9 +34,9 @@ func (f routerFunc) Route(member string) (bool, string) { return f(member) }
 
 const spotPatch = `[{"op":"add","path":"/metadata/labels/plimsoll.dev~1slot","value":"3"}]`
 
-func toSpot(context.Context, string, *spot.PodRequest) spot.Placement {
-	return spot.Placement{Outcome: spot.OutcomeSpot, Patch: []byte(spotPatch)}
-}
+var inSpot = spot.Placement{Outcome: spot.OutcomeSpot, Patch: []byte(spotPatch)}
+
+func toSpot(context.Context, string, *spot.PodRequest) spot.Placement { return inSpot }
 
 // hub is a handler with one member "eu", which it owns, and what can be seen of it.
 type hub struct {
@@ -118,7 +118,7 @@ func TestAPodGetsThePatchThatThePlacerMadeForIt(t *testing.T) {
 	var of string
 	h := newHub(t, func(_ context.Context, member string, pod *spot.PodRequest) spot.Placement {
 		of, asked = member, pod
-		return toSpot(nil, "", nil)
+		return inSpot
 	})
 	g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(Equal(spotPatch))
 	g.Expect(of).To(Equal("eu"))
@@ -142,7 +142,7 @@ func TestADryRunIsPassedOnAsOneAndCountedAsOne(t *testing.T) {
 	dry := false
 	h := newHub(t, func(_ context.Context, _ string, pod *spot.PodRequest) spot.Placement {
 		dry = pod.DryRun
-		return toSpot(nil, "", nil)
+		return inSpot
 	})
 	g.Expect(allowed(g, h.call(h.path(), reviewOf("1", `,"dryRun":true`)), "1")).To(Equal(spotPatch))
 	g.Expect(dry).To(BeTrue())
@@ -251,7 +251,7 @@ func TestAPlacerThatHangsCostsAPlacementAndNoPod(t *testing.T) {
 		stuck := make(chan struct{})
 		h := newHub(t, func(context.Context, string, *spot.PodRequest) spot.Placement {
 			<-stuck
-			return toSpot(nil, "", nil)
+			return inSpot
 		})
 		g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(BeEmpty())
 		g.Expect(h.counted(outcomeTimeout)).To(Equal(1.0))

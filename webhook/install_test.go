@@ -182,8 +182,9 @@ func TestAMemberThatRefusesTheConfigurationIsReportedWithoutTheToken(t *testing.
 	g := NewWithT(t)
 	s := newSite(t, empty())
 	url := callURL(s.wanted.BaseURL, "eu", s.token(g))
-	s.refuse = apierrors.NewInvalid(schema.GroupKind{Kind: "MutatingWebhookConfiguration"}, ConfigurationName, nil)
-	s.refuse.(*apierrors.StatusError).ErrStatus.Message = fmt.Sprintf("clientConfig.url: Invalid value: %q", url)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "MutatingWebhookConfiguration"}, ConfigurationName, nil)
+	invalid.ErrStatus.Message = fmt.Sprintf("clientConfig.url: Invalid value: %q", url)
+	s.refuse = invalid
 	_, err := s.reconcile(g)
 	g.Expect(err).To(MatchError(And(ContainSubstring("member eu: webhook configuration plimsoll: patch: "), ContainSubstring("members/eu/<token>/pods"))))
 	for ; err != nil; err = errors.Unwrap(err) {

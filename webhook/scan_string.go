@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/bits"
-	"slices"
 )
 
 // string reads a string; null is "".
@@ -116,7 +115,7 @@ func escapeLength(text []byte) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
 	case 'u':
-		if len(text) < 6 || slices.ContainsFunc(text[2:6], notHex) {
+		if len(text) < 6 || !isHex(text[2]) || !isHex(text[3]) || !isHex(text[4]) || !isHex(text[5]) {
 			return 0
 		}
 		return 6
@@ -124,6 +123,6 @@ func escapeLength(text []byte) int {
 	return 0
 }
 
-func notHex(c byte) bool {
-	return !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F')
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
