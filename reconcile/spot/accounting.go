@@ -13,6 +13,9 @@ const (
 	ReservationTTL = 2 * time.Minute
 	// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
 	SettleTime = 10 * time.Second
+	// overtaken is how much later another pod must have been admitted that is seen, so that one that is not seen does not
+	// exist: pods are seen in the order in which they were stored, and admitted pods are stored within moments.
+	overtaken = 3 * time.Second
 )
 
 // Accounting knows, for one direct owner of pods, which slots are held and what was promised to pods that the cache does
@@ -41,12 +44,12 @@ type Accounting struct {
 // seen is what is kept of a pod that was observed.
 type seen struct {
 	slot     int
-	ordinal  int
 	capacity Capacity
 	version  uint64
 	at       time.Time
-	alive    bool // as observed
-	freed    bool // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+	alive    bool      // as observed
+	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+	before   time.Time // the last move before this pod was freed
 }
 
 func (s *seen) holds() bool { return s.alive && !s.freed }
@@ -103,6 +106,7 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 	if p.Reservation != "" {
 		if r := a.byID[p.Reservation]; r != nil {
 			a.drop(r)
+			a.dropBefore(r.At.Add(-overtaken))
 		}
 	}
 	if known == nil {
@@ -151,11 +155,12 @@ func (a *Accounting) Free(uid types.UID, now time.Time) bool {
 		return false
 	}
 	a.free(known)
+	known.before = a.movedAt
 	a.moves, a.movedAt = a.movesAt(now)+1, now
 	return true
 }
 
-// Restore takes back a [Accounting.Free] whose eviction failed.
+// Restore takes back the last [Accounting.Free], whose eviction failed.
 func (a *Accounting) Restore(uid types.UID) {
 	known := a.pods[uid]
 	if known == nil || !known.freed {
@@ -163,8 +168,11 @@ func (a *Accounting) Restore(uid types.UID) {
 	}
 	known.freed = false
 	a.count(known, 1)
-	a.moves = max(a.moves-1, 0)
+	a.moves, a.movedAt = max(a.moves-1, 0), known.before
 }
+
+// LastMove returns when we last evicted a pod of the owner; zero: never, as far as this process knows.
+func (a *Accounting) LastMove() time.Time { return a.movedAt }
 
 // Sync takes in a complete live list of the owner's pods. asked is when the list was requested: pods that are missing in
 // it and were observed before are gone, whatever the cache still shows, and so are reservations that are older by more

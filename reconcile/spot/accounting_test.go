@@ -65,16 +65,23 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 				n := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 120)).Draw(t, "replicas")
 				w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(m.Percent, m.Floor))
 				w.live = live
+				if rapid.Bool().Draw(t, "policy changes") {
+					w.policy = policyOf(rapid.IntRange(0, 100).Draw(t, "percent before"), m.Floor+rapid.IntRange(0, 9).Draw(t, "floor before"))
+					w.control()
+					w.policy = policyOf(m.Percent, m.Floor)
+				}
 				w.refuse = rapid.SampledFrom([]float64{0, 0.2, 0.6}).Draw(t, "refused")
 				lag := rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 5 * time.Second}).Draw(t, "lag")
 				for range rapid.IntRange(1, 150).Draw(t, "steps") {
 					switch rapid.IntRange(0, 9).Draw(t, "what") {
 					case 0, 1, 2:
 						w.kill()
+						w.control()
 					case 3:
 						for range rapid.IntRange(1, max(n/3, 1)).Draw(t, "kills") {
 							w.kill()
 						}
+						w.control()
 					case 4, 5:
 						w.act(0.3)
 					case 6:
@@ -93,8 +100,8 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if w.broken > 0 {
-					t.Fatalf("floor of %d broken: %v", m.Floor, w.notes)
+				if len(w.broken) > 0 {
+					t.Fatalf("floor of %d broken: %v", m.Floor, w.broken)
 				}
 				if _, err := w.converge(); err != nil {
 					t.Fatal(err)

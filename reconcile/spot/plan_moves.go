@@ -201,29 +201,16 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// evict plans a batch, as far as the floor allows. A spot replica may always go: its replacement is on-demand. Of the
-// on-demand replicas that are ready, the floor stays; one that is not ready is no loss to it.
+// evict plans a batch.
+//
+// The floor stands. A spot replica may always go: its replacement is on-demand. On-demand replicas go only while there are
+// more than wanted, which is never fewer than the floor; those that are not ready go first, so when a ready one goes, no
+// other kind is left, and OnDemand(n) ≥ min(floor, n) ready ones stay behind.
 func (pl *planner) evict(o *ownerPods, batch []*Pod) {
-	floor, ready := min(pl.mix.Floor, o.Replicas), 0
-	for _, pod := range o.alive {
-		if pod.Capacity == OnDemand && pod.Ready {
-			ready++
-		}
-	}
 	for _, pod := range batch {
-		if pl.from == OnDemand && pod.Ready {
-			if ready <= floor {
-				break
-			}
-			ready--
-		}
 		pl.moving[pod.UID] = struct{}{}
 		pl.result.Evictions = append(pl.result.Evictions, Eviction{Pod: pod.UID, Name: pod.Name, From: pl.from, Ready: pod.Ready, Why: pl.why(o)})
 	}
-	if len(pl.result.Evictions) == 0 {
-		pl.state(StateWaiting, "%s should move to spot; too few on-demand replicas are ready for the floor of %d", count(pl.excess, "replica"), floor)
-		return
-	}
-	pl.state(StateMoving, "moving %d of %s from %s to %s", len(pl.result.Evictions), count(pl.excess, "replica"), pl.from, pl.from.Other())
+	pl.state(StateMoving, "moving %d of %s from %s to %s", len(batch), count(pl.excess, "replica"), pl.from, pl.from.Other())
 	pl.recheck(pl.now.Add(pl.settings.Cooldown))
 }

@@ -72,6 +72,15 @@ func (a *Accounting) drop(r *reservation) {
 	}
 }
 
+// dropBefore forgets all reservations that were made before a time.
+func (a *Accounting) dropBefore(at time.Time) {
+	for _, q := range []*queue{&a.waiting, &a.replaced} {
+		for r := q.first; r != nil && r.At.Before(at); r = q.first {
+			a.drop(r)
+		}
+	}
+}
+
 // expire forgets reservations that have waited, or have been lost, for too long. Both queues are ordered by time, nearly:
 // one that is out of order goes a moment later.
 func (a *Accounting) expire(now time.Time) {

@@ -32,8 +32,8 @@ type world struct {
 	live     bool    // whether doubts are settled by a live list; else they are decided at once
 	lastMove time.Time
 
-	admitted, evictions, broken int
-	notes                       []string
+	admitted, evictions int
+	broken              []string // evictions of ours that broke the floor
 }
 
 type event struct {
@@ -263,11 +263,9 @@ func (w *world) act(refused float64) PlanResult {
 		}
 		w.evictions++
 		w.lastMove = w.now
-		complete := w.count()
 		w.remove(p)
-		if p.Capacity == OnDemand && complete.all == w.wanted && complete.onDemand <= w.mix().Floor {
-			w.broken++
-			w.notes = append(w.notes, fmt.Sprintf("%s evicted with %d on-demand", p.Name, complete.onDemand))
+		if left := w.count().onDemand; p.Capacity == OnDemand && left < w.mix().Floor {
+			w.broken = append(w.broken, fmt.Sprintf("%s evicted, %d on-demand are left", p.Name, left))
 		}
 	}
 	return r

@@ -1,0 +1,153 @@
+package spot
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// settled returns a world whose replicas are all ready where the policy before wants them, for long enough.
+func settled(t *rapid.T, ordinals bool) *world {
+	n := rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(1, 150)).Draw(t, "replicas")
+	before := drawMix(t)
+	w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(before.Percent, before.Floor))
+	w.ordinals = ordinals
+	w.restart()
+	w.control()
+	w.start(n)
+	w.pass(time.Minute, 0)
+	if err := w.exact(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A policy change moves exactly as many replicas as the counts differ, never more at a time than allowed and never below
+// the floor, whenever it restarts, however late the cache and whatever a disruption budget refuses.
+func TestAPolicyChangeMovesExactlyTheDifference(t *testing.T) {
+	for name, ordinals := range map[string]bool{"Deployment": false, "StatefulSet": true} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { checkPolicyChange(t, settled(t, ordinals)) })
+		})
+	}
+}
+
+func checkPolicyChange(t *rapid.T, w *world) {
+	n, before := w.wanted, w.mix()
+	after := drawMix(t)
+	w.policy = policyOf(after.Percent, after.Floor)
+	limit := w.settings.MaxMoves.Of(n)
+	if w.ordinals {
+		limit = 1
+	}
+	lag := rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(t, "lag")
+	refused := rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "budget refuses")
+	var last time.Time
+	for step := 0; ; step++ {
+		if step > 5000 {
+			t.Fatalf("no end: %+v", w.plan())
+		}
+		done := w.evictions
+		r := w.act(refused)
+		if w.evictions > done {
+			if !last.IsZero() && w.now.Sub(last) < w.settings.Cooldown {
+				t.Fatalf("a batch %s after the last one", w.now.Sub(last))
+			}
+			last = w.now
+		}
+		ready := 0
+		for _, p := range w.alive() {
+			if p.Ready && p.Capacity == OnDemand {
+				ready++
+			}
+		}
+		if ready < min(after.Floor, before.OnDemand(n)) {
+			t.Fatalf("%d on-demand replicas are ready, the floor is %d", ready, after.Floor)
+		}
+		w.control()
+		if moving := n - readyOf(w); moving > limit {
+			t.Fatalf("%d replicas are on the move, the limit is %d", moving, limit)
+		}
+		if r.State == StateConverged && len(w.events) == 0 {
+			break
+		}
+		if rapid.IntRange(0, 3).Draw(t, "start") > 0 {
+			w.start(rapid.IntRange(0, limit).Draw(t, "started"))
+		}
+		w.pass(time.Duration(rapid.IntRange(100, 4000).Draw(t, "ms"))*time.Millisecond, lag)
+		if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
+			w.restart()
+		}
+	}
+	if err := w.exact(); err != nil {
+		t.Fatal(err)
+	}
+	if want := abs(before.Spot(n) - after.Spot(n)); w.evictions != want {
+		t.Fatalf("%d moves, the counts differ by %d", w.evictions, want)
+	}
+}
+
+func readyOf(w *world) int {
+	ready := 0
+	for _, p := range w.alive() {
+		if p.Ready {
+			ready++
+		}
+	}
+	return ready
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// Pods that exist when a workload is enabled have no slots, and capacity types as it happens.
+func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMix(t)
+		n := rapid.IntRange(1, 60).Draw(t, "replicas")
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(m.Percent, m.Floor))
+		w.control()
+		w.start(n)
+		spot := 0
+		for _, p := range w.sorted() {
+			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), ""
+			p.Capacity = rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")
+			if p.Capacity == Spot {
+				spot++
+			}
+			w.write(p)
+		}
+		w.pass(time.Minute, 0)
+		first := w.act(0)
+		seen := map[int]bool{}
+		for _, p := range w.alive() {
+			if seen[p.Slot] || p.Slot == NoSlot {
+				t.Fatalf("after one plan, %s has slot %d", p.Name, p.Slot)
+			}
+			seen[p.Slot] = true
+		}
+		w.deliver(len(w.events))
+		if again := w.plan(); len(again.Stamps) > 0 && len(first.Evictions) == 0 {
+			t.Fatalf("stamped again: %+v", again.Stamps)
+		}
+		if _, err := w.converge(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.exact(); err != nil {
+			t.Fatal(err)
+		}
+		if want := abs(spot - m.Spot(n)); w.evictions != want {
+			t.Fatalf("%d moves, the counts differ by %d", w.evictions, want)
+		}
+	})
+}
+
+func TestAPlanOverAConvergedWorkloadDoesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := settled(t, rapid.Bool().Draw(t, "ordinals"))
+		r := w.plan()
+		if r.State != StateConverged || len(r.Stamps)+len(r.Evictions) > 0 || !r.Recheck.IsZero() {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,390 @@
+package spot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var testSettings = Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
+
+// replicas returns n ready pods of one owner, on their slots under a mix, created long ago.
+func replicas(n int, m Mix) []Pod {
+	pods := make([]Pod, n)
+	for i := range pods {
+		pods[i] = Pod{
+			Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint(i)), Owner: testOwner, Slot: i, Capacity: m.Of(i),
+			DeletionCost: costOf(i), Created: epoch.Add(-time.Hour), UnreadySince: epoch.Add(-time.Hour), Bound: true, Ready: true,
+		}
+	}
+	return pods
+}
+
+func observedOf(pods []Pod, wanted int) Observed {
+	return Observed{Replicas: wanted, Owners: []Owner{{UID: testOwner, Name: "web", Replicas: wanted}}, Pods: pods}
+}
+
+func names(evictions []Eviction) []string {
+	var list []string
+	for _, e := range evictions {
+		list = append(list, e.Name)
+	}
+	return list
+}
+
+func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
+	p := ParsePolicy(testKeys, annotations("spot-percentage", "most"), nil, Defaults{})
+	pods := replicas(4, Mix{Percent: 100, Managed: true})
+	pods[0].Slot = NoSlot
+	r := Plan(observedOf(pods, 4), p, testSettings, epoch)
+	if r.State != StateInvalid || len(r.Stamps)+len(r.Evictions) > 0 || r.SpotActual != 4 || r.OnDemandWanted != 4 {
+		t.Errorf("%+v", r)
+	}
+	for _, part := range []string{testKeys.SpotPercentage(), `"most"`, rulePercentage} {
+		if !strings.Contains(r.Reason, part) {
+			t.Errorf("the reason does not name %s: %s", part, r.Reason)
+		}
+	}
+}
+
+// Enabled without a value: the predecessor's controller and webhook disagreed, and evicted for ever.
+func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
+	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods[3].Slot, pods[3].DeletionCost = NoSlot, ""
+	r := Plan(observedOf(pods, 4), Policy{}, testSettings, epoch)
+	want := []Stamp{{Pod: "3", Name: "web-3", Slot: 3}} // a slot, so that it is seen, and no order in which to go
+	if r.State != StateUnmanaged || len(r.Evictions) > 0 || r.SpotActual != 2 || r.OnDemandActual != 2 {
+		t.Errorf("%+v", r)
+	}
+	if diff := cmp.Diff(want, r.Stamps); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestThePodsThatDoNotServeAreMovedFirst(t *testing.T) {
+	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	pods[2].Ready = false                       // running, not ready
+	pods[7].Ready, pods[7].Bound = false, false // pending
+	pods[4].Created = epoch.Add(-time.Minute)   // younger
+	s := testSettings
+	s.MaxMoves = MoveLimit{Count: 4}
+	r := Plan(observedOf(pods, 10), policyOf(50, 0), s, epoch)
+	// Slots 0, 2, 4, 6 and 8 are on-demand slots now: of the ready pods those on them go, from the highest down.
+	if diff := cmp.Diff([]string{"web-7", "web-2", "web-8", "web-6"}, names(r.Evictions)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestABatchIsAShareOfTheReplicasAndAtLeastOne(t *testing.T) {
+	for value, want := range map[string]map[int]int{
+		"10%": {1: 1, 9: 1, 10: 1, 19: 1, 20: 2, 100: 10}, "100%": {1: 1, 7: 7}, "3": {1: 3, 100: 3}, "1%": {50: 1, 300: 3},
+	} {
+		limit, err := ParseMoveLimit(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, moves := range want {
+			if got := limit.Of(n); got != moves {
+				t.Errorf("%s of %d is %d, want %d", value, n, got, moves)
+			}
+		}
+	}
+	for _, bad := range []string{"", "0", "0%", "101%", "-1", "ten", "1.5%", "%"} {
+		if _, err := ParseMoveLimit(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
+	full := Mix{Percent: 100, Managed: true}
+	s := testSettings
+	s.MaxMoves = MoveLimit{Count: 3}
+	for name, c := range map[string]struct {
+		change func(o *Observed)
+		want   int
+	}{
+		"none":    {func(*Observed) {}, 3},
+		"missing": {func(o *Observed) { o.Pods = o.Pods[:18]; o.LastMove = epoch.Add(-time.Minute) }, 1},
+		"going": {func(o *Observed) {
+			o.Pods[0].GoneBy = epoch.Add(time.Second)
+			o.Pods[1].GoneBy = epoch.Add(time.Second)
+		}, 1},
+		"evicted, still shown": {func(o *Observed) { o.Pods[0].Evicted = true; o.Pods[1].Evicted = true; o.Pods[2].Evicted = true }, 0},
+		"gone long ago but shown": {func(o *Observed) {
+			o.Pods = append(o.Pods, Pod{UID: "x", Owner: testOwner, GoneBy: epoch.Add(-time.Second)})
+		}, 3},
+		"finished pods are no one": {func(o *Observed) { o.Pods = append(o.Pods, Pod{UID: "x", Owner: testOwner, Finished: true}) }, 3},
+		"starting where they went": {func(o *Observed) {
+			o.Pods[0].Capacity, o.Pods[0].Ready, o.Pods[0].UnreadySince = OnDemand, false, epoch.Add(-time.Second)
+		}, 2},
+		"not ready where they leave": {func(o *Observed) { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 3},
+	} {
+		o := observedOf(replicas(20, full), 20)
+		c.change(&o)
+		if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Evictions) != c.want {
+			t.Errorf("%s: %d moves, want %d (%s: %s)", name, len(r.Evictions), c.want, r.State, r.Reason)
+		}
+	}
+}
+
+// Spot pods that stay pending made the predecessor leave a workload alone for ever.
+func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
+	pods := replicas(10, Mix{Percent: 70, Managed: true})
+	for i := range pods {
+		if pods[i].Capacity == Spot {
+			pods[i].Ready, pods[i].Bound, pods[i].UnreadySince = false, false, epoch.Add(-time.Second)
+		}
+	}
+	if r := Plan(observedOf(pods, 10), policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 1 || r.Evictions[0].Ready {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAReplicaThatNeverComesUpDoesNotStopAWorkloadForEver(t *testing.T) {
+	plan := func(broken int, since time.Duration) PlanResult {
+		pods := replicas(9, Mix{Percent: 50, Managed: true})
+		for i := range pods {
+			if pods[i].Capacity == OnDemand && broken > 0 {
+				pods[i].Ready, pods[i].UnreadySince = false, epoch.Add(-since)
+				broken--
+			}
+		}
+		return Plan(observedOf(pods, 9), policyOf(10, 0), testSettings, epoch)
+	}
+	if r := plan(1, time.Minute); len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(StuckAfter-time.Minute)) {
+		t.Errorf("it may still come up: %+v", r)
+	}
+	if r := plan(1, StuckAfter); len(r.Evictions) != 1 {
+		t.Errorf("it does not come up: %+v", r)
+	}
+	if r := plan(2, time.Hour); len(r.Evictions) != 0 {
+		t.Errorf("healthy replicas are drained into capacity that does not work: %+v", r)
+	}
+}
+
+func TestAReplicaThatNobodyMakesDoesNotStopAWorkloadForEver(t *testing.T) {
+	o := observedOf(replicas(9, Mix{Percent: 50, Managed: true}), 10)
+	o.Pods[0].Created = epoch.Add(-time.Minute)
+	if r := Plan(o, policyOf(10, 0), testSettings, epoch); len(r.Evictions) != 0 || r.Recheck.IsZero() {
+		t.Errorf("it may still come: %+v", r)
+	}
+	if r := Plan(o, policyOf(10, 0), testSettings, epoch.Add(time.Hour)); len(r.Evictions) != 1 {
+		t.Errorf("nobody makes it: %+v", r)
+	}
+}
+
+// The predecessor lost its cool-down with every restart.
+func TestTheCoolDownIsReadOffTheCluster(t *testing.T) {
+	o := observedOf(replicas(20, Mix{Percent: 100, Managed: true}), 20)
+	o.Pods[5].Created = epoch.Add(-2 * time.Second)
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) == 0 {
+		t.Errorf("a pod that came by itself makes moves wait: %+v", r)
+	}
+	o.Pods[5].Moved = true
+	r := Plan(o, policyOf(0, 0), testSettings, epoch)
+	if len(r.Evictions) != 0 || r.State != StateMoving || !r.Recheck.Equal(epoch.Add(9*time.Second)) {
+		t.Errorf("a pod that replaces one we evicted does not make moves wait: %+v", r)
+	}
+	o.Pods[5].Moved, o.LastMove = false, epoch.Add(-9*time.Second)
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(time.Second)) {
+		t.Errorf("our own memory does not make moves wait: %+v", r)
+	}
+	o.Pods[5].Moved, o.LastMove, o.Pods[5].Created = true, time.Time{}, epoch.Add(time.Hour)
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) == 0 {
+		t.Errorf("a clock that is ahead stops moves: %+v", r)
+	}
+}
+
+func TestMovesWaitForTheDisruptionWindow(t *testing.T) {
+	p := policyOf(0, 0)
+	p.Window = mustWindow(t, "30 4 * * *", "1h")
+	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	r := Plan(o, p, testSettings, epoch)
+	if r.State != StateWaiting || len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(4*time.Hour+30*time.Minute)) {
+		t.Errorf("%+v", r)
+	}
+	if r := Plan(o, p, testSettings, epoch.Add(5*time.Hour)); r.State != StateMoving || len(r.Evictions) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestReadOnlyPlansNothingThatWrites(t *testing.T) {
+	s := testSettings
+	s.ReadOnly = true
+	pods := replicas(4, Mix{Percent: 100, Managed: true})
+	pods[1].Slot = NoSlot
+	r := Plan(observedOf(pods, 4), policyOf(0, 0), s, epoch)
+	if r.State != StateReadOnly || len(r.Stamps)+len(r.Evictions) > 0 || !strings.Contains(r.Reason, "4 replicas should move") {
+		t.Errorf("%+v", r)
+	}
+	if r := Plan(observedOf(replicas(4, Mix{Managed: true}), 4), policyOf(0, 0), s, epoch); r.State != StateConverged {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The predecessor counted old ReplicaSets, and moved pods that a rollout was about to take.
+func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T) {
+	m := Mix{Percent: 50, Managed: true}
+	o := observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 6)
+	o.Replicas = 8
+	o.Owners = append(o.Owners, Owner{UID: "new", Name: "web-new", Replicas: 2})
+	for i, pod := range replicas(2, m) {
+		pod.UID, pod.Owner, pod.Slot = types.UID(fmt.Sprint("new", i)), "new", 0 // both on slot 0
+		o.Pods = append(o.Pods, pod)
+	}
+	r := Plan(o, policyOf(50, 0), testSettings, epoch)
+	if len(r.Evictions) != 0 || r.State != StateWaiting {
+		t.Errorf("%+v", r)
+	}
+	if diff := cmp.Diff([]Stamp{{Pod: "new1", Name: "web-1", Slot: 1, DeletionCost: ""}}, r.Stamps, cmp.FilterPath(func(p cmp.Path) bool {
+		return p.Last().String() == ".DeletionCost"
+	}, cmp.Ignore())); diff != "" {
+		t.Error(diff)
+	}
+	o = observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 6)
+	o.Rolling = true
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 0 || r.State != StateWaiting {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
+	o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
+	stranger := o.Pods[0]
+	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", Spot
+	o.Pods = append(o.Pods, stranger)
+	if r := Plan(o, policyOf(50, 0), testSettings, epoch); r.State != StateConverged || len(r.Stamps) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
+	pods := replicas(6, Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
+	pods[3].Slot, pods[3].DeletionCost = 1, costOf(1)
+	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
+	if diff := cmp.Diff([]Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" || len(r.Evictions) > 0 {
+		t.Errorf("%+v %s", r, diff)
+	}
+}
+
+func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
+	pods := replicas(6, Mix{Percent: 50, Managed: true})
+	pods[2].Capacity, pods[3].Capacity = Spot, OnDemand
+	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
+	want := []Stamp{{Pod: "2", Name: "web-2", Slot: 3, DeletionCost: "-3"}, {Pod: "3", Name: "web-3", Slot: 2, DeletionCost: "-2"}}
+	if diff := cmp.Diff(want, r.Stamps); diff != "" || len(r.Evictions) > 0 {
+		t.Errorf("%+v %s", r, diff)
+	}
+}
+
+func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
+	pods := replicas(6, Mix{Percent: 50, Managed: true})[:5]
+	pods[4].Slot, pods[4].DeletionCost = 2, costOf(2) // two on slot 2; 4 and 5 are empty, 4 is promised
+	o := observedOf(pods, 6)
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: OnDemand, At: epoch}}
+	for _, s := range Plan(o, policyOf(50, 0), testSettings, epoch).Stamps {
+		if s.Slot == 4 {
+			t.Errorf("stamped with a promised slot: %+v", s)
+		}
+	}
+}
+
+func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
+	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods[1].DeletionCost = "1000"
+	pods[2].Slot, pods[2].DeletionCost = NoSlot, "7"
+	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
+	if diff := cmp.Diff([]Stamp{{Pod: "2", Name: "web-2", Slot: 2}}, r.Stamps); diff != "" {
+		t.Error(diff)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "2 pods have a deletion cost") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+func TestAMissingDeletionCostIsStamped(t *testing.T) {
+	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods[3].DeletionCost = ""
+	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
+	if diff := cmp.Diff([]Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
+	pods := replicas(5, Mix{Percent: 100, Managed: true})
+	for i := range pods {
+		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i+3), ""
+	}
+	pods[1].Slot = NoSlot
+	o := observedOf(pods, 5)
+	o.Ordinals, o.Owners[0].Start = true, 3
+	s := testSettings
+	s.MaxMoves = MoveLimit{Count: 4}
+	r := Plan(o, policyOf(40, 0), s, epoch)
+	if diff := cmp.Diff([]string{"db-7"}, names(r.Evictions)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Stamp{{Pod: "1", Name: "db-4", Slot: 1}}, r.Stamps); diff != "" {
+		t.Error(diff)
+	}
+	o.Pods[0].Ready = false
+	if r := Plan(o, policyOf(40, 0), s, epoch); len(r.Evictions) != 1 || r.Evictions[0].Name != "db-3" {
+		t.Errorf("the ordinal that does not serve anyway goes first: %+v", r.Evictions)
+	}
+}
+
+func TestUnknownCapacityIsNeverMoved(t *testing.T) {
+	pods := replicas(4, Mix{Managed: true})
+	for i := range pods {
+		pods[i].Capacity = Unknown
+	}
+	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
+	if r.State != StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.UnknownActual != 4 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
+	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o.Owners[0].Accounting.Unexplained = 1
+	r := Plan(o, policyOf(0, 0), testSettings, epoch)
+	if r.State != StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.Recheck.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	o = observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 4) // two are about to go
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); r.State != StateMoving || len(r.Evictions)+len(r.Stamps) > 0 {
+		t.Errorf("%+v", r)
+	}
+	o = observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o.Replicas = 6 // the Deployment controller has not scaled the ReplicaSet yet
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch); r.State != StateWaiting || len(r.Evictions) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAWorkloadScaledToNothingIsConverged(t *testing.T) {
+	r := Plan(Observed{}, policyOf(70, 1), testSettings, epoch)
+	if r.State != StateConverged || len(r.Stamps)+len(r.Evictions) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheExplanationSaysWhatIsWantedWhatIsThereAndWhatIsDone(t *testing.T) {
+	o := observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10)
+	p := policyOf(70, 1)
+	r := Plan(o, p, testSettings, epoch)
+	want := []string{
+		"Of 10 replicas, 7 belong on spot and 3 on-demand: 70% (from the workload) on spot, at least 1 on-demand (from the workload).",
+		"There are 10 on spot and 0 on-demand.",
+		"Moving 1 of 3 replicas from spot to on-demand.",
+	}
+	if diff := cmp.Diff(want, Explain(10, &p, &r)); diff != "" {
+		t.Error(diff)
+	}
+}
