@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -82,13 +83,18 @@ func (p *prober) allowed(ctx context.Context, a Access, verb string) (bool, erro
 	return review.Status.Allowed, nil
 }
 
-// listOne asks for a single object of resource, names only: it tells cheaply whether it is served and may be listed.
-func (p *prober) listOne(ctx context.Context, resource schema.GroupVersionResource) error {
+// listOne asks for a single object of resource, names only: it tells cheaply whether it is served and may be listed, as far
+// as only goes (nil: everything).
+func (p *prober) listOne(ctx context.Context, resource schema.GroupVersionResource, only fields.Selector) error {
 	path := []string{"/apis", resource.Group, resource.Version, resource.Resource}
 	if resource.Group == "" {
 		path = []string{"/api", resource.Version, resource.Resource}
 	}
-	_, err := p.rest.Get().AbsPath(path...).Param("limit", "1").
+	request := p.rest.Get().AbsPath(path...).Param("limit", "1")
+	if only != nil {
+		request = request.Param("fieldSelector", only.String())
+	}
+	_, err := request.
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").
 		MaxRetries(0).Do(ctx).Raw()
 	return err

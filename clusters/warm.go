@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -184,10 +185,13 @@ func (w *warmer) check(ctx context.Context, k *memberKind) error {
 	if err != nil {
 		return err
 	}
-	if err := w.prober.listOne(ctx, mapping.Resource); err != nil {
+	if err := w.prober.listOne(ctx, mapping.Resource, k.Fields); err != nil {
 		return err
 	}
 	watch := Access{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
+	if k.Fields != nil { // a rule may allow a single object, by its name
+		watch.Name, _ = k.Fields.RequiresExactMatch(metav1.ObjectNameField)
+	}
 	if allowed, err := w.prober.allowed(ctx, watch, "watch"); err == nil && !allowed {
 		return apierrors.NewForbidden(mapping.Resource.GroupResource(), "", errors.New("watch"))
 	}
