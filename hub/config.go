@@ -102,7 +102,8 @@ type APIConfig struct {
 	Plaintext bool `yaml:"plaintext"`
 	// The audience that bearer tokens must be made for.
 	Audience string `yaml:"audience"`
-	// Takes every caller for an administrator. Only allowed when grpcAddress and restAddress are loopback addresses.
+	// Takes every caller for an administrator, without TLS. Only allowed when grpcAddress and restAddress are loopback
+	// addresses; announced at the start.
 	Unauthenticated bool `yaml:"unauthenticated"`
 }
 

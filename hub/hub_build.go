@@ -153,7 +153,7 @@ func (h *Hub) buildAPI(context.Context) error {
 			return err
 		}
 	}
-	if !h.config.API.Plaintext {
+	if !h.config.API.Plaintext && !h.config.API.Unauthenticated {
 		certificates, err := newCertificates(h.config.API.CertDir, h.ca, &h.config)
 		if err != nil {
 			return fmt.Errorf("api.certDir: %w", err)
