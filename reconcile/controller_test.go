@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -204,8 +205,9 @@ func TestResyncLooksAgainInTheBackgroundAlsoAtKeysThatWaitForLater(t *testing.T)
 					}
 					return result, nil
 				})).Resync(20*time.Second))
-				a, _ := h.join(c, "a", &corev1.ConfigMap{})
-				a.kind(&corev1.ConfigMap{}).source.AddDropWatch(configMap("one")) // is there when the member is first listed
+				a := newFakeCluster(h.ctx)
+				a.install(&corev1.ConfigMap{}, configMap("one"))
+				h.engage(h.ctx, c, "a", a)
 				time.Sleep(10 * time.Minute)
 				if n := seen.count(); n < 27 || n > 34 {
 					t.Errorf("%d looks in 10 minutes, want about 30", n)
@@ -413,6 +415,32 @@ func TestAnOwnerInAnotherGroupIsMatchedByItsGroup(t *testing.T) {
 	}
 }
 
+// nodes is a reconciler of a kind without namespaces.
+type nodes struct{ seen *calls }
+
+func (n nodes) Reconcile(_ context.Context, req Request[*corev1.Node]) (Result, error) {
+	n.seen.add(req.Member, req.Object.Name)
+	return Done(), nil
+}
+
+func TestAChangeOfAnOwnedObjectWakesAnOwnerWithoutANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Resync: -1}), &calls{}
+		c := launch(h, For[*corev1.Node](h.Runtime, "c", nodes{seen}).Owns(kindOf(&corev1.ConfigMap{})))
+		a, _ := h.join(c, "a", &corev1.Node{}, &corev1.ConfigMap{})
+		a.add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+		synctest.Wait()
+		child := configMap("child")
+		child.OwnerReferences = ownedBy("v1", "Node", "n", ptrTo(true))
+		a.add(child)
+		synctest.Wait()
+		if n := seen.count(); n != 2 {
+			t.Errorf("%d reconciles, want 2", n)
+		}
+		h.cancel()
+	})
+}
+
 func TestAMapperWakesKeysBeforeAndAfterAChangeAndMayPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, seen := newHub(t, Options{Resync: -1}), &calls{}
@@ -588,11 +616,12 @@ func TestAnOptionalKindComesAndGoesAlone(t *testing.T) {
 func TestAMemberThatLeavesCancelsWhatRunsAndLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{})
-		ended := make(chan error, 1)
+		ended, proceed := make(chan error, 1), make(chan struct{})
 		c := launch(h, For(h.Runtime, "c", reconciler(func(ctx context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
 			if req.Object.Name == "slow" {
 				<-ctx.Done()
 				ended <- ctx.Err()
+				<-proceed
 			}
 			return Done(), ctx.Err()
 		})))
@@ -607,6 +636,8 @@ func TestAMemberThatLeavesCancelsWhatRunsAndLeavesNothing(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the reconcile in flight ended with %v", err)
 		}
+		close(proceed)
+		synctest.Wait()
 		for r := range h.Records("a") {
 			t.Errorf("%+v is left", r)
 		}
@@ -693,6 +724,54 @@ func TestAMemberWhoseInformersHangBlocksNobody(t *testing.T) {
 		a.add(configMap("one"))
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"a/one"}, seen.list()); diff != "" {
+			t.Error(diff)
+		}
+		h.cancel()
+	})
+}
+
+// lateMember has a reconciled kind whose informer comes late.
+type lateMember struct {
+	*fakeCluster
+	release chan struct{}
+}
+
+func (m lateMember) GetCache() cache.Cache {
+	return lateCache{fakeCache{cluster: m.fakeCluster}, m.release}
+}
+
+type lateCache struct {
+	fakeCache
+	release chan struct{}
+}
+
+func (c lateCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, ok := obj.(*corev1.ConfigMap); ok {
+		<-c.release
+	}
+	return c.fakeCache.GetInformer(ctx, obj, opts...)
+}
+
+func TestAStandbyKeepsNoKeysOfObjectsThatDoNotExistWhicheverKindComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Options{Resync: -1})
+		h.HoldAll(GateOwnership, "standby")
+		c := launch(h, For(h.Runtime, "c", counting(&calls{})).Owns(kindOf(&appsv1.Deployment{})))
+		late := lateMember{newFakeCluster(h.ctx), make(chan struct{})}
+		left, kept := deployment("left"), deployment("kept")
+		left.OwnerReferences = ownedBy("v1", "ConfigMap", "gone", ptrTo(true))
+		kept.OwnerReferences = ownedBy("v1", "ConfigMap", "there", ptrTo(true))
+		late.install(&appsv1.Deployment{}, left, kept)
+		late.install(&corev1.ConfigMap{}, configMap("there"))
+		h.engage(h.ctx, c, "a", late)
+		synctest.Wait()
+		close(late.release)
+		synctest.Wait()
+		var names []string
+		for r := range h.Records("a") {
+			names = append(names, r.Key.Name)
+		}
+		if diff := cmp.Diff([]string{"there"}, names); diff != "" {
 			t.Error(diff)
 		}
 		h.cancel()

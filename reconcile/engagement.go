@@ -67,7 +67,7 @@ func (e *engagement) follow() {
 		}
 		e.mu.Lock()
 		before, followed := e.followed[i]
-		if followed && isClosed(before) {
+		if followed && e.controller.watches[i].kind.Optional && isClosed(before) {
 			e.remove(i)
 			followed = false
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // fakeCluster is a member whose informers are real and whose API server is not: each kind has a source that tests change.
 type fakeCluster struct {
-	cluster.Cluster // nil: what is not faked is not used
+	cluster.Cluster // nil: what is not faked is not used; to be used in a synctest bubble
 
 	client client.Client
 	ctx    context.Context
@@ -63,12 +64,16 @@ func newFakeCluster(ctx context.Context, objects ...client.Object) *fakeCluster 
 	return c
 }
 
-// install makes a kind appear.
-func (c *fakeCluster) install(obj client.Object) *fakeKind {
+// install makes a kind appear, with objects of it that are there when it is first listed.
+func (c *fakeCluster) install(obj client.Object, objects ...client.Object) *fakeKind {
 	k := &fakeKind{source: framework.NewFakeControllerSource(), gone: make(chan struct{})}
+	for _, o := range objects {
+		k.source.Add(o)
+	}
 	k.informer = toolscache.NewSharedIndexInformer(k.source, obj, 0, toolscache.Indexers{})
 	go k.informer.RunWithContext(c.ctx)
 	context.AfterFunc(c.ctx, k.source.Shutdown)
+	synctest.Wait() // until it watches: this source lets a watch start only where its first change is not newer
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kinds[reflect.TypeOf(obj)] = k

@@ -431,6 +431,27 @@ func TestAKeyInFlightLeavesNoRecordWhenItsMemberLeaves(t *testing.T) {
 	}
 }
 
+func TestAKeyTakenFromAnEngagementThatIsEndingIsNotReconciledAndNotCounted(t *testing.T) {
+	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
+	q := b.queues[0]
+	l := b.join(q, "m")
+	wakeChanged(q, l, "a")
+	req := b.mustTake(t, q, "m", "a")
+	receipt, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.engagement.cancel(errReplaced)
+	if _, ok := q.begin(req); ok {
+		t.Error("the key was to be reconciled although its engagement is over")
+	}
+	q.done(req)
+	r := b.record(t, "c", "m", "a")
+	if now, _ := b.rt.Receipt(receipt.ID); now.Done || r.Runs != 0 || r.Attempts != 0 || r.State == StateIdle {
+		t.Errorf("record %+v, receipt %+v: want neither done nor counted", r, now)
+	}
+}
+
 func TestADeletedObjectLeavesTheLedger(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]

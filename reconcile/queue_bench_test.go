@@ -1,0 +1,125 @@
+package reconcile
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const benchKeys = 100_000
+
+// benchQueue is a queue with many keys in a few members, all idle behind a resync timer.
+func benchQueue(b *testing.B, members int) (*bench, *queue, []*lane, []types.NamespacedName) {
+	b.Helper()
+	bench := newBench(b, Options{}, &queue{name: "c", perMember: 5, resync: 1 << 40})
+	q := bench.queues[0]
+	var lanes []*lane
+	for i := range members {
+		lanes = append(lanes, bench.join(q, fmt.Sprint("member-", i)))
+	}
+	keys := make([]types.NamespacedName, benchKeys)
+	for i := range keys {
+		keys[i] = types.NamespacedName{Namespace: "namespace", Name: fmt.Sprint("name-", i)}
+		q.wake(lanes[i%members], keys[i], BandBackground, nil)
+	}
+	for {
+		req, _, ok := bench.take(q)
+		if !ok {
+			break
+		}
+		bench.finish(q, req, done)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	return bench, q, lanes, keys
+}
+
+// BenchmarkQueueCycle is one event, one take and one end of a reconcile, among 100,000 keys.
+func BenchmarkQueueCycle(b *testing.B) {
+	bench, q, lanes, keys := benchQueue(b, 4)
+	w := workQueue{q}
+	for i := 0; b.Loop(); i++ {
+		i %= benchKeys
+		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+		req, _, ok := bench.take(q)
+		if !ok {
+			b.Fatal("nothing to take")
+		}
+		q.report(req, done)
+		w.Done(req)
+	}
+}
+
+// BenchmarkQueueRepeatedEvent is an event of a key that is queued already.
+func BenchmarkQueueRepeatedEvent(b *testing.B) {
+	_, q, lanes, keys := benchQueue(b, 4)
+	for i := 0; b.Loop(); i++ {
+		i %= benchKeys
+		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+	}
+}
+
+// BenchmarkQueueWorkers is the same cycle with goroutines that wait for keys, as controller-runtime's do.
+func BenchmarkQueueWorkers(b *testing.B) {
+	_, q, lanes, keys := benchQueue(b, 4)
+	w := workQueue{q}
+	ended := make(chan struct{}, 1024)
+	for range 16 {
+		go func() {
+			for {
+				req, shutdown := w.Get()
+				if shutdown {
+					return
+				}
+				q.report(req, done)
+				w.Done(req)
+				ended <- struct{}{}
+			}
+		}()
+	}
+	for i := 0; b.Loop(); i++ {
+		i %= benchKeys
+		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+		<-ended
+	}
+	w.ShutDown()
+}
+
+// BenchmarkQueueGate closes and opens the gate of a member that holds 25,000 keys.
+func BenchmarkQueueGate(b *testing.B) {
+	bench, q, lanes, keys := benchQueue(b, 4)
+	for i, key := range keys {
+		q.wake(lanes[i%len(lanes)], key, BandChanged, nil)
+	}
+	for b.Loop() {
+		bench.rt.Hold("member-0", GateOwnership, "standby")
+		bench.rt.Release("member-0", GateOwnership)
+	}
+}
+
+// BenchmarkQueueMemory reports the bytes that one key costs, its share of maps and timers included, its name not.
+func BenchmarkQueueMemory(b *testing.B) {
+	keys := make([]types.NamespacedName, benchKeys)
+	for i := range keys {
+		keys[i] = types.NamespacedName{Namespace: "namespace", Name: fmt.Sprint("name-", i)}
+	}
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		bench := newBench(b, Options{}, &queue{name: "c", perMember: 5, resync: 1 << 40})
+		q := bench.queues[0]
+		l := bench.join(q, "m")
+		for _, key := range keys {
+			q.wake(l, key, BandBackground, nil)
+			req, _, _ := bench.take(q)
+			bench.finish(q, req, done)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/benchKeys, "B/key")
+		runtime.KeepAlive(bench)
+	}
+}
