@@ -60,7 +60,11 @@ func TestATokenIsGoodForItsMemberAndRegistrationOnly(t *testing.T) {
 	members["a"].UID = "3"
 	g.Expect(tokens.Verify("a", token)).To(BeFalse(), "a member that was registered again has another token")
 	g.Expect(NewTokens([]byte(strings.Repeat("x", 32)), members.look).Verify("b", current(g, tokens, "b"))).To(BeFalse(), "another hub")
+	gone := current(g, tokens, "b")
 	delete(members, "b")
+	g.Expect(tokens.Verify("b", gone)).To(BeFalse())
+	nobody := registered{"b": {}} // what an unknown member must not be taken for
+	g.Expect(tokens.Verify("b", current(g, NewTokens(tokenKey, nobody.look), "b"))).To(BeFalse())
 	_, err := tokens.Current("b")
 	g.Expect(err).To(MatchError("member b: webhook token: not registered"))
 }
