@@ -11,8 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Incoming is what an admission request shows of a pod that is being created, as far as placement looks at it. Maps and
-// lists are nil where the pod has none.
+// Incoming is what an admission request shows of a pod that is being created, as far as placement looks at it.
 type Incoming struct {
 	Labels, Annotations, NodeSelector map[string]string
 	// Required is the pod's required node affinity; nil: none.
@@ -94,9 +93,11 @@ func (p *Patcher) AppendPatch(dst []byte, in *Incoming, r Reservation) []byte {
 // stamp sets the slot, the reservation and what goes with them.
 func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	slot := strconv.Itoa(r.Slot)
-	if in.Labels == nil && r.Slot >= 0 {
+	switch {
+	case r.Slot < 0: // an ordinal below the first one that is known; it is stamped when more is known
+	case len(in.Labels) == 0:
 		ops.addMap("/metadata/labels", p.keys.Slot(), slot)
-	} else if r.Slot >= 0 && in.Labels[p.keys.Slot()] != slot {
+	case in.Labels[p.keys.Slot()] != slot:
 		ops.add(p.slotPath, slot)
 	}
 	cost := ""
@@ -107,7 +108,7 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	if r.Moved {
 		moved = movedValue
 	}
-	if in.Annotations == nil {
+	if len(in.Annotations) == 0 {
 		ops.addMap("/metadata/annotations", p.keys.Reservation(), r.ID, DeletionCost, cost, p.keys.Moved(), moved)
 		return
 	}
@@ -132,7 +133,7 @@ func (p *Patcher) copiedCost(in *Incoming) bool {
 // steer sends the pod to a capacity type.
 func (p *Patcher) steer(ops *patch, in *Incoming, capacity Capacity) {
 	key, value := p.capacity.Steer(capacity)
-	if in.NodeSelector == nil {
+	if len(in.NodeSelector) == 0 {
 		ops.addMap("/spec/nodeSelector", key, value)
 	} else if in.NodeSelector[key] != value {
 		ops.add(p.steerPath, value)
@@ -184,7 +185,7 @@ func (p *Patcher) steerAffinity(ops *patch, terms []corev1.NodeSelectorTerm, cap
 
 // tolerate adds the tolerations that the pod does not have.
 func (p *Patcher) tolerate(ops *patch, has []corev1.Toleration) {
-	list := has != nil
+	list := len(has) > 0
 	for i := range p.tolerations {
 		t := &p.tolerations[i]
 		if slices.ContainsFunc(has, func(own corev1.Toleration) bool { return own.MatchToleration(&t.Toleration) }) {

@@ -1,0 +1,62 @@
+package spot
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func BenchmarkReserve(b *testing.B) {
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("0b5c2c3e-3f6f-4a52-9d1b-%012d", i)
+	}
+	for _, n := range []int{100, 5000} {
+		b.Run(fmt.Sprintf("growing to %d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			a, now, i := NewAccounting(false), epoch, 0
+			for b.Loop() {
+				now = now.Add(time.Microsecond)
+				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: Mix{Percent: 70, Floor: 1, Managed: true}}, now)
+				if i++; i%1000 == 0 {
+					a = NewAccounting(false)
+				}
+			}
+		})
+	}
+	b.Run("at capacity", func(b *testing.B) {
+		b.ReportAllocs()
+		a, now, i := NewAccounting(false), epoch, 0
+		for b.Loop() {
+			now, i = now.Add(10*time.Millisecond), i+1
+			a.Reserve(Ask{ID: strconv.Itoa(i), Wanted: 100, Mix: Mix{Percent: 70, Floor: 1, Managed: true}, Final: true}, now)
+		}
+	})
+}
+
+func BenchmarkAdmitPatch(b *testing.B) {
+	p := mustPatcher(b)
+	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
+		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
+	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
+	dst := make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = p.AppendPatch(dst[:0], in, r)
+	}
+}
+
+func BenchmarkPlan100(b *testing.B) {
+	for name, policy := range map[string]Policy{"converged": policyOf(70, 1), "moving": policyOf(30, 1)} {
+		b.Run(name, func(b *testing.B) {
+			o := observedOf(replicas(100, Mix{Percent: 70, Floor: 1, Managed: true}), 100)
+			b.ReportAllocs()
+			for b.Loop() {
+				Plan(o, policy, testSettings, epoch)
+			}
+		})
+	}
+}
