@@ -51,8 +51,13 @@ func (a *API) Cluster(ctx context.Context, member string) (*plimsollv1.Cluster, 
 	return response.GetCluster(), nil
 }
 
+// joinTimeout is how long members may take to join; they take seconds.
+const joinTimeout = 90 * time.Second
+
 // AwaitMembers waits until members are ready and owned, and have the webhook installed.
 func (a *API) AwaitMembers(ctx context.Context, members ...*Member) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
 	for _, m := range members {
 		err := Await(ctx, "member "+m.Name+" to be ready", func(ctx context.Context) (bool, error) {
 			cluster, err := a.Cluster(ctx, m.Name)
