@@ -32,6 +32,7 @@ var shortLease = fleet.Settings{
 // longLease runs out long after a step has given up: who takes over was handed the Lease.
 var longLease = fleet.Settings{
 	"leaderElection.leaseDuration": "1800s", "leaderElection.renewDeadline": "1200s", "leaderElection.retryPeriod": "5s",
+	"spot.moveCooldown": "1s", "spot.maxMoves": "50%",
 }
 
 // pair is two replicas of one hub, and who of them acts.
