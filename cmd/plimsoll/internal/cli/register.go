@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
+)
+
+// sides are the flags that name the member and the hub cluster.
+type sides struct {
+	kubeconfig, context       string
+	hubKubeconfig, hubContext string
+}
+
+func (s *sides) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.context, "context", "", "context of the member (default: the current one of --kubeconfig)")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig with the member (default: what kubectl uses)")
+	flags.StringVar(&s.hubContext, "hub-context", "", "context of the hub cluster (default: the current one of --hub-kubeconfig)")
+	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the hub cluster (default: --kubeconfig)")
+}
+
+// hub is the hub cluster's context.
+func (s *sides) hub() (*enroll.Context, error) {
+	file := orElse(s.hubKubeconfig, s.kubeconfig)
+	hub, err := enroll.Load(file, s.hubContext)
+	if err != nil {
+		return nil, fmt.Errorf("hub: %w", err)
+	}
+	return hub, nil
+}
+
+// both are the two contexts. They may be one only when that was said: a hub is rarely meant to be its own member.
+func (s *sides) both(c *cobra.Command) (member, hub *enroll.Context, err error) {
+	if member, err = enroll.Load(s.kubeconfig, s.context); err != nil {
+		return nil, nil, fmt.Errorf("member: %w", err)
+	}
+	if hub, err = s.hub(); err != nil {
+		return nil, nil, err
+	}
+	if member.Config.Host == hub.Config.Host && (s.context == "" || s.hubContext == "") {
+		return nil, nil, usage(c, fmt.Errorf("the member and the hub are one cluster, %s: name them with --context and --hub-context", hub.Config.Host))
+	}
+	return member, hub, nil
+}
+
+func registerCommand(env Environment) *cobra.Command {
+	var from sides
+	var caFile string
+	var dryRun bool
+	r := enroll.Registration{}
+	command := &cobra.Command{
+		Use:   "register NAME",
+		Short: "Make a cluster a member of the fleet",
+		Long: `Make a cluster a member of the fleet.
+
+In the member, this makes a service account for the hub with a role of its own, an empty webhook configuration that the hub
+keeps current, and a token. In the hub cluster, it makes the registration Secret NAME with that token. Nothing is changed
+before it is known that all of it can be; doing it again changes nothing.`,
+		Example: `  plimsoll register prod-eu --context prod-eu --hub-context hub
+  plimsoll register prod-eu --context prod-eu --hub-context hub --dry-run`,
+		Args: exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.Name = args[0]
+			if err := r.Validate(); err != nil {
+				return usage(c, err)
+			}
+			member, hub, err := from.both(c)
+			if err != nil {
+				return err
+			}
+			if caFile != "" {
+				if r.CA, err = os.ReadFile(caFile); err != nil {
+					return fmt.Errorf("--ca-file: %w", err)
+				}
+			}
+			if dryRun {
+				text, err := enroll.Render(r, member, hub)
+				if err == nil {
+					_, err = env.Out.Write(text)
+				}
+				return err
+			}
+			outcome, err := enroll.Register(c.Context(), r, member, hub, changes(env.Out))
+			if err != nil {
+				return fmt.Errorf("register %s: %w", r.Name, err)
+			}
+			registered(env, r, outcome)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	from.flags(flags)
+	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.DefaultNamespace, "the hub's namespace in the hub cluster")
+	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
+	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
+	flags.StringVar(&caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
+	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")
+	flags.BoolVar(&dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
+	return command
+}
+
+// changes prints each object as it is done.
+func changes(to io.Writer) func(enroll.Change) {
+	return func(c enroll.Change) {
+		note := ""
+		if c.Note != "" {
+			note = " (" + c.Note + ")"
+		}
+		fmt.Fprintf(to, "%-6s  %-9s  %s%s\n", c.Side, c.Action, c.Object, note)
+	}
+}
+
+// registered says what a person should know now.
+func registered(env Environment, r enroll.Registration, outcome enroll.Outcome) {
+	if !outcome.Expires.IsZero() {
+		fmt.Fprintf(env.Err, "note: the hub's token expires at %s: register again before that\n", outcome.Expires.UTC().Format(time.RFC3339))
+	}
+	if outcome.Loopback {
+		fmt.Fprintln(env.Err, "note: the member's server is a loopback address, which a hub on another machine cannot reach: give --server if it is")
+	}
+	fmt.Fprintf(env.Out, "%s is registered; `plimsoll clusters` shows what the hub makes of it\n", r.Name)
+}
+
+func unregisterCommand(env Environment) *cobra.Command {
+	var from sides
+	var keep bool
+	r := enroll.Registration{}
+	command := &cobra.Command{
+		Use:   "unregister NAME",
+		Short: "Undo register: take a cluster out of the fleet",
+		Long: `Take a cluster out of the fleet: delete its registration Secret in the hub cluster, and in the member what register made
+there. What somebody else made stays, and pods stay where they are.`,
+		Example: `  plimsoll unregister prod-eu --context prod-eu --hub-context hub
+  plimsoll unregister prod-eu --hub-context hub --keep-member`,
+		Args: exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.Name = args[0]
+			if err := r.Validate(); err != nil {
+				return usage(c, err)
+			}
+			var member, hub *enroll.Context
+			var err error
+			switch {
+			case keep && from.context != "":
+				return usage(c, errors.New("--context and --keep-member: give one of them"))
+			case keep:
+				hub, err = from.hub()
+			default:
+				member, hub, err = from.both(c)
+			}
+			if err != nil {
+				return err
+			}
+			if err := enroll.Unregister(c.Context(), r, member, hub, changes(env.Out)); err != nil {
+				return fmt.Errorf("unregister %s: %w", r.Name, err)
+			}
+			return nil
+		},
+	}
+	flags := command.Flags()
+	from.flags(flags)
+	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.DefaultNamespace, "the hub's namespace in the hub cluster")
+	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
+	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for instance because it is gone")
+	return command
+}

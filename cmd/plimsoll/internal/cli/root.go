@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Environment is what the command line gets from outside.
+type Environment struct {
+	// Out gets what was asked for, Err everything else.
+	Out, Err io.Writer
+	// Getenv reads the environment.
+	Getenv func(string) string
+	// Now tells the time, for ages.
+	Now func() time.Time
+}
+
+// Run executes the command line args, whose first is the program's name, and returns the exit code.
+func Run(ctx context.Context, args []string, env Environment) int {
+	root := newRoot(args[0], env)
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if strings.HasPrefix(err.Error(), "unknown command ") { // cobra has no type for it
+		err = usage(root, err)
+	}
+	return report(env.Err, err)
+}
+
+// newRoot makes all commands; name is how the program was called.
+func newRoot(name string, env Environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "plimsoll",
+		Short: "See and steer a fleet of Kubernetes clusters through a Plimsoll hub",
+		Long: `See and steer a fleet of Kubernetes clusters through a Plimsoll hub.
+
+register and unregister work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	root.AddGroup(&cobra.Group{ID: "members", Title: "Members:"}, &cobra.Group{ID: "fleet", Title: "The fleet, through the hub's API:"})
+	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env)} {
+		c.GroupID = "members"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env), requeueCommand(env)} {
+		c.GroupID = "fleet"
+		root.AddCommand(c)
+	}
+	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
+		asPlugin(root)
+	}
+	return root
+}
+
+// asPlugin makes the help say what people type.
+func asPlugin(root *cobra.Command) {
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl plimsoll"}
+	for _, c := range root.Commands() {
+		c.Example = strings.ReplaceAll(c.Example, "  plimsoll ", "  kubectl plimsoll ")
+	}
+}
+
+// version is what the binary was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// usageError is a mistake in the command line.
+type usageError struct {
+	cause error
+	help  string // the command that explains it
+}
+
+func (e *usageError) Error() string { return e.cause.Error() }
+func (e *usageError) Unwrap() error { return e.cause }
+
+func usage(c *cobra.Command, err error) error {
+	return &usageError{cause: err, help: c.CommandPath() + " --help"}
+}
+
+// exactly checks that a command got the arguments that it takes, by name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) > len(names):
+			return usage(c, errors.New("too many arguments: "+strings.Join(args[len(names):], " ")))
+		case len(args) < len(names):
+			return usage(c, errors.New("missing: "+strings.Join(names[len(args):], " ")))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
+)
+
+// tokenSource is where the token for the API comes from.
+type tokenSource struct {
+	token, file   string
+	account       string // NAMESPACE/NAME in the hub cluster
+	audience      string
+	hubKubeconfig string
+	hubContext    string
+}
+
+func (s *tokenSource) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.file, "token-file", "", "file with a bearer token (PLIMSOLL_TOKEN_FILE)")
+	flags.StringVar(&s.token, "token", "", "bearer token; rather use --token-file or PLIMSOLL_TOKEN, which other users of this machine cannot see")
+	flags.StringVar(&s.account, "service-account", "", "NAMESPACE/NAME in the hub cluster whose token is requested with your kubeconfig, when none is given")
+	flags.StringVar(&s.audience, "audience", "plimsoll", "audience of the token that is requested")
+	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the hub cluster, for --service-account (default: what kubectl uses)")
+	flags.StringVar(&s.hubContext, "hub-context", "", "context of the hub cluster, for --service-account (default: the current one)")
+}
+
+// read returns the token; "" when none is given, which an unauthenticated hub takes.
+func (s *tokenSource) read(ctx context.Context, env Environment) (string, error) {
+	token, from := s.token, "--token"
+	file := s.file
+	if token == "" && file == "" {
+		token, from = env.Getenv("PLIMSOLL_TOKEN"), "PLIMSOLL_TOKEN"
+	}
+	if token == "" && file == "" && s.account == "" {
+		file = env.Getenv("PLIMSOLL_TOKEN_FILE")
+	}
+	switch {
+	case s.token != "" && s.file != "":
+		return "", errors.New("--token and --token-file: give one of them")
+	case file != "":
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("read the token: %w", err)
+		}
+		token, from = string(content), file
+	case token == "" && s.account != "":
+		return s.request(ctx)
+	}
+	token = strings.TrimSpace(token)
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", fmt.Errorf("%s: that is no bearer token: it must be one line of printable ASCII", from)
+	}
+	return token, nil
+}
+
+// request asks the hub cluster for a token.
+func (s *tokenSource) request(ctx context.Context) (string, error) {
+	namespace, name, ok := strings.Cut(s.account, "/")
+	if !ok || namespace == "" || name == "" {
+		return "", fmt.Errorf("--service-account %q: must be NAMESPACE/NAME", s.account)
+	}
+	hub, err := enroll.Load(s.hubKubeconfig, s.hubContext)
+	if err != nil {
+		return "", err
+	}
+	return enroll.AudienceToken(ctx, hub, namespace, name, s.audience)
+}

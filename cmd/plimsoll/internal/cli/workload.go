@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func workloadCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	command := &cobra.Command{
+		Use:     "workload CLUSTER NAMESPACE/KIND/NAME",
+		Short:   "Show one workload with its policy and pods",
+		Example: `  plimsoll workload prod-eu shop/deployment/cart`,
+		Args:    exactly("CLUSTER", "NAMESPACE/KIND/NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			key, err := parseWorkload(args[0], args[1])
+			if err != nil {
+				return usage(c, err)
+			}
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			call, cancel := api.call(c.Context(), 0)
+			defer cancel()
+			found, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(call, key.get())
+			if err != nil {
+				return err
+			}
+			warn(env.Err, found.GetUnreachable())
+			return out.write(env.Out, found, func(to io.Writer) error { return workloadDetails(to, env, found.GetWorkload()) })
+		},
+	}
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// workloadKey names a workload of a member.
+type workloadKey struct{ cluster, namespace, kind, name string }
+
+// kinds are those that are placed, in every way that kubectl takes them.
+var kinds = map[string]string{
+	"deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment",
+	"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
+}
+
+// parseWorkload reads NAMESPACE/KIND/NAME.
+func parseWorkload(cluster, text string) (workloadKey, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+		return workloadKey{}, fmt.Errorf("%q: must be NAMESPACE/KIND/NAME, as in shop/deployment/cart", text)
+	}
+	kind, ok := kinds[strings.ToLower(parts[1])]
+	if !ok {
+		return workloadKey{}, fmt.Errorf("%q: the kind must be deployment or statefulset", text)
+	}
+	return workloadKey{cluster: cluster, namespace: parts[0], kind: kind, name: parts[2]}, nil
+}
+
+func (k workloadKey) get() *plimsollv1.GetWorkloadRequest {
+	return &plimsollv1.GetWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
+}
+
+func (k workloadKey) requeue() *plimsollv1.RequeueWorkloadRequest {
+	return &plimsollv1.RequeueWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
+}
+
+// String is the key as it is given.
+func (k workloadKey) String() string {
+	return fmt.Sprintf("%s/%s/%s of %s", k.namespace, strings.ToLower(k.kind), k.name, k.cluster)
+}
+
+func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) error {
+	p := w.GetPlacement()
+	facts := newTable("WORKLOAD", fmt.Sprintf("%s/%s/%s of %s", w.GetNamespace(), strings.ToLower(w.GetKind()), w.GetName(), w.GetCluster()))
+	facts.add("State", word(w.GetState(), "WORKLOAD_STATE_")+": "+p.GetReason())
+	facts.add("Replicas", fmt.Sprintf("%d, %d not ready, %d of unknown capacity", p.GetReplicas(), p.GetPending(), p.GetUnassigned()))
+	facts.add("Spot", fmt.Sprintf("%d of %d", p.GetSpotActual(), p.GetSpotWanted()))
+	facts.add("On-demand", fmt.Sprintf("%d of %d", p.GetOnDemandActual(), p.GetOnDemandWanted()))
+	facts.add("Spot percentage", policyValue(p.SpotPercentage, p.GetSpotPercentageSource()))
+	facts.add("Minimum on-demand", policyValue(p.MinOnDemand, p.GetMinOnDemandSource()))
+	for _, problem := range p.GetProblems() {
+		facts.add("Problem", fmt.Sprintf("%s %q: must be %s", problem.GetKey(), problem.GetValue(), problem.GetRule()))
+	}
+	if at := p.GetNextCheckAt(); at != nil {
+		facts.add("Next look", "in "+duration.HumanDuration(max(at.AsTime().Sub(env.Now()), 0)))
+	}
+	if err := facts.write(to); err != nil || len(w.GetPods()) == 0 {
+		return err
+	}
+	fmt.Fprintln(to)
+	pods := newTable("POD", "SLOT", "WANTED", "ACTUAL", "NODE", "PHASE", "READY", "REASON")
+	for _, pod := range w.GetPods() {
+		slot := none
+		if pod.Slot != nil {
+			slot = fmt.Sprint(pod.GetSlot())
+		}
+		pods.add(pod.GetName(), slot, capacity(pod.GetCapacityTypeWanted()), capacity(pod.GetCapacityTypeActual()), pod.GetNode(), pod.GetPhase(),
+			map[bool]string{true: "yes", false: "no"}[pod.GetReady()], pod.GetReason())
+	}
+	return pods.write(to)
+}
+
+// policyValue is a value and where it comes from.
+func policyValue(value *int32, source plimsollv1.ValueSource) string {
+	if value == nil {
+		return none
+	}
+	return fmt.Sprintf("%d (%s)", *value, strings.ToLower(word(source, "VALUE_SOURCE_")))
+}
+
+func capacity(of plimsollv1.CapacityType) string {
+	switch of {
+	case plimsollv1.CapacityType_CAPACITY_TYPE_SPOT:
+		return "spot"
+	case plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND:
+		return "on-demand"
+	}
+	return none
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func workloadsCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	var cluster, namespace string
+	var all bool
+	command := &cobra.Command{
+		Use:   "workloads",
+		Short: "List the workloads that are enabled for spot placement",
+		Long: `List the workloads that are enabled for spot placement, of all namespaces unless -n names one.
+
+SPOT and ON-DEMAND are the replicas that are there, and those that should be.`,
+		Example: `  plimsoll workloads
+  plimsoll workloads --cluster prod-eu -n shop -o yaml`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if all && namespace != "" {
+				return usage(c, errors.New("-A and -n: give one of them"))
+			}
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			found, err := listWorkloads(c.Context(), api, cluster, namespace)
+			if err != nil {
+				return err
+			}
+			warn(env.Err, found.GetUnreachable())
+			return out.write(env.Out, found, func(to io.Writer) error { return workloadsTable(to, env, found) })
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&cluster, "cluster", "", "only workloads of this member")
+	flags.StringVarP(&namespace, "namespace", "n", "", "only workloads of this namespace")
+	flags.BoolVarP(&all, "all-namespaces", "A", false, "workloads of all namespaces, which is the default")
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// listWorkloads reads all pages into one answer.
+func listWorkloads(ctx context.Context, api *caller, cluster, namespace string) (*plimsollv1.ListWorkloadsResponse, error) {
+	all := &plimsollv1.ListWorkloadsResponse{}
+	for token := ""; ; {
+		call, cancel := api.call(ctx, 0)
+		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(call, &plimsollv1.ListWorkloadsRequest{
+			Cluster: cluster, Namespace: namespace, PageSize: pageOf, PageToken: token,
+		})
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		all.Workloads = append(all.Workloads, page.GetWorkloads()...)
+		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
+		all.AsOf = oldest(all.AsOf, page.GetAsOf())
+		if token = page.GetNextPageToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+func workloadsTable(to io.Writer, env Environment, all *plimsollv1.ListWorkloadsResponse) error {
+	if len(all.GetWorkloads()) == 0 {
+		fmt.Fprintln(env.Err, "No workloads are enabled for spot placement, or none that you may see.")
+		return nil
+	}
+	rows := newTable("CLUSTER", "NAMESPACE", "KIND", "NAME", "REPLICAS", "SPOT", "ON-DEMAND", "STATE", "REASON")
+	for _, w := range all.GetWorkloads() {
+		p := w.GetPlacement()
+		rows.add(w.GetCluster(), w.GetNamespace(), w.GetKind(), w.GetName(), fmt.Sprint(p.GetReplicas()),
+			of(p.GetSpotActual(), p.GetSpotWanted()), of(p.GetOnDemandActual(), p.GetOnDemandWanted()),
+			word(w.GetState(), "WORKLOAD_STATE_"), p.GetReason())
+	}
+	return rows.write(to)
+}

@@ -1,0 +1,81 @@
+package enroll
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+func (c *Cluster) client(o object) dynamic.ResourceInterface {
+	if namespace := o.body.GetNamespace(); namespace != "" {
+		return c.objects.Resource(o.resource).Namespace(namespace)
+	}
+	return c.objects.Resource(o.resource)
+}
+
+// find returns the object as it is in the cluster; nil: it is not there.
+func (c *Cluster) find(ctx context.Context, o object) (*unstructured.Unstructured, error) {
+	found, err := c.client(o).Get(ctx, o.body.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.failed("read "+o.String(), err)
+	}
+	return found, nil
+}
+
+// ours tells whether an object was made by this tool.
+func ours(o *unstructured.Unstructured) bool { return o.GetLabels()[managedByLabel] == fieldManager }
+
+// apply brings an object into the cluster. What somebody else made is used as it is.
+func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change, error) {
+	change := Change{Side: c.side, Object: o.String()}
+	before, err := c.find(ctx, o)
+	if apierrors.IsForbidden(err) && o.body.GetNamespace() == "" && o.body.GetKind() == "Namespace" {
+		change.Action, change.Note = Kept, "you may not read it: it is taken to be there"
+		return change, nil
+	}
+	if err != nil {
+		return change, err
+	}
+	if before != nil && !ours(before) && o.body.GetLabels()[MemberLabel] == "" {
+		change.Action, change.Note = Kept, "it was there before, and is used as it is"
+		return change, nil
+	}
+	after, err := c.client(o).Apply(ctx, o.body.GetName(), o.body, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun})
+	switch {
+	case err != nil:
+		return change, c.failed("apply "+o.String(), err)
+	case before == nil:
+		change.Action = Created
+	case before.GetResourceVersion() != after.GetResourceVersion():
+		change.Action = Updated
+	default:
+		change.Action = Unchanged
+	}
+	return change, nil
+}
+
+// remove deletes an object that this tool made.
+func (c *Cluster) remove(ctx context.Context, o object) (Change, error) {
+	change := Change{Side: c.side, Object: o.String(), Action: Absent}
+	found, err := c.find(ctx, o)
+	if err != nil || found == nil {
+		return change, err
+	}
+	if !ours(found) {
+		change.Action, change.Note = Kept, "plimsoll has not made it"
+		return change, nil
+	}
+	uid := found.GetUID()
+	err = c.client(o).Delete(ctx, o.body.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return change, c.failed("delete "+o.String(), err)
+	}
+	change.Action = Deleted
+	return change, nil
+}

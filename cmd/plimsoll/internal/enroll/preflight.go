@@ -1,0 +1,104 @@
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// preflight finds out what would fail, all of it, before anything is changed, and returns the member's UID.
+func (e *enrolment) preflight(ctx context.Context, objects []object) (string, error) {
+	uid, err := e.identify(ctx)
+	if err != nil {
+		return "", err
+	}
+	secret, err := registration(e.Namespace, e.Name, uid, nil)
+	if err != nil {
+		return "", err
+	}
+	hubNamespace, err := namespaceObject(e.Namespace)()
+	if err != nil {
+		return "", err
+	}
+	problems := e.member.try(ctx, objects)
+	problems = append(problems, e.hub.try(ctx, []object{hubNamespace, secret})...)
+	if err := errors.Join(problems...); err != nil {
+		return "", err
+	}
+	return uid, e.unique(ctx, secret, uid)
+}
+
+// identify reaches both clusters, and returns the member's UID.
+func (e *enrolment) identify(ctx context.Context) (string, error) {
+	if _, err := e.hub.typed.Discovery().ServerVersion(); err != nil {
+		return "", e.hub.failed("ask for its version", err)
+	}
+	system, err := e.member.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", e.member.failed("read namespace/kube-system", err)
+	}
+	return string(system.UID), nil
+}
+
+// try applies objects without effect. What would go into a namespace that is not there yet cannot be tried.
+func (c *Cluster) try(ctx context.Context, objects []object) []error {
+	var problems []error
+	for _, o := range objects {
+		_, err := c.apply(ctx, o, metav1.DryRunAll)
+		if apierrors.IsForbidden(err) {
+			err = forbidden(c, o, err)
+		} else if apierrors.IsNotFound(err) { // its namespace, or the role of a binding, comes before it
+			err = nil
+		}
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+// forbidden leaves out what Kubernetes repeats when a role is refused: every rule of it.
+func forbidden(c *Cluster, o object, err error) error {
+	text := err.Error()
+	if at := strings.Index(text, "attempting to grant RBAC permissions not currently held"); at >= 0 {
+		text = "you may only grant what you may do yourself, and the hub's role holds more; a cluster-admin can"
+		return fmt.Errorf("%s (context %q): apply %s: %s", c.side, c.context, o, text)
+	}
+	return err
+}
+
+// unique makes sure that the name is free or the member's, and the cluster not a member under another name.
+func (e *enrolment) unique(ctx context.Context, secret object, uid string) error {
+	found, err := e.hub.find(ctx, secret)
+	if err != nil {
+		return err
+	}
+	if found != nil && found.GetLabels()[MemberLabel] != "true" {
+		return e.hub.failed("make "+secret.String(), errors.New("there is a Secret of that name that is no registration: choose another name"))
+	}
+	if found != nil && found.GetAnnotations()[UIDAnnotation] != "" && found.GetAnnotations()[UIDAnnotation] != uid {
+		return e.hub.failed("make "+secret.String(), fmt.Errorf("%s is another cluster: unregister that first, or choose another name", e.Name))
+	}
+	all, err := e.hub.objects.Resource(secret.resource).Namespace(e.Namespace).List(ctx, metav1.ListOptions{LabelSelector: MemberLabel + "=true"})
+	if apierrors.IsForbidden(err) {
+		return nil // the hub finds it out as well, and says so in the member's state
+	}
+	if err != nil {
+		return e.hub.failed("list registrations", err)
+	}
+	var others []string
+	for i := range all.Items {
+		if other := &all.Items[i]; other.GetName() != e.Name && other.GetAnnotations()[UIDAnnotation] == uid {
+			others = append(others, other.GetName())
+		}
+	}
+	if slices.Sort(others); len(others) > 0 {
+		return e.hub.failed("make "+secret.String(), fmt.Errorf("that cluster is registered as %s already", strings.Join(others, ", ")))
+	}
+	return nil
+}

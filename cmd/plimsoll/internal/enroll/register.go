@@ -1,0 +1,180 @@
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Registration says what to register.
+type Registration struct {
+	// Name of the member, a DNS label.
+	Name string
+	// Namespace is the hub's in the hub cluster; MemberNamespace that of its account in the member.
+	Namespace, MemberNamespace string
+	// Server overrides the URL at which the hub finds the member; CA, in PEM, whom it trusts there.
+	Server string
+	CA     []byte
+	// TokenDuration asks for a token that expires after it; 0: one that does not.
+	TokenDuration time.Duration
+}
+
+// Validate says what cannot be.
+func (r Registration) Validate() error {
+	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
+		return fmt.Errorf("name %q: %s", r.Name, problems[0])
+	}
+	for _, namespace := range []string{r.Namespace, r.MemberNamespace} {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("namespace %q: %s", namespace, problems[0])
+		}
+	}
+	if r.TokenDuration != 0 && r.TokenDuration < 10*time.Minute {
+		return fmt.Errorf("token duration %s: must be at least 10m", r.TokenDuration)
+	}
+	return nil
+}
+
+// Outcome is what a person should know after registering.
+type Outcome struct {
+	// Expires is when the token does; zero: never.
+	Expires time.Time
+	// Loopback: the server is one that only this machine reaches.
+	Loopback bool
+}
+
+// Register makes a cluster a member. It checks everything that can be before it changes anything, and reports each object.
+// The token is proven in the member before the hub gets it.
+func Register(ctx context.Context, r Registration, member, hub *Context, report func(Change)) (Outcome, error) {
+	if err := r.Validate(); err != nil {
+		return Outcome{}, err
+	}
+	at, err := targetOf(member, r.Server, r.CA)
+	if err != nil {
+		return Outcome{}, err
+	}
+	e := enrolment{Registration: r, report: report}
+	if e.member, err = Connect(SideMember, member); err != nil {
+		return Outcome{}, err
+	}
+	if e.hub, err = Connect(SideHub, hub); err != nil {
+		return Outcome{}, err
+	}
+	objects, err := memberObjects(r.MemberNamespace, r.TokenDuration == 0)
+	if err != nil {
+		return Outcome{}, err
+	}
+	uid, err := e.preflight(ctx, objects)
+	if err != nil {
+		return Outcome{}, err
+	}
+	for _, o := range objects {
+		if err := e.applied(e.member.apply(ctx, o)); err != nil {
+			return Outcome{}, err
+		}
+	}
+	token, expires, err := e.token(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := e.prove(ctx, token); err != nil {
+		return Outcome{}, err
+	}
+	kubeconfig, err := at.kubeconfig(r.Name, token)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback()}, e.handOver(ctx, uid, kubeconfig)
+}
+
+// enrolment is one registration under way.
+type enrolment struct {
+	Registration
+	member, hub *Cluster
+	report      func(Change)
+}
+
+func (e *enrolment) applied(change Change, err error) error {
+	if err == nil {
+		e.report(change)
+	}
+	return err
+}
+
+// handOver makes the registration Secret.
+func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte) error {
+	objects, err := collect(namespaceObject(e.Namespace), func() (object, error) { return registration(e.Namespace, e.Name, uid, kubeconfig) })
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := e.applied(e.hub.apply(ctx, o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tokenPatience is how long the token controller may take to fill a Secret, and a new binding to be known everywhere.
+const tokenPatience = 30 * time.Second
+
+// token returns a token of the hub's account.
+func (e *enrolment) token(ctx context.Context) (string, time.Time, error) {
+	if e.TokenDuration > 0 {
+		return requestToken(ctx, e.member, e.MemberNamespace, Account, e.TokenDuration)
+	}
+	var token []byte
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, tokenPatience, true, func(ctx context.Context) (bool, error) {
+		secret, err := e.member.typed.CoreV1().Secrets(e.MemberNamespace).Get(ctx, TokenSecret, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		token = secret.Data["token"]
+		return len(token) > 0, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = fmt.Errorf("nobody filled it within %s: the member's token controller (part of kube-controller-manager) must run, "+
+			"or ask for a token that expires with --token-duration", tokenPatience)
+	}
+	if err != nil {
+		return "", time.Time{}, e.member.failed("read the token in secret/"+e.MemberNamespace+"/"+TokenSecret, err)
+	}
+	return string(token), time.Time{}, nil
+}
+
+// prove checks that the member takes the token and grants what the role says. It goes the way that the person's own requests go: the
+// hub's may not be open from here.
+func (e *enrolment) prove(ctx context.Context, token string) error {
+	config := rest.AnonymousClientConfig(e.member.config)
+	config.BearerToken = token
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return e.member.failed("try the token", err)
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "pods", Verb: "watch", Version: "v1"},
+	}}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, tokenPatience, true, func(ctx context.Context) (bool, error) {
+		answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if apierrors.IsUnauthorized(err) {
+			return false, nil // a token may be known to one API server before it is to another
+		}
+		return err == nil && answer.Status.Allowed, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = errors.New("the member does not accept it, or grants it nothing: is there a clusterrolebinding/" + Role + " of somebody else?")
+	}
+	if err != nil {
+		return e.member.failed("try the token of the hub's account", err)
+	}
+	return nil
+}
