@@ -132,7 +132,10 @@ var sameReview = cmp.Options{cmp.AllowUnexported(review{}),
 
 // FuzzReview compares the scanner with encoding/json: the same facts, or both refuse.
 func FuzzReview(f *testing.F) {
-	f.Add(recordedReview(f))
+	f.Add(reviewOf("192a64db", `,"dryRun":true,"object":{"metadata":{"name":"a-0","labels":{"a":"b"},"annotations":{"c":"\"ö\\n"},`+
+		`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"a","uid":"1","controller":true}]},`+
+		`"spec":{"nodeSelector":{"d":"e"},"tolerations":[{"key":"f","operator":"Equal","value":"g","effect":"NoSchedule"}],"affinity":{"nodeAffinity":`+
+		`{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"h","operator":"In","values":["i"]}],"matchFields":[]}]}}}}}`))
 	for _, seed := range oddReviews {
 		if len(seed) < 1<<10 { // the comparison is slow for what is nested deeply
 			f.Add([]byte(seed))
