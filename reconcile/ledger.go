@@ -22,6 +22,7 @@ const (
 // Outcome is how the last reconcile of a key ended.
 type Outcome string
 
+// The outcomes.
 const (
 	OutcomeNone     Outcome = ""         // never ran here
 	OutcomeDone     Outcome = "Done"     // the reconciler said Done

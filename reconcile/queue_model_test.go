@@ -352,12 +352,11 @@ func (m *model) settleDown() {
 			delete(m.running, key)
 			m.finish(m.rt.queues[key.Controller], request(key.Member, key.NamespacedName), done)
 		}
-		idle := true
 		for _, q := range m.queues {
 			m.hands = append(m.hands, m.sit(q))
 		}
 		m.collect()
-		if idle = len(m.running) == 0; idle {
+		if len(m.running) == 0 {
 			break
 		}
 	}

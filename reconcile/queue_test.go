@@ -14,7 +14,6 @@ type bench struct {
 	rt     *Runtime
 	queues []*queue
 	lanes  map[string]*lane // by queue and member
-	idle   []*hand
 }
 
 // hand is an idle worker: it holds nothing until the queue gives it a key.

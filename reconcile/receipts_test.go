@@ -163,36 +163,40 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAReplacement(t *testing.
 }
 
 func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
-	b := newBench(t, Options{Receipts: 3}, &queue{name: "c", perMember: 5})
-	q := b.queues[0]
-	l := b.join(q, "m")
-	wakeChanged(q, l, "a")
-	key := Key{Controller: "c", Member: "m", NamespacedName: nsName("a")}
-	var ids []string
-	lost := make(chan error, 1)
-	for i := range 5 {
-		receipt, err := b.rt.Requeue(key)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Receipts: 3}, &queue{name: "c", perMember: 5})
+		q := b.queues[0]
+		wakeChanged(q, b.join(q, "m"), "a")
+		var ids []string
+		order := func() {
+			receipt, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, receipt.ID)
 		}
-		if ids = append(ids, receipt.ID); i == 0 {
-			go func() {
-				_, err := b.rt.Wait(t.Context(), ids[0])
-				lost <- err
-			}()
+		order()
+		first, lost := ids[0], make(chan error, 1)
+		go func() {
+			_, err := b.rt.Wait(t.Context(), first)
+			lost <- err
+		}()
+		synctest.Wait()
+		for range 4 {
+			order()
 		}
-	}
-	if err := <-lost; !errors.Is(err, ErrUnknownReceipt) {
-		t.Errorf("waiting for a receipt that was pushed out: %v", err)
-	}
-	b.finish(q, b.mustTake(t, q, "m", "a"), done)
-	for i, id := range ids {
-		receipt, ok := b.rt.Receipt(id)
-		if want := i >= 2; ok != want || receipt.Done != want {
-			t.Errorf("receipt %d: known %v, done %v, want both %v", i, ok, receipt.Done, want)
+		if err := <-lost; !errors.Is(err, ErrUnknownReceipt) {
+			t.Errorf("waiting for a receipt that was pushed out: %v", err)
 		}
-	}
-	if len(b.rt.receipts.byID) != 3 || len(b.rt.receipts.pending) != 0 {
-		t.Errorf("%d receipts and %d records are followed", len(b.rt.receipts.byID), len(b.rt.receipts.pending))
-	}
+		b.finish(q, b.mustTake(t, q, "m", "a"), done)
+		for i, id := range ids {
+			receipt, ok := b.rt.Receipt(id)
+			if want := i >= 2; ok != want || receipt.Done != want {
+				t.Errorf("receipt %d: known %v, done %v, want both %v", i, ok, receipt.Done, want)
+			}
+		}
+		if len(b.rt.receipts.byID) != 3 || len(b.rt.receipts.pending) != 0 {
+			t.Errorf("%d receipts and %d records are followed", len(b.rt.receipts.byID), len(b.rt.receipts.pending))
+		}
+	})
 }

@@ -44,7 +44,7 @@ func (t *timers) drop(l *lane) {
 		return true
 	})
 	for i, r := range t.heap {
-		r.heapIndex = int32(i) //nolint:gosec // as many records as fit in memory
+		r.heapIndex = int32(i)
 	}
 	heap.Init(&t.heap)
 }
@@ -109,13 +109,13 @@ func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].heapIndex, h[j].heapIndex = int32(i), int32(j) //nolint:gosec // as many records as fit in memory
+	h[i].heapIndex, h[j].heapIndex = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
 func (h *dueHeap) Push(x any) {
 	r := x.(*record)
-	r.heapIndex = int32(len(*h)) //nolint:gosec // as many records as fit in memory
+	r.heapIndex = int32(len(*h))
 	*h = append(*h, r)
 }
 
