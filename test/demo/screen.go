@@ -16,14 +16,14 @@ import (
 type style string
 
 const (
-	plain    style = ""
-	bold     style = "1"
-	faint    style = "2"
-	good     style = "32"
-	bad      style = "31"
-	notable  style = "33"
-	spot     style = "36" // the colour of spot capacity
-	onDemand style = "34"
+	plain          style = ""
+	bold           style = "1"
+	faint          style = "2"
+	good           style = "32"
+	bad            style = "31"
+	notable        style = "33"
+	spotColour     style = "36"
+	onDemandColour style = "34"
 )
 
 // elapsedColumn is where the seconds of a step stand.

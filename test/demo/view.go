@@ -38,7 +38,7 @@ func (v view) lines(s *screen) []string {
 
 func legend(s *screen) string {
 	return fmt.Sprintf("%s on-demand   %s spot   %s",
-		s.paint(onDemand, "█"), s.paint(spot, "░"), s.paint(faint, "numbers: actual/wanted"))
+		s.paint(onDemandColour, "█"), s.paint(spotColour, "░"), s.paint(faint, "numbers: actual/wanted"))
 }
 
 func clusterRow(c *plimsollv1.Cluster) []cell {
@@ -109,7 +109,7 @@ func bar(p *plimsollv1.Placement) cell {
 	width := min(total, barWidth)
 	solid := share(steady, total, width)
 	light := min(share(cheap, total, width), width-solid)
-	return cell{{strings.Repeat("█", solid), onDemand}, {strings.Repeat("░", light), spot}}
+	return cell{{strings.Repeat("█", solid), onDemandColour}, {strings.Repeat("░", light), spotColour}}
 }
 
 // share is n of total in characters, rounded, and at least one when n is not 0.
