@@ -72,11 +72,11 @@ func (pl *planner) atRest(o *ownerPods) {
 		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", count(-missing, "pod"))
 	case missing > 0:
 		pl.state(StateMoving, "%s missing; admission places the replacement", count(missing, "replica is", "replicas are"))
-	case o.Accounting.Unexplained > 0:
-		pl.state(StateMoving, "%s admitted that the cache does not explain yet", count(o.Accounting.Unexplained, "pod was", "pods were"))
+	case pl.unexplained(o) > 0:
+		pl.state(StateMoving, "%s admitted that the cache does not explain yet", count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.result.UnknownActual > 0:
-		pl.state(StateWaiting, "%s of unknown capacity type; none of the configured node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
+		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
 	case pl.result.Pending > 0:
 		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", count(pl.result.Pending, "replica is", "replicas are"))
 	default:
@@ -90,8 +90,8 @@ func (pl *planner) mayMove(o *ownerPods) bool {
 	switch {
 	case pl.Rolling || o.Replicas != pl.Replicas:
 		pl.state(StateWaiting, "%s should move to %s when the workload's controller is at rest", todo, pl.from.Other())
-	case o.Accounting.Unexplained > 0:
-		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(o.Accounting.Unexplained, "pod was", "pods were"))
+	case pl.unexplained(o) > 0:
+		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now):
 		opens := pl.policy.Window.Next(pl.now)
@@ -104,6 +104,24 @@ func (pl *planner) mayMove(o *ownerPods) bool {
 		return true
 	}
 	return false
+}
+
+// unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
+// slot are not in the accounting.
+func (pl *planner) unexplained(o *ownerPods) int {
+	if pl.Ordinals {
+		return o.Accounting.Unexplained
+	}
+	return max(o.Accounting.Unexplained, len(o.alive)+len(pl.promised(o))-o.Replicas)
+}
+
+// promised returns the reservations of an owner whose pods may still appear.
+func (pl *planner) promised(o *ownerPods) []Reservation {
+	reserved := o.Accounting.Reserved // the oldest first
+	for len(reserved) > 0 && pl.now.Sub(reserved[0].At) >= SettleTime {
+		reserved = reserved[1:]
+	}
+	return reserved
 }
 
 // lastMove returns when the last batch was: what this process remembers, and what the cluster shows of a process before

@@ -13,7 +13,7 @@ func (pl *planner) stamp() {
 		o := &pl.owners[i]
 		if pl.Ordinals {
 			pl.stampOrdinals(o)
-		} else if len(o.alive) > 0 && len(o.alive) <= o.Replicas && o.Accounting.Unexplained == 0 {
+		} else if len(o.alive) <= o.Replicas && pl.unexplained(o) == 0 {
 			// Else pods are about to go, and giving them better slots would only change which.
 			pl.assign(o)
 		}
@@ -32,55 +32,29 @@ func (pl *planner) stampOrdinals(o *ownerPods) {
 // assign decides the slots of a ReplicaSet's pods, with as few changes as possible:
 //
 //  1. Who stays and has a slot of its own type keeps it; of several on one slot, the oldest.
-//  2. Who stays and has none gets the lowest that is free, slots that the excess holds last.
+//  2. Who stays and has none gets the lowest that is free, slots that the rest holds last.
 //  3. The rest, which is the excess and pods of unknown type, keep their slots as far as nobody needs them.
 //
-// There are enough slots: alive pods and promised slots are no more than the replicas (Unexplained is 0), and no more pods
-// of a type stay than it has slots.
+// There are enough slots: alive pods and promised slots are no more than the replicas, for nothing is unexplained.
 func (pl *planner) assign(o *ownerPods) {
-	t := &table{mix: pl.mix, taken: make([]bool, o.Replicas), avoid: make([]bool, o.Replicas)}
-	for _, r := range o.Accounting.Reserved {
-		if pl.now.Sub(r.At) < SettleTime {
-			t.take(r.Slot)
-		}
+	t := newTable(pl.mix, o.Replicas)
+	for _, r := range pl.promised(o) {
+		t.take(r.Slot)
 	}
 	excess := pl.excessOf(o)
-	slots := make(map[types.UID]int, len(o.alive))
 	var stay, rest []*Pod
 	for _, pod := range o.alive {
-		_, over := excess[pod.UID]
-		switch {
-		case over || (pod.Capacity == Unknown && pl.mix.Managed):
+		if _, over := excess[pod.UID]; over || (pod.Capacity == Unknown && pl.mix.Managed) {
 			rest = append(rest, pod)
-		case t.fits(pod) && t.take(pod.Slot):
-			slots[pod.UID] = pod.Slot
-		default:
+		} else if !t.keep(pod) {
 			stay = append(stay, pod)
 		}
 	}
-	for _, pod := range rest {
-		t.reluctantly(pod.Slot)
-	}
-	for _, pod := range stay {
-		if slot, ok := t.lowest(pod.Capacity); ok {
-			slots[pod.UID] = slot
-		} else {
-			rest = append(rest, pod)
-		}
-	}
-	for _, pod := range slices.SortedFunc(slices.Values(rest), bySlot) {
-		if t.take(pod.Slot) {
-			slots[pod.UID] = pod.Slot
-		}
-	}
-	for _, pod := range rest {
-		if _, has := slots[pod.UID]; !has {
-			slots[pod.UID] = t.any()
-		}
-	}
+	t.settle(append(rest, t.fill(stay, rest)...))
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; !going && slots[pod.UID] != NoSlot {
-			pl.stampPod(pod, slots[pod.UID])
+		_, going := pl.moving[pod.UID]
+		if slot, has := t.slots[pod.UID]; has && !going {
+			pl.stampPod(pod, slot)
 		}
 	}
 }
@@ -136,12 +110,11 @@ func (pl *planner) noteCosts() {
 type table struct {
 	mix   Mix
 	taken []bool
-	avoid []bool // held by a pod that could keep it
+	slots map[types.UID]int // what was assigned
 }
 
-// fits tells whether a pod's slot is one of the wanted replicas', of the pod's type.
-func (t *table) fits(pod *Pod) bool {
-	return pod.Slot >= 0 && pod.Slot < len(t.taken) && (!t.mix.Managed || t.mix.Of(pod.Slot) == pod.Capacity)
+func newTable(mix Mix, replicas int) *table {
+	return &table{mix: mix, taken: make([]bool, replicas), slots: make(map[types.UID]int, replicas)}
 }
 
 // take takes a slot; false when it is not there or taken already.
@@ -153,31 +126,60 @@ func (t *table) take(slot int) bool {
 	return true
 }
 
-func (t *table) reluctantly(slot int) {
-	if slot >= 0 && slot < len(t.avoid) {
-		t.avoid[slot] = true
+// keep leaves a pod on its slot, if it is free and of the pod's type.
+func (t *table) keep(pod *Pod) bool {
+	if (t.mix.Managed && t.mix.Of(pod.Slot) != pod.Capacity) || !t.take(pod.Slot) {
+		return false
 	}
+	t.slots[pod.UID] = pod.Slot
+	return true
 }
 
-// lowest takes the lowest free slot of a type, one to avoid only if there is no other.
-func (t *table) lowest(capacity Capacity) (int, bool) {
-	for _, avoided := range []bool{false, true} {
+// fill gives pods the free slots of their types, those on which others sit last, and returns the pods it has none for.
+func (t *table) fill(pods, others []*Pod) (left []*Pod) {
+	occupied := make(map[int]struct{}, len(others))
+	for _, pod := range others {
+		occupied[pod.Slot] = struct{}{}
+	}
+	free := map[Capacity][]int{}
+	for _, last := range []bool{false, true} {
 		for slot := range t.taken {
-			if !t.taken[slot] && t.avoid[slot] == avoided && (!t.mix.Managed || t.mix.Of(slot) == capacity) {
-				t.taken[slot] = true
-				return slot, true
+			if _, sat := occupied[slot]; sat == last && !t.taken[slot] {
+				free[t.mix.Of(slot)] = append(free[t.mix.Of(slot)], slot)
 			}
 		}
 	}
-	return NoSlot, false
+	for _, pod := range pods {
+		capacity := pod.Capacity
+		if !t.mix.Managed {
+			capacity = Unknown
+		}
+		if len(free[capacity]) == 0 {
+			left = append(left, pod)
+			continue
+		}
+		t.slots[pod.UID] = free[capacity][0]
+		t.take(free[capacity][0])
+		free[capacity] = free[capacity][1:]
+	}
+	return left
 }
 
-// any takes the lowest free slot.
-func (t *table) any() int {
-	for slot := range t.taken {
-		if t.take(slot) {
-			return slot
+// settle leaves pods on their slots where those are free, and gives the others the lowest that are.
+func (t *table) settle(pods []*Pod) {
+	slices.SortFunc(pods, bySlot)
+	var homeless []*Pod
+	for _, pod := range pods {
+		if t.take(pod.Slot) {
+			t.slots[pod.UID] = pod.Slot
+		} else {
+			homeless = append(homeless, pod)
 		}
 	}
-	return NoSlot
+	for slot := range t.taken {
+		if len(homeless) > 0 && t.take(slot) {
+			t.slots[homeless[0].UID] = slot
+			homeless = homeless[1:]
+		}
+	}
 }

@@ -368,6 +368,22 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 	}
 }
 
+func TestMorePromisesThanSlotsWait(t *testing.T) {
+	pods := replicas(3, Mix{Percent: 50, Managed: true}) // found by a live list: the accounting does not know them
+	for i := range pods {
+		pods[i].Slot = NoSlot
+	}
+	o := observedOf(pods, 3)
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 0, Capacity: OnDemand, At: epoch}}
+	r := Plan(o, policyOf(50, 0), testSettings, epoch)
+	if r.State == StateConverged || len(r.Stamps) > 0 || r.Recheck.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	if r := Plan(o, policyOf(50, 0), testSettings, epoch.Add(SettleTime)); len(r.Stamps) != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestAWorkloadScaledToNothingIsConverged(t *testing.T) {
 	r := Plan(Observed{}, policyOf(70, 1), testSettings, epoch)
 	if r.State != StateConverged || len(r.Stamps)+len(r.Evictions) > 0 {
