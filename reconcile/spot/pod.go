@@ -73,7 +73,7 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 			continue
 		}
 		p.Ready = condition.Status == corev1.ConditionTrue
-		if condition.LastTransitionTime.Time.After(p.UnreadySince) {
+		if condition.LastTransitionTime.After(p.UnreadySince) {
 			p.UnreadySince = condition.LastTransitionTime.Time
 		}
 	}
