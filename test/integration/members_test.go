@@ -114,13 +114,14 @@ func expiredToken(s *memberSite, name string) func() {
 	return func() { s.register(name, withToken()) }
 }
 
-// duplicate registers a cluster that is registered already; it is mended when the older Secret goes.
+// duplicate registers a cluster that is registered already; it is mended when the older Secret goes. That one's name
+// sorts first, for both Secrets may be created in the same second.
 func duplicate(s *memberSite, name string) func() {
-	proxy := s.proxy(name)
-	s.register(name+"-older", s.kubeconfig(proxy))
-	s.awaitReady(name + "-older")
+	proxy, older := s.proxy(name), "a-"+name
+	s.register(older, s.kubeconfig(proxy))
+	s.awaitReady(older)
 	s.register(name, s.kubeconfig(proxy))
-	return func() { s.unregister(name + "-older") }
+	return func() { s.unregister(older) }
 }
 
 // bind gives a service account of the site's namespace a cluster-wide right.
