@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -82,8 +80,7 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 	if h.certificates, err = newCertificates(h.config.Webhook.CertDir, h.ca, &h.config); err != nil {
 		return fmt.Errorf("webhook.certDir: %w", err)
 	}
-	address := net.JoinHostPort(h.config.Webhook.BindAddress, strconv.Itoa(h.config.Webhook.Port))
-	if h.listeners.webhook, err = webhook.Listen("webhook", address, h.certificates.ServerTLS(), handler, h.log); err != nil {
+	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), h.certificates.ServerTLS(), handler, h.log); err != nil {
 		return err
 	}
 	h.tasks = append(h.tasks, task{"webhook", h.listeners.webhook.Start})
@@ -145,15 +142,13 @@ func (h *Hub) backend() api.Backend {
 
 // buildAPI makes the API's public side.
 func (h *Hub) buildAPI(context.Context) error {
-	options := api.Options{
-		Backend: h.backend(), Peers: h.peers, Unauthenticated: h.config.API.Unauthenticated, Log: h.log, Registerer: h.registry,
-	}
+	options := h.apiOptions()
 	if !options.Unauthenticated {
 		if err := h.admit(&options); err != nil {
 			return err
 		}
 	}
-	if !h.config.API.Plaintext && !h.config.API.Unauthenticated {
+	if !plaintext(&h.config.API) {
 		certificates, err := newCertificates(h.config.API.CertDir, h.ca, &h.config)
 		if err != nil {
 			return fmt.Errorf("api.certDir: %w", err)

@@ -58,17 +58,7 @@ func (l *lease) run(ctx context.Context) error {
 func (l *lease) contend(ctx context.Context) error {
 	electing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: func() bool { return ctx.Err() != nil }},
-		LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
-		ReleaseOnCancel: true, // watchedLock decides
-		Name:            l.config.LeaseName,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { l.log.Info("Lease acquired: this replica acts", "lease", l.lock.Describe()) },
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(identity string) { l.log.Info("Lease holder", "lease", l.lock.Describe(), "holder", identity) },
-		},
-	})
+	elector, err := leaderelection.NewLeaderElector(l.electorConfig(func() bool { return ctx.Err() != nil }))
 	if err != nil {
 		return fmt.Errorf("contend for the Lease: %w", err)
 	}
@@ -166,6 +156,21 @@ func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
 	select {
 	case l.kick <- struct{}{}:
 	default:
+	}
+}
+
+// electorConfig is what client-go's elector runs with.
+func (l *lease) electorConfig(stopping func() bool) leaderelection.LeaderElectionConfig {
+	return leaderelection.LeaderElectionConfig{
+		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: stopping},
+		LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
+		ReleaseOnCancel: true, // watchedLock decides
+		Name:            l.config.LeaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {}, // the tenure knows better
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(identity string) { l.log.Info("Lease holder", "lease", l.lock.Describe(), "holder", identity) },
+		},
 	}
 }
 

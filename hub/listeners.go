@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -19,23 +20,30 @@ type listeners struct {
 	webhook                           *webhook.Server
 }
 
+// wantedAddress is an address that the configuration asks for, and the key that does.
+type wantedAddress struct{ key, address string }
+
+// wantedAddresses are all but the webhook's.
+func wantedAddresses(config *Config) []wantedAddress {
+	return []wantedAddress{
+		{"api.grpcAddress", config.API.GRPCAddress}, {"api.restAddress", config.API.RESTAddress}, {"peer.address", config.Peer.Address},
+		{"metrics.address", config.Metrics.Address}, {"probes.address", config.Probes.Address},
+	}
+}
+
+func webhookAddress(config *Config) string {
+	return net.JoinHostPort(config.Webhook.BindAddress, strconv.Itoa(config.Webhook.Port))
+}
+
 // listen takes all addresses but the webhook's.
 func listen(config *Config) (*listeners, error) {
 	l := &listeners{}
-	for _, server := range []struct {
-		key, address string
-		into         *net.Listener
-	}{
-		{"api.grpcAddress", config.API.GRPCAddress, &l.grpc},
-		{"api.restAddress", config.API.RESTAddress, &l.rest},
-		{"peer.address", config.Peer.Address, &l.peer},
-		{"metrics.address", config.Metrics.Address, &l.metrics},
-		{"probes.address", config.Probes.Address, &l.probes},
-	} {
+	into := []*net.Listener{&l.grpc, &l.rest, &l.peer, &l.metrics, &l.probes}
+	for i, wanted := range wantedAddresses(config) {
 		var err error
-		if *server.into, err = net.Listen("tcp", server.address); err != nil {
+		if *into[i], err = net.Listen("tcp", wanted.address); err != nil {
 			l.close()
-			return nil, fmt.Errorf("%s: %w", server.key, err)
+			return nil, fmt.Errorf("%s: %w", wanted.key, err)
 		}
 	}
 	return l, nil

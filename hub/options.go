@@ -2,12 +2,14 @@ package hub
 
 import (
 	"fmt"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -82,19 +84,44 @@ func spotDefaults(config *SpotDefaultsConfig) spot.Defaults {
 	}
 }
 
-func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
-	base, err := webhookURL(&h.config, h.listeners.webhook.Addr())
+// wanted is what the members' webhook configurations follow from, but for the bundle, which may change.
+func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
+	base, err := webhookURL(config, bound)
 	if err != nil {
-		return webhook.InstallerOptions{}, fmt.Errorf("webhook.url: %w", err)
+		return webhook.Wanted{}, fmt.Errorf("webhook.url: %w", err)
 	}
-	enabled, selector := h.engine.Keys.Enabled(), &h.config.NamespaceSelector
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		selector = nil
+	keys, err := spot.NewKeys(config.Spot.AnnotationPrefix)
+	if err != nil {
+		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
+	}
+	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled()}
+	if len(config.NamespaceSelector.MatchLabels)+len(config.NamespaceSelector.MatchExpressions) > 0 {
+		w.Namespaces = config.NamespaceSelector.DeepCopy()
+	}
+	return w, nil
+}
+
+func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
+	now, err := wanted(&h.config, h.listeners.webhook.Addr())
+	if err != nil {
+		return webhook.InstallerOptions{}, err
 	}
 	return webhook.InstallerOptions{
 		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)),
 		Wanted: func() webhook.Wanted {
-			return webhook.Wanted{BaseURL: base, Bundle: h.certificates.Bundle(), EnabledLabel: enabled, Namespaces: selector}
+			current := now
+			current.Bundle = h.certificates.Bundle()
+			return current
 		},
 	}, nil
 }
+
+// apiOptions are those of the API's public side, but for who may call and TLS.
+func (h *Hub) apiOptions() api.Options {
+	return api.Options{
+		Backend: h.backend(), Peers: h.peers, Unauthenticated: h.config.API.Unauthenticated, Log: h.log, Registerer: h.registry,
+	}
+}
+
+// plaintext tells whether the API is served without TLS: without tokens there is nothing to hide on loopback.
+func plaintext(config *APIConfig) bool { return config.Plaintext || config.Unauthenticated }

@@ -1,0 +1,98 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+// wired is what the parts of a hub are told, as far as it follows from the configuration. It is made by the functions that
+// the composition itself calls.
+func wired(t *testing.T, config Config) []any {
+	t.Helper()
+	h := &Hub{config: config, ownership: sole{}}
+	members, runtime := memberOptions(h), runtimeOptions(h)
+	members.Scheme, runtime.Scheme = nil, nil
+	spots, err := spotOptions(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configurations, err := wanted(&config, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLease(newLeaseLock(nil, config.Hub.Namespace, config.LeaderElection.LeaseName, "a"), config.LeaderElection, writeTimeout(&config), nil)
+	elector := l.electorConfig(nil)
+	names, ips := certificateNames(&config)
+	_, noKubeconfig := hubClusterConfig(config.Hub.Kubeconfig, nil)
+	return []any{
+		members, runtime, spots, spotSchedule(&config), configurations, config.Webhook.ConfigName,
+		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
+		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
+		names, ips, certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir), audienceOf(t, config),
+		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
+		NewLog(t.Output(), config.Log.Level).Enabled(t.Context(), slog.LevelDebug),
+	}
+}
+
+func certificateError(dir string) string {
+	if _, err := newCertificates(dir, &webhook.CA{}, &Config{}); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// audienceOf is the audience for which the hub cluster is asked to review tokens.
+func audienceOf(t *testing.T, config Config) (audience []string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review authenticationv1.TokenReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			t.Error(err)
+		}
+		audience = review.Spec.Audiences
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	h := &Hub{config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
+	var options api.Options
+	if err := h.admit(&options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := options.Authenticator.Authenticate(context.Background(), "token"); err == nil {
+		t.Fatal("a server that is not available accepted a token")
+	}
+	return audience
+}
+
+func TestEveryKeyReachesThePartThatItIsFor(t *testing.T) {
+	byHand := DefaultConfig()
+	byHand.derive(nil)
+	byDefault := wired(t, byHand)
+	everything := cmp.Exporter(func(reflect.Type) bool { return true })
+	if !cmp.Equal(byDefault, wired(t, byHand), everything, byValue) {
+		t.Fatal("the same configuration is wired differently: this shows nothing")
+	}
+	for _, leaf := range leaves() {
+		t.Run(leaf.path, func(t *testing.T) {
+			config := DefaultConfig()
+			reflect.ValueOf(&config).Elem().FieldByIndex(leaf.index).Set(reflect.ValueOf(samples[leaf.path].want))
+			config.derive(nil)
+			if cmp.Equal(byDefault, wired(t, config), everything, byValue) {
+				t.Error("this key changes nothing in any part")
+			}
+		})
+	}
+}
