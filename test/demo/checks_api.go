@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,6 +92,45 @@ func (c *checks) orders(ctx context.Context) {
 		}
 		return key.GetController() + " of " + key.GetCluster() + " will look at " + key.GetNamespace() + "/" + key.GetName(), nil
 	})
+}
+
+// commands checks the CLI's printed lines.
+func (c *checks) commands(ctx context.Context) {
+	c.check(ctx, "the printed line of the CLI lists all workloads", func(ctx context.Context) (string, error) {
+		output, err := c.paste(ctx, "workloads")
+		if err != nil {
+			return "", err
+		}
+		return tableShows(output)
+	})
+	c.check(ctx, "plimsoll requeue --wait returns a result", func(ctx context.Context) (string, error) {
+		output, err := c.paste(ctx, "requeue")
+		if err != nil {
+			return "", err
+		}
+		result, _, _ := strings.Cut(output, "\n")
+		if !strings.Contains(result, "web of prod-eu: Done") {
+			return "", errors.New("it says: " + output)
+		}
+		return result, nil
+	})
+}
+
+// tableShows checks that each sample has a row in the CLI's table.
+func tableShows(table string) (string, error) {
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	for _, s := range samples {
+		if !slices.ContainsFunc(rows, func(row string) bool {
+			fields := strings.Fields(row)
+			return slices.Contains(fields, s.member) && strings.Contains(row, s.name)
+		}) {
+			return "", fmt.Errorf("no row tells of %s:\n%s", s, table)
+		}
+	}
+	if len(rows) != len(samples)+1 {
+		return "", fmt.Errorf("there are %d rows instead of a heading and %d:\n%s", len(rows), len(samples), table)
+	}
+	return fmt.Sprintf("%d of %d clusters", len(samples), len(memberNames)), nil
 }
 
 // slotsShown checks what kubectl prints of pods: each replica has a slot of its own, and they are those from 0 on.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -44,15 +44,16 @@ func (c *checks) leaving(ctx context.Context) {
 		}
 		err = await(ctx, "nothing of ours to be left", func(ctx context.Context) error {
 			now, err := traces(ctx, member)
-			if err == nil && strings.Join(now, ", ") != strings.Join(c.untouched, ", ") {
-				err = fmt.Errorf("there is %s, and before there was %s", strings.Join(now, ", "), strings.Join(c.untouched, ", "))
+			more, gone := without(now, c.untouched), without(c.untouched, now)
+			if err == nil && len(more)+len(gone) > 0 {
+				err = fmt.Errorf("new since it was registered: [%s], gone: [%s]", strings.Join(more, ", "), strings.Join(gone, ", "))
 			}
 			return err
 		})
 		if err != nil {
 			return "", err
 		}
-		return line, c.awaitGone(ctx)
+		return "it is as before, and the hub has forgotten it", c.awaitGone(ctx)
 	})
 	c.check(ctx, "its replicas stay where they are", func(ctx context.Context) (string, error) {
 		return c.mixInMember(ctx, sampleOf(leavingMember, "worker"))
@@ -101,8 +102,13 @@ func traces(ctx context.Context, cluster *kube.Cluster) ([]string, error) {
 			}
 		}
 	}
-	sort.Strings(found)
+	slices.Sort(found)
 	return found, nil
+}
+
+// without is what is in one list and not in the other.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return slices.Contains(other, item) })
 }
 
 // ofKubernetes tells whether an object is one that a cluster makes for itself, or of the samples.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
 // members checks that the hub takes every member for ready.
@@ -109,9 +112,9 @@ func (c *checks) evicted(want int, names ...string) (string, error) {
 		total += n
 	}
 	if total != want {
-		return "", fmt.Errorf("%d evictions in the audit logs, and there should be %d", total, want)
+		return "", fmt.Errorf("%d evictions, by the audit logs of %s, and there should be %d", total, strings.Join(names, ", "), want)
 	}
-	return fmt.Sprintf("%d evictions in the audit logs of %d API servers", total, len(names)), nil
+	return fmt.Sprintf("%d evictions, by the audit logs of %s", total, strings.Join(names, ", ")), nil
 }
 
 // policyChange checks that the line that changes a policy moves as many replicas as the policy asks, and no more.
@@ -169,5 +172,30 @@ func (c *checks) scaling(ctx context.Context) {
 	}
 	c.check(ctx, "scaling needed no eviction", func(context.Context) (string, error) {
 		return c.evicted(0, "prod-us")
+	})
+}
+
+// hubUser is who the hub is in the hub cluster, by rbac.yaml, and in members, by plimsoll register.
+const hubUser = "system:serviceaccount:" + hubNamespace + ":plimsoll-hub"
+
+// rights checks that the hub got by with the rights that it was given.
+func (c *checks) rights(ctx context.Context) {
+	c.check(ctx, "the hub asked for nothing that its rights do not cover", func(context.Context) (string, error) {
+		requests := 0
+		for _, cluster := range c.clusters() {
+			events, err := cluster.Audit().Events(kube.ByUser(hubUser))
+			if err != nil {
+				return "", err
+			}
+			for _, e := range events {
+				if e.Code == http.StatusForbidden {
+					return "", fmt.Errorf("cluster %s refused %s %s", cluster.Name(), e.Verb, e.URI)
+				}
+			}
+			if requests += len(events); len(events) == 0 {
+				return "", fmt.Errorf("no request of %s reached cluster %s", hubUser, cluster.Name())
+			}
+		}
+		return fmt.Sprintf("%d requests to %d clusters, none refused", requests, len(c.clusters())), nil
 	})
 }
