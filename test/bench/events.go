@@ -130,7 +130,10 @@ func writeEvents(ctx context.Context, api *fleet.API, targets []*target) error {
 }
 
 // write changes the policy once, and notes when the hub's reconcile of it began. Writes of the warm-up are noted as zero.
+// One that comes while the one before is not done yet waits, or what is noted would be another's reconcile.
 func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	sent := time.Now()
 	if err := t.Annotate(ctx, fleet.Policy(percent, 0)); err != nil {
 		return err
@@ -151,8 +154,6 @@ func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts 
 		started = response.GetObject().GetLastStartedAt().AsTime()
 		return started.After(sent), nil
 	})
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if !counts {
 		started = time.Time{}
 	}

@@ -64,6 +64,7 @@ func (w *Workload) Follow(ctx context.Context) (*History, error) {
 	for i := range list.Items {
 		h.take(ctx, watch.Event{Type: watch.Added, Object: &list.Items[i]})
 	}
+	h.moments = nil // a list shows one state, not a way to it
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	events, err := watcher.Watch(ctx, &corev1.PodList{}, append(where, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
