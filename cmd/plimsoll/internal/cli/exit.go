@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -134,8 +135,8 @@ func orElse(hint, other string) string {
 	return other
 }
 
-// isNetwork tells errors of a connection, which say so and nothing more.
+// isNetwork tells errors of a request that got no answer.
 func isNetwork(err error) bool {
-	var net interface{ Timeout() bool }
-	return errors.As(err, &net)
+	var request *url.Error
+	return errors.As(err, &request)
 }

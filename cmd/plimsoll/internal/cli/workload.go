@@ -111,10 +111,14 @@ func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) erro
 
 // policyValue is a value and where it comes from.
 func policyValue(value *int32, source plimsollv1.ValueSource) string {
-	if value == nil {
-		return none
+	from := strings.ToLower(word(source, "VALUE_SOURCE_"))
+	switch {
+	case value != nil:
+		return fmt.Sprintf("%d (%s)", *value, from)
+	case source != plimsollv1.ValueSource_VALUE_SOURCE_UNSPECIFIED:
+		return fmt.Sprintf("invalid (%s)", from)
 	}
-	return fmt.Sprintf("%d (%s)", *value, strings.ToLower(word(source, "VALUE_SOURCE_")))
+	return none
 }
 
 func capacity(of plimsollv1.CapacityType) string {

@@ -20,7 +20,7 @@ const (
 	// Account is the hub's service account in a member.
 	Account = "plimsoll-hub"
 	// TokenSecret holds the account's token, unless that is one that expires.
-	TokenSecret = "plimsoll-hub-token" //nolint:gosec // the name of a Secret is none
+	TokenSecret = "plimsoll-hub-token"
 	// Role is the ClusterRole of the account, and its binding.
 	Role = "plimsoll-member"
 	// WebhookConfiguration is the MutatingWebhookConfiguration that the hub keeps current.

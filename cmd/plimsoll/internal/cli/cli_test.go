@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// now is when the tests run.
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// canary stands for a token.
+const canary = "canary-token"
+
+// result is what a command line did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// plimsoll runs a command line with an environment.
+func plimsoll(t *testing.T, environment map[string]string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), append([]string{"plimsoll"}, args...), Environment{
+		Out: &out, Err: &errs, Getenv: func(key string) string { return environment[key] }, Now: func() time.Time { return now },
+	})
+	if strings.Contains(out.String()+errs.String(), canary) {
+		t.Errorf("the output holds the token:\n%s%s", out.String(), errs.String())
+	}
+	return result{code, out.String(), errs.String()}
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// hub is a fake of the API.
+type hub struct {
+	plimsollv1.UnimplementedClusterServiceServer
+	plimsollv1.UnimplementedWorkloadServiceServer
+	plimsollv1.UnimplementedObjectServiceServer
+	address string
+
+	mu       sync.Mutex
+	tokens   []string              // that were sent
+	fail     error                 // what every call fails with
+	pages    int                   // of clusters that were asked for
+	receipts []*plimsollv1.Receipt // that GetReceipt answers, one after the other
+	asked    []*plimsollv1.GetReceiptRequest
+}
+
+func startHub(t *testing.T) *hub {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{address: listener.Addr().String()}
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		h.mu.Lock()
+		h.tokens = append(h.tokens, strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ","))
+		fail := h.fail
+		h.mu.Unlock()
+		if fail != nil {
+			return nil, fail
+		}
+		return next(ctx, request)
+	}))
+	plimsollv1.RegisterClusterServiceServer(server, h)
+	plimsollv1.RegisterWorkloadServiceServer(server, h)
+	plimsollv1.RegisterObjectServiceServer(server, h)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return h
+}
+
+// run calls the hub.
+func (h *hub) run(t *testing.T, args ...string) result {
+	t.Helper()
+	return plimsoll(t, map[string]string{"PLIMSOLL_TOKEN": canary}, append(args, "--api", h.address, "--insecure-plaintext")...)
+}
+
+func (h *hub) ListClusters(_ context.Context, request *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pages++
+	if request.GetPageToken() == "" {
+		return &plimsollv1.ListClustersResponse{NextPageToken: "2", AsOf: timestamppb.New(now), Clusters: []*plimsollv1.Cluster{{
+			Name: "prod-eu", State: plimsollv1.ClusterState_CLUSTER_STATE_READY, Reason: "Healthy", KubernetesVersion: "v1.36.1",
+			Owner: "10.0.0.1:9444", RegisteredAt: timestamppb.New(now.Add(-26 * time.Hour)),
+			Workloads: &plimsollv1.WorkloadCounts{Managed: 3, SpotActual: 68, SpotWanted: 70, OnDemandActual: 32, OnDemandWanted: 30},
+		}}}, nil
+	}
+	return &plimsollv1.ListClustersResponse{
+		AsOf: timestamppb.New(now.Add(-time.Second)),
+		Clusters: []*plimsollv1.Cluster{{
+			Name: "us", State: plimsollv1.ClusterState_CLUSTER_STATE_UNREACHABLE, Reason: "ConnectionRefused", RegisteredAt: timestamppb.New(now.Add(-90 * time.Second)),
+		}, {Name: "zz\x1b[31m", State: 99}},
+		Unreachable: []*plimsollv1.UnreachableMember{{Member: "us", Reason: "no replica owns it at the moment"}},
+	}, nil
+}
+
+func (h *hub) ListWorkloads(_ context.Context, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
+	if request.GetNamespace() == "empty" {
+		return &plimsollv1.ListWorkloadsResponse{}, nil
+	}
+	db := &plimsollv1.Workload{
+		Cluster: "prod-us", Namespace: "data", Kind: "StatefulSet", Name: "database-primary", State: plimsollv1.WorkloadState_WORKLOAD_STATE_READ_ONLY,
+		Placement: &plimsollv1.Placement{Replicas: 3, SpotWanted: 1, OnDemandWanted: 2, OnDemandActual: 3, Reason: "the hub is read-only"},
+	}
+	return &plimsollv1.ListWorkloadsResponse{AsOf: timestamppb.New(now), Workloads: []*plimsollv1.Workload{cart(), db}}, nil
+}
+
+func cart() *plimsollv1.Workload {
+	percentage, slot := int32(70), int32(0)
+	return &plimsollv1.Workload{
+		Cluster: "prod-eu", Namespace: "shop", Kind: "Deployment", Name: "cart", State: plimsollv1.WorkloadState_WORKLOAD_STATE_MOVING,
+		Placement: &plimsollv1.Placement{
+			Replicas: 10, SpotWanted: 7, SpotActual: 6, OnDemandWanted: 3, OnDemandActual: 4, Pending: 1, Reason: "1 replica is being moved to spot",
+			SpotPercentage: &percentage, SpotPercentageSource: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
+			MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
+			Problems:          []*plimsollv1.PolicyProblem{{Key: "plimsoll.dev/min-on-demand", Value: "many", Rule: "a whole number from 0 to 10000"}},
+			NextCheckAt:       timestamppb.New(now.Add(10 * time.Second)),
+		},
+		Pods: []*plimsollv1.Pod{
+			{
+				Name: "cart-6f-abcde", Slot: &slot, CapacityTypeWanted: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
+				CapacityTypeActual: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND, Node: "node-1", Phase: "Running", Ready: true,
+			},
+			{Name: "cart-6f-vwxyz", CapacityTypeActual: plimsollv1.CapacityType_CAPACITY_TYPE_SPOT, Phase: "Pending", Reason: "it has no slot"},
+		},
+	}
+}
+
+func (h *hub) GetWorkload(_ context.Context, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
+	if request.GetCluster() != "prod-eu" || request.GetNamespace() != "shop" || request.GetKind() != "Deployment" || request.GetName() != "cart" {
+		return nil, status.Errorf(codes.NotFound, "member %q: no such workload", request.GetCluster())
+	}
+	return &plimsollv1.GetWorkloadResponse{Workload: cart(), AsOf: timestamppb.New(now)}, nil
+}
+
+func (h *hub) RequeueWorkload(context.Context, *plimsollv1.RequeueWorkloadRequest) (*plimsollv1.RequeueWorkloadResponse, error) {
+	return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it")}, nil
+}
+
+func (h *hub) GetReceipt(_ context.Context, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, request)
+	next := h.receipts[0]
+	if len(h.receipts) > 1 {
+		h.receipts = h.receipts[1:]
+	}
+	return &plimsollv1.GetReceiptResponse{Receipt: next}, nil
+}
+
+func receipt(state plimsollv1.ReceiptState, message string) *plimsollv1.Receipt {
+	r := &plimsollv1.Receipt{Id: "w.prod-eu.1", State: state, Message: message, AcceptedAt: timestamppb.New(now)}
+	if final(r) {
+		r.FinishedAt = timestamppb.New(now.Add(1234567 * time.Microsecond))
+	}
+	return r
+}

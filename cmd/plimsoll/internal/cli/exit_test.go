@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func TestMistakesInTheCommandLineAreExplained(t *testing.T) {
+	for line, want := range map[string]string{
+		"nonsense":                                     `unknown command "nonsense"`,
+		"clusters now":                                 "too many arguments: now",
+		"clusters --nonsense":                          "unknown flag: --nonsense",
+		"clusters -o xml":                              `-o "xml": must be one of table, json, yaml`,
+		"workloads -A -n shop":                         "-A and -n: give one of them",
+		"workload prod-eu":                             "missing: NAMESPACE/KIND/NAME",
+		"workload prod-eu shop/cart":                   "must be NAMESPACE/KIND/NAME, as in shop/deployment/cart",
+		"requeue prod-eu shop/daemonset/cart":          "the kind must be deployment or statefulset",
+		"register":                                     "missing: NAME",
+		"register Prod_EU":                             `name "Prod_EU": `,
+		"register prod --token-duration 1m":            "token duration 1m0s: must be at least 10m",
+		"register prod -n a/b":                         `namespace "a/b"`,
+		"unregister prod --context prod --keep-member": "--context and --keep-member: give one of them",
+	} {
+		got := plimsoll(t, nil, strings.Fields(line)...)
+		if got.code != exitUsage || !strings.Contains(got.err, want) || !strings.Contains(got.err, "--help") || got.out != "" {
+			t.Errorf("plimsoll %s: %+v, want exit code 2 and %q", line, got, want)
+		}
+	}
+}
+
+func TestEachErrorOfTheAPIHasItsExitCodeAndSaysWhatToDo(t *testing.T) {
+	h := startHub(t)
+	for code, want := range map[codes.Code]struct {
+		exit int
+		hint string
+	}{
+		codes.Unauthenticated:    {exitDenied, "kubectl create token"},
+		codes.PermissionDenied:   {exitDenied, ""},
+		codes.NotFound:           {exitNotFound, ""},
+		codes.Unavailable:        {exitUnavailable, ""},
+		codes.InvalidArgument:    {exitUsage, ""},
+		codes.Internal:           {exitFailed, ""},
+		codes.FailedPrecondition: {exitFailed, ""},
+	} {
+		h.fail = status.Error(code, "the hub's own words")
+		got := h.run(t, "clusters")
+		if got.code != want.exit || !strings.Contains(got.err, "error: the hub's own words\n") || !strings.Contains(got.err, want.hint) {
+			t.Errorf("%s: %+v, want exit code %d", code, got, want.exit)
+		}
+		if want.hint == "" && strings.Contains(got.err, "hint:") {
+			t.Errorf("%s: a hint that does not fit: %s", code, got.err)
+		}
+	}
+}
+
+func TestConnectionsThatFailSayWhy(t *testing.T) {
+	h := startHub(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	garbage := filepath.Join(t.TempDir(), "ca")
+	if err := os.WriteFile(garbage, []byte("no PEM"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"nobody listens":        {[]string{"--api", closed.Addr().String(), "--insecure-plaintext"}, exitUnavailable, "is the address right"},
+		"nobody answers":        {[]string{"--api", silent.Addr().String(), "--insecure-plaintext", "--timeout", "50ms"}, exitUnavailable, "does not answer in time"},
+		"TLS to plaintext":      {[]string{"--api", h.address}, exitUnavailable, "--insecure-plaintext"},
+		"plaintext to others":   {[]string{"--api", "hub.example:9090", "--insecure-plaintext"}, exitFailed, "not on this machine"},
+		"plaintext to a name":   {[]string{"--api", "localhost.example:9090", "--insecure-plaintext"}, exitFailed, "not on this machine"},
+		"no port":               {[]string{"--api", "hub.example"}, exitFailed, "must be host:port"},
+		"no such CA":            {[]string{"--ca-file", "/nonexistent/ca"}, exitFailed, "--ca-file: open"},
+		"a CA that is none":     {[]string{"--ca-file", garbage}, exitFailed, "holds no PEM certificate"},
+		"no such token file":    {[]string{"--token-file", "/nonexistent/token"}, exitFailed, "read the token"},
+		"a file that is none":   {[]string{"--token-file", os.Args[0]}, exitFailed, "that is no bearer token"},
+		"an account half named": {[]string{"--service-account", "viewer"}, exitFailed, "must be NAMESPACE/NAME"},
+		"no such kubeconfig":    {[]string{"--service-account", "a/b", "--hub-kubeconfig", "/nonexistent/config"}, exitFailed, "kubeconfig"},
+	} {
+		got := plimsoll(t, nil, append([]string{"clusters"}, c.args...)...)
+		if got.code != c.code || !strings.Contains(got.err, c.want) {
+			t.Errorf("%s: %+v, want exit code %d and %q", name, got, c.code, c.want)
+		}
+	}
+}
+
+func TestTheTokenComesFromTheFlagTheFileOrTheEnvironment(t *testing.T) {
+	h := startHub(t)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("canary-token-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		"none":                  {nil, nil, ""},
+		"flag":                  {map[string]string{"PLIMSOLL_TOKEN": "canary-token-env"}, []string{"--token", "canary-token-flag"}, "Bearer canary-token-flag"},
+		"file before the other": {map[string]string{"PLIMSOLL_TOKEN": "canary-token-env"}, []string{"--token-file", file}, "Bearer canary-token-file"},
+		"environment":           {map[string]string{"PLIMSOLL_TOKEN": "canary-token-env"}, nil, "Bearer canary-token-env"},
+		"file by environment":   {map[string]string{"PLIMSOLL_TOKEN_FILE": file}, nil, "Bearer canary-token-file"},
+	} {
+		environment := map[string]string{"PLIMSOLL_API": h.address}
+		for key, value := range c.environment {
+			environment[key] = value
+		}
+		got := plimsoll(t, environment, append([]string{"clusters", "--insecure-plaintext"}, c.args...)...)
+		if sent := h.tokens[len(h.tokens)-1]; got.code != exitOK || sent != c.want {
+			t.Errorf("%s: exit code %d, sent %q, want %q", name, got.code, sent, c.want)
+		}
+	}
+	if got := plimsoll(t, nil, "clusters", "--token", "a", "--token-file", file); got.code == exitOK || !strings.Contains(got.err, "give one of them") {
+		t.Errorf("two tokens: %+v", got)
+	}
+}
+
+func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
+	h := startHub(t)
+	pending := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs")
+	for state, c := range map[plimsollv1.ReceiptState]struct {
+		code int
+		want string
+	}{
+		plimsollv1.ReceiptState_RECEIPT_STATE_DONE:       {exitOK, "shop/deployment/cart of prod-eu: Done after 1.235s: the end"},
+		plimsollv1.ReceiptState_RECEIPT_STATE_FAILED:     {exitOrder, "Failed after 1.235s: the end"},
+		plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED: {exitOrder, "Superseded after 1.235s: the end"},
+	} {
+		h.receipts = []*plimsollv1.Receipt{pending, pending, receipt(state, "the end")}
+		h.asked = nil
+		got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait")
+		if got.code != c.code || !strings.Contains(got.out, c.want) || len(h.asked) != 3 {
+			t.Errorf("%s: %+v after %d questions, want exit code %d and %q", state, got, len(h.asked), c.code, c.want)
+		}
+	}
+	h.receipts = []*plimsollv1.Receipt{pending}
+	got := h.run(t, "requeue", "prod-eu", "shop/deployment/cart", "--wait", "--wait-timeout", "30ms")
+	if got.code != exitOrder || !strings.Contains(got.err, "has not ended within 30ms") {
+		t.Errorf("an order that does not end: %+v", got)
+	}
+	if wait := h.asked[len(h.asked)-1].GetWait().AsDuration(); wait <= 0 || wait > longestWait {
+		t.Errorf("asked to wait %s, the API takes up to %s", wait, longestWait)
+	}
+}
