@@ -142,13 +142,7 @@ func (t *tenure) MayWrite(string) error {
 	return errors.New(t.reasonLocked())
 }
 
-// reason says why this replica does not act.
-func (t *tenure) reason() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.reasonLocked()
-}
-
+// reasonLocked says why this replica does not act.
 func (t *tenure) reasonLocked() string {
 	switch t.holder {
 	case "":
