@@ -25,6 +25,7 @@ type fakeSecrets struct {
 	version  int
 	secrets  map[string]*corev1.Secret
 	watchers map[*secretWatcher]struct{}
+	asked    map[string]bool // "namespace verb selector" of everything that was asked for
 }
 
 type secretWatcher struct {
@@ -33,10 +34,15 @@ type secretWatcher struct {
 }
 
 func newFakeSecrets() *fakeSecrets {
-	return &fakeSecrets{secrets: map[string]*corev1.Secret{}, watchers: map[*secretWatcher]struct{}{}}
+	return &fakeSecrets{secrets: map[string]*corev1.Secret{}, watchers: map[*secretWatcher]struct{}{}, asked: map[string]bool{}}
 }
 
-func (f *fakeSecrets) Secrets(string) corev1client.SecretInterface { return f }
+func (f *fakeSecrets) Secrets(namespace string) corev1client.SecretInterface {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked["in "+namespace] = true
+	return f
+}
 
 // IsWatchListSemanticsUnSupported keeps reflectors from asking for lists as watches.
 func (f *fakeSecrets) IsWatchListSemanticsUnSupported() bool { return true }
@@ -48,6 +54,7 @@ func (f *fakeSecrets) List(_ context.Context, options metav1.ListOptions) (*core
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked["list "+options.LabelSelector] = true
 	list := &corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(f.version)}}
 	for _, secret := range f.secrets {
 		if selector.Matches(labels.Set(secret.Labels)) {
@@ -64,6 +71,7 @@ func (f *fakeSecrets) Watch(_ context.Context, options metav1.ListOptions) (watc
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked["watch "+options.LabelSelector] = true
 	if options.ResourceVersion != strconv.Itoa(f.version) {
 		return nil, fmt.Errorf("resource version %s is too old", options.ResourceVersion)
 	}

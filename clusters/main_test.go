@@ -1,15 +1,35 @@
 package clusters
 
 import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
+
+// libraryLog is what client-go and controller-runtime log in all tests, debugging lines included. The fake members answer
+// every error with the canary.
+var libraryLog = &syncBuffer{}
 
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
-	goleak.VerifyTestMain(m)
+	logger := logr.FromSlogHandler(slog.NewTextHandler(libraryLog, &slog.HandlerOptions{Level: slog.Level(-4)}))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if code == 0 && strings.Contains(libraryLog.String(), canary) {
+			fmt.Fprintf(os.Stderr, "the libraries' log tells a secret:\n%s\n", libraryLog.String())
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }

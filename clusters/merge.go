@@ -59,10 +59,16 @@ func mergeKind(a, b Kind) (Kind, error) {
 	return a, nil
 }
 
-// selector is the text of a label or field selector, "" for one that is nil.
-func selector(s fmt.Stringer) string {
-	if s == nil {
+// selector is the text of a label or field selector, "" for one that selects everything.
+func selector(s interface {
+	Empty() bool
+	String() string
+}) string {
+	switch {
+	case s == nil || s.Empty():
 		return ""
+	case s.String() == "":
+		return "nothing"
 	}
 	return s.String()
 }

@@ -18,6 +18,7 @@ type subscribers struct {
 	mu     sync.Mutex
 	all    map[*subscription]struct{}
 	latest map[string]Event // by member, what a new subscriber is told first
+	closed bool
 	wg     sync.WaitGroup
 }
 
@@ -40,12 +41,14 @@ func newSubscribers() *subscribers {
 func (s *subscribers) add(call func(Event)) (cancel func()) {
 	sub := &subscription{call: call, wake: make(chan struct{}, 1), quit: make(chan struct{}), pending: map[string]Event{}}
 	s.mu.Lock()
-	s.all[sub] = struct{}{}
-	for _, event := range s.latest {
-		sub.push(event)
+	if !s.closed {
+		s.all[sub] = struct{}{}
+		for _, event := range s.latest {
+			sub.push(event)
+		}
+		s.wg.Go(sub.run)
 	}
 	s.mu.Unlock()
-	s.wg.Go(sub.run)
 	return func() {
 		s.mu.Lock()
 		delete(s.all, sub)
@@ -113,9 +116,10 @@ func (s *subscription) run() {
 	}
 }
 
-// stop ends all subscriptions and waits for the calls that are under way.
+// stop ends all subscriptions, also those to come, and waits for the calls that are under way.
 func (s *subscribers) stop() {
 	s.mu.Lock()
+	s.closed = true
 	for sub := range s.all {
 		sub.once.Do(func() { close(sub.quit) })
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,6 +109,7 @@ func (w *warmer) newCache(k *memberKind, suspects chan<- struct{}) (cache.Cache,
 		DefaultFieldSelector:        k.Fields,
 		DefaultTransform:            trim(k.Keep),
 		ReaderFailOnMissingInformer: true,
+		NewInformer:                 newQuietInformer,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			// The default would log what the member said. What matters of it is whether the kind is gone.
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -118,6 +120,19 @@ func (w *warmer) newCache(k *memberKind, suspects chan<- struct{}) (cache.Cache,
 			}
 		},
 	})
+}
+
+// quietInformer logs nothing: what client-go's reflectors log is what the member said, and whether the kind is cached is
+// in the member's status.
+type quietInformer struct{ toolscache.SharedIndexInformer }
+
+func newQuietInformer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return quietInformer{toolscache.NewSharedIndexInformer(lw, o, resync, indexers)}
+}
+
+// RunWithContext runs the informer without a logger.
+func (i quietInformer) RunWithContext(ctx context.Context) {
+	i.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
 // start runs kindCache until ctx ends or it is stopped.

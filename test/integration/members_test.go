@@ -345,7 +345,7 @@ type widget struct {
 
 func (w *widget) DeepCopyObject() runtime.Object {
 	c := *w
-	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	w.DeepCopyInto(&c.ObjectMeta)
 	return &c
 }
 
