@@ -10,14 +10,17 @@ import (
 )
 
 func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
-	for _, lag := range []string{"nothing visible", "visible late", "visible at once"} {
+	for _, lag := range []string{"nothing visible", "visible late", "visible in any order", "visible at once"} {
 		t.Run(lag, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := newWorld(rapid.Uint64().Draw(t, "seed"), 100, policyOf(70, 1))
 				for range 100 {
 					w.create("")
-					w.pass(time.Duration(rapid.IntRange(0, 40).Draw(t, "ms"))*time.Millisecond, 8*time.Second)
+					w.pass(time.Duration(rapid.IntRange(0, 25).Draw(t, "ms"))*time.Millisecond, 8*time.Second)
 					switch lag {
+					case "visible in any order":
+						w.rand.Shuffle(len(w.events), func(i, j int) { w.events[i], w.events[j] = w.events[j], w.events[i] })
+						w.deliver(rapid.IntRange(0, 2).Draw(t, "seen"))
 					case "visible late":
 						w.deliver(rapid.IntRange(0, 2).Draw(t, "seen"))
 					case "visible at once":
@@ -149,6 +152,66 @@ func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
 	w.control()
 	if err := w.exact(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Pods are seen in the order in which they were stored.
+func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	for i := range 4 {
+		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 9, Mix: m}, epoch.Add(time.Duration(i)*2*time.Second))
+	}
+	a.Observe(&Pod{UID: "a", Slot: 2, Capacity: m.Of(2), Reservation: "2", Version: 1}, epoch.Add(7*time.Second))
+	for id, want := range map[string]bool{"0": false, "1": true, "2": false, "3": true} {
+		if _, live := a.Live(id); live != want {
+			t.Errorf("reservation %s is live: %v", id, live)
+		}
+	}
+	if got := a.slots.free(); got != 0 {
+		t.Errorf("slot %d is the lowest free one, want 0", got)
+	}
+}
+
+// With an on-demand pod that may be missing, an on-demand slot is filled, not a spot slot with the wrong type.
+func TestWhereTheFloorNeedsOnDemandTheOldestOnDemandSlotIsUsedAgain(t *testing.T) {
+	a, m := NewAccounting(false), Mix{Percent: 100, Floor: 2, Managed: true}
+	ask := func(id string) Answer { return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: true}, epoch) }
+	for i := range 4 {
+		ask(fmt.Sprint(i))
+	}
+	a.Observe(&Pod{UID: "a", Slot: 0, Capacity: OnDemand, Reservation: "0", Version: 1}, epoch)
+	for _, id := range []string{"again", "and again"} {
+		if got := ask(id); got.Slot != 1 || got.Capacity != OnDemand || !got.Reused {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+}
+
+func TestGuessesKeepTheMixNearItsShare(t *testing.T) {
+	w := newWorld(7, 100, policyOf(70, 1))
+	w.control()
+	w.start(100)
+	w.pass(time.Minute, 0)
+	for range 500 {
+		w.kill()
+		w.control()
+		w.pass(200*time.Millisecond, 2*time.Second)
+		if have := w.count(); have.onDemand < 20 || have.onDemand > 40 {
+			t.Fatalf("%d of 100 are on-demand, the share is 30", have.onDemand)
+		}
+	}
+}
+
+func TestAnEvictionThatFailedIsNoMove(t *testing.T) {
+	a := NewAccounting(false)
+	for i := range 2 {
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: Spot, Version: 1}, epoch)
+	}
+	a.Free("0", epoch)
+	a.Free("1", epoch.Add(time.Second))
+	a.Restore("1")
+	if got := a.LastMove(); !got.Equal(epoch) {
+		t.Errorf("last move %v", got)
 	}
 }
 

@@ -229,21 +229,14 @@ func (a *Accounting) oldest(capacity Capacity) *reservation {
 	return nil
 }
 
-// shared returns a slot of the given type, for a pod that replaces one of unknown slot: a free one, else the first that is
-// held once, so that slots at or above the wanted replicas are never used. Re-stamping mends it when more is known.
+// shared returns a slot of the given type for a pod that replaces one of unknown slot: the first that the wanted replicas
+// have, so that slots above them are never used, or without any the lowest that is free. It is held by another as well, most
+// likely; re-stamping mends that when more is known.
 func (a *Accounting) shared(ask *Ask, capacity Capacity) int {
-	best := a.slots.free()
 	for slot := range ask.Wanted {
-		if ask.Mix.Of(slot) != capacity {
-			continue
-		}
-		count := a.slots.count(slot)
-		if count <= 1 {
+		if ask.Mix.Of(slot) == capacity {
 			return slot
 		}
-		if best >= ask.Wanted {
-			best = slot
-		}
 	}
-	return best
+	return a.slots.free()
 }

@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+)
+
+// bench is a queue without controllers: the test is its workers.
+type bench struct {
+	rt     *Runtime
+	queues []*queue
+	lanes  map[string]*lane // by queue and member
+}
+
+// hand is an idle worker: it holds nothing until the queue gives it a key.
+type hand struct {
+	queue *queue
+	c     chan handout
+}
+
+func newBench(tb testing.TB, opts Options, queues ...*queue) *bench {
+	tb.Helper()
+	rt, err := NewRuntime(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b := &bench{rt: rt, lanes: map[string]*lane{}}
+	for _, q := range queues {
+		b.add(q)
+	}
+	return b
+}
+
+func (b *bench) add(q *queue) *queue {
+	q = newQueue(b.rt, q.name, q.perMember, q.resync)
+	b.queues = append(b.queues, q)
+	b.rt.queues[q.name] = q
+	return q
+}
+
+// join engages a queue in a member.
+func (b *bench) join(q *queue, member string) *lane {
+	e := &engagement{name: member}
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	l := q.join(member, e)
+	b.lanes[q.name+"/"+member] = l
+	return l
+}
+
+// take is a worker that asks for a key and goes away if there is none.
+func (b *bench) take(q *queue) (mcreconcile.Request, Band, bool) {
+	b.rt.mu.Lock()
+	defer b.rt.mu.Unlock()
+	r := q.pick()
+	if r == nil {
+		return mcreconcile.Request{}, 0, false
+	}
+	h := handOf(r)
+	return h.req, h.band, true
+}
+
+// sit makes a worker wait for a key.
+func (b *bench) sit(q *queue) *hand {
+	b.rt.mu.Lock()
+	defer b.rt.mu.Unlock()
+	h := &hand{queue: q, c: make(chan handout, 1)}
+	if r := q.pick(); r != nil {
+		h.c <- handOf(r)
+		return h
+	}
+	q.idle = append(q.idle, h.c)
+	return h
+}
+
+// got is the key that a waiting worker was given.
+func (h *hand) got() (handout, bool) {
+	select {
+	case out := <-h.c:
+		return out, true
+	default:
+		return handout{}, false
+	}
+}
+
+// finish ends a run with a verdict.
+func (b *bench) finish(q *queue, req mcreconcile.Request, v verdict) {
+	q.report(req, v)
+	q.done(req)
+}
+
+func wakeChanged(q *queue, l *lane, name string) { q.wake(l, nsName(name), BandChanged, nil) }
+
+func nsName(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: name}
+}
+
+func (b *bench) record(t *testing.T, controller, member, name string) Record {
+	t.Helper()
+	r, ok := b.rt.Lookup(Key{Controller: controller, Member: member, NamespacedName: nsName(name)})
+	if !ok {
+		t.Fatalf("%s/%s/%s is not in the ledger", controller, member, name)
+	}
+	return r
+}
+
+// mustTake takes a key and checks its name.
+func (b *bench) mustTake(t *testing.T, q *queue, member, name string) mcreconcile.Request {
+	t.Helper()
+	req, _, ok := b.take(q)
+	if want := request(member, nsName(name)); !ok || req != want {
+		t.Fatalf("took %v (%v), want %v", req, ok, want)
+	}
+	return req
+}
+
+func (b *bench) mustBeEmpty(t *testing.T, q *queue) {
+	t.Helper()
+	if req, _, ok := b.take(q); ok {
+		t.Fatalf("took %v, want nothing", req)
+	}
+}
+
+var (
+	done  = verdict{outcome: codeDone}
+	gone  = verdict{outcome: codeGone, next: nextGone}
+	retry = verdict{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
+)

@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"maps"
+)
+
+// check compares the queues with what must be true of them at rest.
+func (m *model) check() {
+	m.rt.mu.Lock()
+	inHeap := map[*record]bool{}
+	for i, r := range m.rt.timers.heap {
+		if int(r.heapIndex) != i || r.lane.gone {
+			m.t.Fatalf("the timers hold %v at %d, gone: %v", r.key, r.heapIndex, r.lane.gone)
+		}
+		inHeap[r] = true
+	}
+	byMember := map[string]int{}
+	for _, q := range m.queues {
+		for req := range q.running {
+			byMember[req.ClusterName.String()]++
+		}
+		m.checkQueue(q, inHeap)
+	}
+	for name, n := range byMember {
+		if n > modelWorkers || m.rt.members[name].running != n {
+			m.t.Fatalf("member %s runs %d and counts %d of %d", name, n, m.rt.members[name].running, modelWorkers)
+		}
+	}
+	maps.DeleteFunc(m.owed, func(r *record, _ bool) bool { return r.lane.gone }) // the next engagement lists everything
+	for r := range m.owed {
+		if r.state != keyQueued && (r.state != keyRunning || r.again > BandChanged) {
+			m.t.Fatalf("the change of %v is lost: it is %v", r.key, r.snapshot())
+		}
+	}
+	m.rt.mu.Unlock()
+	m.checkReceipts()
+}
+
+func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
+	holds := map[*record]bool{}
+	for _, run := range q.running {
+		holds[run.record] = true
+	}
+	waiting := false
+	for _, l := range q.lanes {
+		lined := m.checkLines(l)
+		for key, r := range l.records {
+			if r.key != key || r.lane != l {
+				m.t.Fatalf("the record of %v is that of %v", key, r.key)
+			}
+			places := [...]bool{lined[r], holds[r], inHeap[r]}
+			want, ok := map[keyState][3]bool{
+				keyQueued: {true, false, false}, keyRunning: {false, true, false}, keyWaiting: {false, false, true},
+				keyIdle: {false, false, inHeap[r] && q.resync > 0},
+			}[r.state]
+			if !ok || places != want {
+				m.t.Fatalf("%v is in state %d and lined, held, timed: %v", key, r.state, places)
+			}
+		}
+		if l.running > q.perMember || l.running > l.member.running {
+			m.t.Fatalf("%s/%s runs %d of %d", q.name, l.member.name, l.running, q.perMember)
+		}
+		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0)
+	}
+	if waiting && len(q.idle) > 0 {
+		m.t.Fatalf("%s has an idle worker while a key may run", q.name)
+	}
+}
+
+// checkLines returns the records in line, and checks that the lane sits in the rounds exactly when it may be served.
+func (m *model) checkLines(l *lane) map[*record]bool {
+	lined := map[*record]bool{}
+	for b := range l.seats {
+		s, n := &l.seats[b], 0
+		for r := s.line.head; r != nil; r = r.next {
+			if r.band != Band(b) || lined[r] {
+				m.t.Fatalf("%v is in the wrong line, or twice", r.key)
+			}
+			lined[r] = true
+			n++
+		}
+		if n != s.line.n || s.seated != (l.open() && n > 0) {
+			m.t.Fatalf("the line has %d and counts %d, seated: %v", n, s.line.n, s.seated)
+		}
+	}
+	return lined
+}
+
+// checkReceipts: a receipt is done only after a reconcile that began after it was accepted, or because its key went.
+func (m *model) checkReceipts() {
+	for id, before := range m.orders {
+		rc, ok := m.rt.Receipt(id)
+		if !ok {
+			m.t.Fatalf("receipt %s is lost", id)
+		}
+		if !rc.Done {
+			if l := m.rt.queues[rc.Key.Controller].lanes[rc.Key.Member]; l == nil || l.records[rc.Key.NamespacedName] == nil {
+				m.t.Fatalf("the receipt of %v stays open although the key is gone", rc.Key)
+			}
+			continue
+		}
+		delete(m.orders, id)
+		if rc.Record.LastOutcome != OutcomeGone && m.begun[rc.Key] <= m.orderAt[id] {
+			m.t.Fatalf("the receipt of %v is done without a reconcile that began after it; was %+v", rc.Key, before)
+		}
+	}
+}
