@@ -1,0 +1,275 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
+)
+
+// patience is how long one step may take on a machine that is busy with other things. It is never what is tested.
+const patience = 90 * time.Second
+
+// quick are settings with which nobody has to wait for long.
+var quick = fleet.Settings{
+	"controller.resyncPeriod": "5s", "spot.moveCooldown": "1s", "log.level": "debug",
+	"leaderElection.leaseDuration": "5s", "leaderElection.renewDeadline": "3s", "leaderElection.retryPeriod": "500ms",
+}
+
+// startFleet starts a fleet with these members, registered, for a test and what runs within it.
+func startFleet(t *testing.T, members ...string) *fleet.Fleet {
+	t.Helper()
+	f, err := fleet.Start(t.Context(), fleet.Options{Members: members})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, m := range f.Members {
+				where, err := m.Cluster.KeepLogs(t.Name())
+				t.Log("logs are kept in", where, err)
+			}
+		}
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := f.Register(t.Context(), f.Members...); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// insideHub is a replica that runs in the test's own process, where the race detector sees it.
+type insideHub struct {
+	*fleet.Replica
+	*fleet.API
+
+	fleet *fleet.Fleet
+	end   context.CancelFunc
+	ended chan error
+}
+
+// startHub starts a replica and waits until it owns the members. It is stopped with the test, if it was not before.
+func startHub(t *testing.T, f *fleet.Fleet, name string, settings ...fleet.Settings) *insideHub {
+	t.Helper()
+	all := fleet.Settings{}
+	for _, some := range append([]fleet.Settings{quick}, settings...) {
+		for key, value := range some {
+			all[key] = value
+		}
+	}
+	replica, err := f.NewReplica(name, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := hub.LoadConfig(replica.ConfigFile, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &hubLog{t: t, name: name}
+	ctx, cancel := context.WithCancel(context.Background())
+	made, err := hub.New(ctx, config, hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(nil))
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	h := &insideHub{Replica: replica, fleet: f, end: cancel, ended: make(chan error, 1)}
+	go func() { h.ended <- made.Run(ctx) }()
+	f.Balancer.Add(replica.Webhook)
+	t.Cleanup(func() {
+		h.stop(t)
+		log.keep()
+	})
+	if h.API, err = replica.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AwaitMembers(t.Context(), f.Members...); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// stop ends the replica in order; that it has ended before is no error.
+func (h *insideHub) stop(t *testing.T) {
+	t.Helper()
+	if h.end == nil {
+		return
+	}
+	h.end()
+	h.end = nil
+	h.fleet.Balancer.Remove(h.Replica.Webhook)
+	if h.API != nil {
+		h.API.Close()
+	}
+	if err := <-h.ended; err != nil {
+		t.Errorf("hub %s: %v", h.Name, err)
+	}
+}
+
+// hubLog collects what a replica says, and is kept when its test fails.
+type hubLog struct {
+	t    *testing.T
+	name string
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes a line of the log.
+func (l *hubLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// keep puts the log beside those of the clusters.
+func (l *hubLog) keep() {
+	if !l.t.Failed() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	path := filepath.Join("..", "..", "build", "logs", l.name+".log")
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, l.text.Bytes(), 0o600))
+	l.t.Log("the hub's log is kept in", path, err)
+}
+
+// placing is one spec: a namespace in a member, and the hub that places pods in it.
+type placing struct {
+	*WithT
+
+	t         *testing.T
+	ctx       context.Context
+	hub       *insideHub
+	member    *fleet.Member
+	namespace string
+	mark      kube.Mark // of the member's audit log, when the spec began
+}
+
+// place begins a spec in a namespace of its own with these labels.
+func place(t *testing.T, h *insideHub, m *fleet.Member, labels map[string]string) *placing {
+	t.Helper()
+	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	namespace, err := m.NewNamespace(ctx, "spot", labels)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = m.DeleteNamespace(context.Background(), namespace) })
+	mark, err := m.Cluster.Audit().Mark()
+	g.Expect(err).NotTo(HaveOccurred())
+	return &placing{WithT: g, t: t, ctx: ctx, hub: h, member: m, namespace: namespace, mark: mark}
+}
+
+// create makes a workload.
+func (p *placing) create(object client.Object) *fleet.Workload {
+	p.t.Helper()
+	w, err := p.member.Create(p.ctx, object)
+	p.Expect(err).NotTo(HaveOccurred())
+	return w
+}
+
+// ready waits for that many ready replicas.
+func (p *placing) ready(w *fleet.Workload, replicas int) fleet.Mix {
+	p.t.Helper()
+	mix, err := w.AwaitReady(p.ctx, replicas)
+	p.Expect(err).NotTo(HaveOccurred())
+	return mix
+}
+
+// exactly expects the formula's mix of ready replicas, at once and without any eviction.
+func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
+	p.t.Helper()
+	spot, onDemand := fleet.Want(replicas, percent, floor)
+	p.Expect(p.ready(w, replicas)).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}))
+	p.settle(w, replicas)
+	p.Expect(p.evictions()).To(BeEmpty())
+}
+
+// mended waits for the formula's mix, by whatever moves.
+func (p *placing) mended(w *fleet.Workload, replicas, percent, floor int) {
+	p.t.Helper()
+	spot, onDemand := fleet.Want(replicas, percent, floor)
+	p.Expect(w.AwaitMix(p.ctx, spot, onDemand)).To(Succeed())
+	p.settle(w, replicas)
+}
+
+// settle waits until the hub has nothing left to do about a workload.
+func (p *placing) settle(w *fleet.Workload, replicas int) {
+	p.t.Helper()
+	p.Expect(p.hub.Settle(p.ctx, w, replicas)).To(Succeed())
+}
+
+// follow remembers what happens to the workload's pods from now on.
+func (p *placing) follow(w *fleet.Workload) *fleet.History {
+	p.t.Helper()
+	history, err := w.Follow(p.ctx)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.t.Cleanup(history.Stop)
+	return history
+}
+
+// moments are what a history holds so far.
+func (p *placing) moments(history *fleet.History) []fleet.Moment {
+	p.t.Helper()
+	moments, err := history.Moments()
+	p.Expect(err).NotTo(HaveOccurred())
+	return moments
+}
+
+// audited are the requests in the spec's namespace that pass the filters, since the spec began.
+func (p *placing) audited(filters ...kube.Filter) []kube.AuditEvent {
+	p.t.Helper()
+	events, err := p.member.Cluster.Audit().Since(p.mark, append(filters, kube.InNamespace(p.namespace))...)
+	p.Expect(err).NotTo(HaveOccurred())
+	return events
+}
+
+// evictions are those that were granted, whoever asked.
+func (p *placing) evictions() []kube.AuditEvent { return p.audited(kube.Evictions) }
+
+// writes are what the hub changed, Events left out.
+func (p *placing) writes() []kube.AuditEvent {
+	return p.audited(fleet.ByHub, kube.Writes, kube.Not(kube.OnResource("events")))
+}
+
+// pods are the workload's, live.
+func (p *placing) pods(w *fleet.Workload) []corev1.Pod {
+	p.t.Helper()
+	pods, err := w.Pods(p.ctx)
+	p.Expect(err).NotTo(HaveOccurred())
+	return pods
+}
+
+// slots are the slots that the workload's pods hold, in no order; "" for none.
+func (p *placing) slots(w *fleet.Workload) []string {
+	p.t.Helper()
+	var slots []string
+	for _, pod := range p.pods(w) {
+		slots = append(slots, pod.Labels[fleet.Keys.Slot()])
+	}
+	return slots
+}
+
+// firstSlots are the slots from 0 that so many replicas hold.
+func firstSlots(replicas int) []string {
+	slots := make([]string, replicas)
+	for i := range slots {
+		slots[i] = strconv.Itoa(i)
+	}
+	return slots
+}
