@@ -58,6 +58,8 @@ func (a *actor) run(ctx context.Context) {
 		}
 		if want := a.p.secrets.get(a.name); want != nil {
 			a.step(ctx, want)
+		} else if !a.p.secrets.isGone(ctx, a.name) {
+			time.AfterFunc(a.p.opts.RetryMin, a.poke)
 		} else if a.leave() {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +63,15 @@ func (f *fakeSecrets) List(_ context.Context, options metav1.ListOptions) (*core
 		}
 	}
 	return list, nil
+}
+
+func (f *fakeSecrets) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if secret := f.secrets[name]; secret != nil {
+		return secret.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("secrets"), name)
 }
 
 func (f *fakeSecrets) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {

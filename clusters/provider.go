@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -44,12 +42,6 @@ type Provider struct {
 	members  map[string]*Member // those that controllers work on
 	alive    map[*Member]struct{}
 	statuses map[string]Status
-}
-
-type fieldIndex struct {
-	object  client.Object
-	field   string
-	extract client.IndexerFunc
 }
 
 var (
@@ -163,32 +155,6 @@ func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// checkIndexes finds indexes of kinds that are not declared, and two of one field. It is called with the lock held.
-func (p *Provider) checkIndexes(indexes []fieldIndex) error {
-	taken := map[string]bool{}
-	for _, kind := range p.declared {
-		taken[kind.name] = true
-		for field := range kind.Indexes {
-			taken[kind.name+" "+field] = true
-		}
-	}
-	for _, index := range indexes {
-		gvk, err := apiutil.GVKForObject(index.object, p.opts.Scheme)
-		if err != nil {
-			return fmt.Errorf("index field %q of %T: %w", index.field, index.object, err)
-		}
-		if !taken[kindName(gvk)] {
-			return fmt.Errorf("index field %q of %s: the kind is not declared to be cached", index.field, kindName(gvk))
-		}
-		key := kindName(gvk) + " " + index.field
-		if taken[key] {
-			return fmt.Errorf("index field %q of %s: the index exists", index.field, kindName(gvk))
-		}
-		taken[key] = true
-	}
-	return nil
-}
-
 // Synced tells whether the registrations that existed at the start have been seen.
 func (p *Provider) Synced() bool {
 	for _, informer := range p.secrets.informers {
@@ -239,157 +205,3 @@ func (p *Provider) Status(name string) (Status, bool) {
 // alone is no change). Calls come one at a time from a goroutine of the subscription, in order for each member; while f
 // is busy, only the newest event of a member is kept for it. After cancel no further call begins.
 func (p *Provider) Subscribe(f func(Event)) (cancel func()) { return p.subs.add(f) }
-
-// IndexField adds an index to a kind, in all members that are there and all that come. A kind that is not declared, or a
-// field that has an index already, is an error, at the latest when the provider starts.
-func (p *Provider) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	p.mu.Lock()
-	index := fieldIndex{obj, field, extract}
-	if p.started {
-		if err := p.checkIndexes(append(slices.Clone(p.indexes), index)); err != nil {
-			p.mu.Unlock()
-			return err
-		}
-	}
-	p.indexes = append(p.indexes, index)
-	members := make([]*Member, 0, len(p.alive))
-	for member := range p.alive {
-		members = append(members, member)
-	}
-	p.mu.Unlock()
-	for _, member := range members {
-		if err := member.GetFieldIndexer().IndexField(ctx, obj, field, extract); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// notice wakes the actor of name, which is made if there is none.
-func (p *Provider) notice(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx == nil {
-		return
-	}
-	a := p.actors[name]
-	if a == nil {
-		a = &actor{p: p, name: name, wake: make(chan struct{}, 1)}
-		p.actors[name] = a
-		ctx := p.ctx
-		p.running.Go(func() { a.run(ctx) })
-	}
-	a.poke()
-}
-
-// farewell makes it known that a registration is gone.
-func (p *Provider) farewell(a *actor) {
-	last := a.status
-	a.status, a.breaker = Status{}, false
-	p.mu.Lock()
-	delete(p.statuses, a.name)
-	p.mu.Unlock()
-	if last.Name != "" {
-		p.metrics.forget(a.name)
-		p.log.Info("member left", "member", a.name)
-		p.subs.publish(Event{Status: last, Removed: true})
-	}
-}
-
-// retire removes an actor whose registration is gone, after everything it had to say was said. It returns false if there
-// is a registration again.
-func (p *Provider) retire(a *actor) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.secrets.get(a.name) != nil {
-		a.poke()
-		return false
-	}
-	delete(p.actors, a.name)
-	return true
-}
-
-// vet vets the kubeconfig of name.
-func (p *Provider) vet(name string, kubeconfig []byte) (*Vetted, error) {
-	if slices.Contains(p.opts.ReservedNames, name) {
-		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
-	}
-	return Vet(name, kubeconfig, p.opts.Rules)
-}
-
-// claim claims clusters for name, and wakes the actors that this may concern.
-func (p *Provider) claim(name string, created time.Time, uids ...string) {
-	for _, other := range p.claims.set(name, created, uids...) {
-		p.notice(other)
-	}
-}
-
-// memberOptions are what the members of one actor are made with.
-func (p *Provider) memberOptions(a *actor) memberOptions {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	opts := p.opts
-	opts.Access = p.access
-	return memberOptions{
-		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
-		onBreak: func(bool) { a.poke() },
-	}
-}
-
-// track gives a new member the indexes that were added, now and later.
-func (p *Provider) track(member *Member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alive[member] = struct{}{}
-	for _, index := range p.indexes {
-		_ = member.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.extract)
-	}
-}
-
-// untrack forgets a member that has stopped. Its last requests may have brought back metrics of a name that has left.
-func (p *Provider) untrack(member *Member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.alive, member)
-	if p.actors[member.name] == nil {
-		p.metrics.forget(member.name)
-	}
-}
-
-// install makes member the one that Get returns for its name.
-func (p *Provider) install(member *Member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.members[member.name] = member
-}
-
-// unpublish undoes install, unless another member has taken the name since.
-func (p *Provider) unpublish(member *Member) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.members[member.name] == member {
-		delete(p.members, member.name)
-	}
-}
-
-// publish makes a status known to everybody who asks or subscribed.
-func (p *Provider) publish(a *actor, status Status, breaker bool) {
-	before := a.status
-	a.status = status
-	if a.running != nil {
-		a.running.member.status.Store(&status)
-	}
-	p.mu.Lock()
-	p.statuses[a.name] = status
-	p.mu.Unlock()
-	if before.Name != "" && breaker == a.breaker && onlyProbed(before, status) {
-		return
-	}
-	open := 0.0
-	if breaker {
-		open = 1
-	}
-	p.metrics.breaker.WithLabelValues(a.name).Set(open)
-	p.record.changed(before, status)
-	p.subs.publish(Event{Status: status, BreakerOpen: breaker})
-}

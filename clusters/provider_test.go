@@ -38,16 +38,19 @@ func TestARegistrationSecretBecomesAReadyMember(t *testing.T) {
 	f.g.Expect(cl).To(BeIdenticalTo(member))
 }
 
-func TestTheOtherLabelOfMulticlusterRuntimeRegistersAsWell(t *testing.T) {
+func TestTheOtherLabelOfMulticlusterRuntimeRegistersAsWellAndMayTakeTurns(t *testing.T) {
 	f, api := newFleet(t), newFakeAPI(t, "cluster-a")
-	other := func(s *corev1.Secret) { s.Labels = map[string]string{MulticlusterRuntimeLabel: "true"} }
-	f.secrets.put("a", api.kubeconfig(), other)
+	labelled := func(label string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Labels = map[string]string{label: "true"} }
+	}
+	f.secrets.put("a", api.kubeconfig(), labelled(MulticlusterRuntimeLabel))
 	f.awaitReady("a")
-	both := func(s *corev1.Secret) { s.Labels[MulticlusterRuntimeLabel] = "true" }
-	f.secrets.put("a", api.kubeconfig(), both)
-	f.secrets.put("a", api.kubeconfig())
-	f.g.Eventually(func() string { s, _ := f.Status("a"); return s.Registration.ResourceVersion }).Should(Equal("3"))
+	for turn := range 20 {
+		f.secrets.put("a", api.kubeconfig(), labelled(memberLabels[turn%2]))
+	}
+	f.g.Eventually(func() string { s, _ := f.Status("a"); return s.Registration.ResourceVersion }).Should(Equal("21"))
 	f.g.Expect(f.aware.live("a")()).To(Equal(1))
+	f.g.Expect(f.aware.members("a")).To(HaveLen(1), "it never left")
 }
 
 func TestAMemberLeavesWhenItsSecretIsDeletedOrNoLongerLabelled(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,9 @@ const (
 	KubeconfigKey = "kubeconfig"
 )
 
+// confirmTimeout bounds the question whether a Secret is gone.
+const confirmTimeout = 2 * time.Second
+
 // desired is a registration Secret as it is now.
 type desired struct {
 	registration Registration
@@ -35,24 +39,28 @@ type desired struct {
 	hash         [sha256.Size]byte
 }
 
+// memberLabels are the labels of which a registration Secret carries at least one, as "true".
+var memberLabels = []string{MemberLabel, MulticlusterRuntimeLabel}
+
 // secretWatch sees the registration Secrets of one namespace, and no other Secret. There is one informer for each label,
 // because a selector cannot say "or"; a Secret that carries both is in both.
 type secretWatch struct {
+	secrets   corev1client.SecretInterface
 	namespace string
 	informers []cache.SharedIndexInformer
 }
 
 // newSecretWatch calls changed with the name of every Secret that appears, changes, or no longer is a registration.
 func newSecretWatch(secrets corev1client.SecretsGetter, namespace string, changed func(name string)) (*secretWatch, error) {
-	w := &secretWatch{namespace: namespace}
+	w := &secretWatch{secrets: secrets.Secrets(namespace), namespace: namespace}
 	notify := func(object any) {
 		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
 			changed(key.Name)
 		}
 	}
-	for _, label := range []string{MemberLabel, MulticlusterRuntimeLabel} {
+	for _, label := range memberLabels {
 		selector := labels.SelectorFromSet(labels.Set{label: "true"}).String()
-		informer := cache.NewSharedIndexInformer(listSecrets(secrets, namespace, selector), &corev1.Secret{}, 0, cache.Indexers{})
+		informer := cache.NewSharedIndexInformer(listSecrets(secrets, w.secrets, selector), &corev1.Secret{}, 0, cache.Indexers{})
 		if err := informer.SetTransform(dropSecretCopies); err != nil {
 			return nil, fmt.Errorf("watch registration Secrets: %w", err)
 		}
@@ -67,17 +75,18 @@ func newSecretWatch(secrets corev1client.SecretsGetter, namespace string, change
 	return w, nil
 }
 
-func listSecrets(secrets corev1client.SecretsGetter, namespace, selector string) cache.ListerWatcher {
+// listSecrets lists and watches the Secrets that selector selects. It is told of getter to ask it what it supports.
+func listSecrets(getter corev1client.SecretsGetter, secrets corev1client.SecretInterface, selector string) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
-			return secrets.Secrets(namespace).List(ctx, options)
+			return secrets.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = selector
-			return secrets.Secrets(namespace).Watch(ctx, options)
+			return secrets.Watch(ctx, options)
 		},
-	}, secrets)
+	}, getter)
 }
 
 // dropSecretCopies removes what kubectl apply leaves in an annotation: a second copy of the kubeconfig.
@@ -114,6 +123,19 @@ func (w *secretWatch) get(name string) *desired {
 		kubeconfig: kubeconfig,
 		hash:       sha256.Sum256(kubeconfig),
 	}
+}
+
+// isGone asks the hub cluster whether name, which no informer has, really is no registration any more: a Secret that
+// exchanges one label for the other may leave the one informer before it enters the other. Without an answer, what the
+// informers saw is true.
+func (w *secretWatch) isGone(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	secret, err := w.secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil || secret.DeletionTimestamp != nil {
+		return true
+	}
+	return !slices.ContainsFunc(memberLabels, func(label string) bool { return secret.Labels[label] == "true" })
 }
 
 func isNewer(a, b *corev1.Secret) bool {

@@ -1,0 +1,69 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// fieldIndex is an index that was added with [Provider.IndexField].
+type fieldIndex struct {
+	object  client.Object
+	field   string
+	extract client.IndexerFunc
+}
+
+// IndexField adds an index to a kind, in all members that are there and all that come. A kind that is not declared, or a
+// field that has an index already, is an error, at the latest when the provider starts.
+func (p *Provider) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	p.mu.Lock()
+	index := fieldIndex{obj, field, extract}
+	if p.started {
+		if err := p.checkIndexes(append(slices.Clone(p.indexes), index)); err != nil {
+			p.mu.Unlock()
+			return err
+		}
+	}
+	p.indexes = append(p.indexes, index)
+	members := make([]*Member, 0, len(p.alive))
+	for member := range p.alive {
+		members = append(members, member)
+	}
+	p.mu.Unlock()
+	for _, member := range members {
+		if err := member.GetFieldIndexer().IndexField(ctx, obj, field, extract); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIndexes finds indexes of kinds that are not declared, and two of one field. It is called with the lock held.
+func (p *Provider) checkIndexes(indexes []fieldIndex) error {
+	taken := map[string]bool{}
+	for _, kind := range p.declared {
+		taken[kind.name] = true
+		for field := range kind.Indexes {
+			taken[kind.name+" "+field] = true
+		}
+	}
+	for _, index := range indexes {
+		gvk, err := apiutil.GVKForObject(index.object, p.opts.Scheme)
+		if err != nil {
+			return fmt.Errorf("index field %q of %T: %w", index.field, index.object, err)
+		}
+		if !taken[kindName(gvk)] {
+			return fmt.Errorf("index field %q of %s: the kind is not declared to be cached", index.field, kindName(gvk))
+		}
+		key := kindName(gvk) + " " + index.field
+		if taken[key] {
+			return fmt.Errorf("index field %q of %s: the index exists", index.field, kindName(gvk))
+		}
+		taken[key] = true
+	}
+	return nil
+}
+
