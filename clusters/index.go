@@ -66,4 +66,3 @@ func (p *Provider) checkIndexes(indexes []fieldIndex) error {
 	}
 	return nil
 }
-
