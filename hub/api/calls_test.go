@@ -186,11 +186,18 @@ func TestImpersonationHeadersChangeNothing(t *testing.T) {
 
 func TestAHubClusterThatDoesNotAnswerIsNotADenial(t *testing.T) {
 	s := serve(t, shop(t), nil)
-	s.broken = errors.New("canary-internal")
-	for method, call := range everyCall(s) {
-		if err := call(as(t, "admin")); status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: %v, want UNAVAILABLE without details", method, err)
+	failure := errors.New("canary-internal")
+	for name, broken := range map[string]*error{"tokens": &s.broken, "access": &s.unsure} {
+		*broken = failure
+		for method, call := range everyCall(s) {
+			if err := call(as(t, "admin")); status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "canary") {
+				t.Errorf("%s without reviews of %s: %v, want UNAVAILABLE without details", method, name, err)
+			}
 		}
+		*broken = nil
+	}
+	if logged := strings.Count(s.log.String(), "canary-internal"); logged != 2*len(rules) {
+		t.Errorf("the reason is in %d lines of the log, want one for each of %d calls", logged, 2*len(rules))
 	}
 }
 

@@ -281,6 +281,30 @@ func TestWorkloadsThatMayBeOldOrAreMissingAreSaidToBe(t *testing.T) {
 	}
 }
 
+func TestAWorkloadOfAKindThatIsNotCachedIsNotSaidToBeMissing(t *testing.T) {
+	r := shop(t)
+	s := r.services(everything{})
+	get := func() error {
+		_, err := s.workloads.GetWorkload(t.Context(), &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "StatefulSet", Name: "db"})
+		return err
+	}
+	if err := get(); status.Code(err) != codes.NotFound {
+		t.Errorf("the kind is cached, and there is none: %v, want NOT_FOUND", err)
+	}
+	for name, change := range map[string]func(*clusters.Status){
+		"forbidden": func(s *clusters.Status) {
+			s.State, s.Kinds = clusters.StateDegraded, []clusters.KindStatus{{Kind: "apps/v1 StatefulSet", Reason: "why: forbidden"}}
+		},
+		"connecting": func(s *clusters.Status) { s.State, s.Reason, s.Kinds = clusters.StateConnecting, "why: probing", nil },
+	} {
+		r.member("prod")
+		r.set("prod", change)
+		if err := get(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "why: ") {
+			t.Errorf("%s: %v, want UNAVAILABLE that says why", name, err)
+		}
+	}
+}
+
 func TestAsOfIsTheOldestMomentThatIsShown(t *testing.T) {
 	asked, owner := twoReplicas(t)
 	planned := owner.statuses["prod"].RegisteredAt

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -71,9 +72,6 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler serves what the REST listener serves, as if on the network: with authentication.
-func (s *Server) Handler() http.Handler { return s.rest.Handler }
-
 // Run serves gRPC and REST until ctx ends, then ends both and closes the listeners. Calls that are under way get 5 s; who
 // waits for a receipt is answered at once. It returns nil when ctx ended it, and may be called once.
 func (s *Server) Run(ctx context.Context, grpcListener, restListener net.Listener) error {
@@ -110,10 +108,14 @@ func (s *Server) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), graceful)
 	defer cancel()
 	defer context.AfterFunc(ctx, s.grpc.Stop)()
-	if err := s.rest.Shutdown(ctx); err != nil {
-		_ = s.rest.Close()
-	}
-	s.grpc.GracefulStop()
+	var both sync.WaitGroup
+	both.Go(s.grpc.GracefulStop)
+	both.Go(func() {
+		if err := s.rest.Shutdown(ctx); err != nil {
+			_ = s.rest.Close()
+		}
+	})
+	both.Wait()
 }
 
 // mayServe refuses to let strangers in who were not asked for a token, and tokens to travel in plain text.

@@ -163,6 +163,9 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 
 func (s *workloadService) get(known clusters.Status, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
 	view, ok := s.workloads.Get(known.Name, request.GetKind(), request.GetNamespace(), request.GetName())
+	if reason := blindTo(known, request.GetKind()); !ok && reason != "" {
+		return nil, &unreachable{known.Name, reason}
+	}
 	if !ok {
 		return nil, status.Errorf(codes.NotFound, "member %q: no %s %s/%s is enabled for spot placement there",
 			known.Name, request.GetKind(), request.GetNamespace(), request.GetName())
@@ -211,6 +214,19 @@ func anyWorkloadKind(known clusters.Status) bool {
 	return slices.ContainsFunc(known.Kinds, func(kind clusters.KindStatus) bool {
 		return kind.Engaged && slices.Contains(workloadKinds, kind.Kind)
 	})
+}
+
+// blindTo says why nobody can tell what workloads of a kind a member has; "": the kind is cached.
+func blindTo(known clusters.Status, kind string) string {
+	for _, one := range known.Kinds {
+		if one.Kind == "apps/v1 "+kind && one.Engaged {
+			return ""
+		}
+	}
+	if gap := gapOfMember(known); gap != "" {
+		return gap
+	}
+	return fmt.Sprintf("apps/v1 %s is not cached", kind)
 }
 
 // gapOfMember says why the workloads of a member are not all listed, or may be old; "": neither.
