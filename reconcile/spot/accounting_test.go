@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -67,7 +68,8 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 				m := drawMix(t)
 				n := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 120)).Draw(t, "replicas")
 				w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(m.Percent, m.Floor))
-				w.live = live
+				w.live, w.ordinals = live, rapid.IntRange(0, 3).Draw(t, "ordinals") == 0
+				w.restart()
 				if rapid.Bool().Draw(t, "policy changes") {
 					w.policy = policyOf(rapid.IntRange(0, 100).Draw(t, "percent before"), m.Floor+rapid.IntRange(0, 9).Draw(t, "floor before"))
 					w.control()
@@ -99,7 +101,7 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 					}
 					w.start(3)
 					w.pass(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms"))*time.Millisecond, lag)
-					if err := w.floorStands(); err != nil {
+					if err := errors.Join(w.floorStands(), w.consistent()); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -142,6 +142,31 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 	})
 }
 
+// The API server lets a pod through as it is when our answer is late.
+func TestPodsThatSlippedPastTheWebhookAreAdopted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMix(t)
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "replicas"), policyOf(m.Percent, m.Floor))
+		w.ordinals = rapid.Bool().Draw(t, "ordinals")
+		w.restart()
+		w.lose = rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(t, "lost")
+		for range rapid.IntRange(1, 10).Draw(t, "rounds") {
+			w.control()
+			w.start(rapid.IntRange(0, w.wanted).Draw(t, "started"))
+			w.kill()
+			w.pass(time.Second, 2*time.Second)
+			w.act(0)
+		}
+		w.lose = 0
+		if _, err := w.converge(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.exact(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestAPlanOverAConvergedWorkloadDoesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := settled(t, rapid.Bool().Draw(t, "ordinals"))

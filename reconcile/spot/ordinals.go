@@ -1,8 +1,11 @@
 package spot
 
+import "k8s.io/apimachinery/pkg/types"
+
 // ordinal is what is remembered of one ordinal of a StatefulSet, also while no pod has it.
 type ordinal struct {
 	capacity Capacity
+	pod      types.UID    // seen last
 	waiting  *reservation // made for it and not seen yet
 }
 
@@ -50,8 +53,8 @@ func (a *Accounting) forgetOrdinalOf(r *reservation) {
 	}
 }
 
-// observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, what is seen is the pod
-// before it.
+// observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, a pod that was seen
+// before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
 func (a *Accounting) observeOrdinal(p *Pod) {
 	number, ok := OrdinalOf(p.Name)
 	if !ok || p.Capacity == Unknown {
@@ -62,8 +65,14 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 		known = &ordinal{}
 		a.ordinals[number] = known
 	}
-	if known.waiting == nil && (p.Alive() || known.capacity == Unknown) {
-		known.capacity = p.Capacity
+	if known.waiting != nil {
+		if p.UID == known.pod || p.Reservation != "" {
+			return
+		}
+		a.drop(known.waiting)
+	}
+	if p.Alive() || known.capacity == Unknown {
+		known.capacity, known.pod = p.Capacity, p.UID
 	}
 }
 

@@ -219,16 +219,23 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// evict plans a batch.
+// evict plans a batch. A pod without a slot gets one first: what holds none cannot give it to its replacement.
 //
 // The floor stands. A spot replica may always go: its replacement is on-demand. On-demand replicas go only while there are
 // more than wanted, which is never fewer than the floor; those that are not ready go first, so when a ready one goes, no
 // other kind is left, and OnDemand(n) ≥ min(floor, n) ready ones stay behind.
 func (pl *planner) evict(o *ownerPods, batch []*Pod) {
 	for _, pod := range batch {
+		if pod.Slot == NoSlot {
+			continue
+		}
 		pl.moving[pod.UID] = struct{}{}
 		pl.result.Evictions = append(pl.result.Evictions, Eviction{Pod: pod.UID, Name: pod.Name, From: pl.from, Ready: pod.Ready, Why: pl.why(o)})
 	}
-	pl.state(StateMoving, "moving %d of %s from %s to %s", len(batch), count(pl.excess, "replica"), pl.from, pl.from.Other())
+	if len(pl.moving) == 0 {
+		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		return
+	}
+	pl.state(StateMoving, "moving %d of %s from %s to %s", len(pl.moving), count(pl.excess, "replica"), pl.from, pl.from.Other())
 	pl.recheck(pl.now.Add(pl.settings.Cooldown))
 }

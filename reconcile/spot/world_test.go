@@ -29,6 +29,7 @@ type world struct {
 	acc    *Accounting
 
 	refuse   float64 // chance that a pod is refused after its admission
+	lose     float64 // chance that an admission's answer is lost and the pod is let through as it is
 	live     bool    // whether doubts are settled by a live list; else they are decided at once
 	lastMove time.Time
 
@@ -59,8 +60,10 @@ func (w *world) restart() {
 	w.events, w.cache, w.known = nil, map[types.UID]Pod{}, w.wanted
 	w.acc, w.lastMove = NewAccounting(w.ordinals), time.Time{}
 	for _, p := range w.sorted() {
-		w.cache[p.UID] = *p
-		w.acc.Observe(p, w.now)
+		if p.Slot != NoSlot {
+			w.cache[p.UID] = *p
+			w.acc.Observe(p, w.now)
+		}
 	}
 }
 
@@ -88,9 +91,14 @@ func (w *world) count() (t tally) {
 
 func (w *world) mix() Mix { return w.policy.Mix() }
 
+// write stores a pod; the cache selects by the slot label.
 func (w *world) write(p *Pod) {
 	w.version++
 	p.Version = w.version
+	if p.Slot == NoSlot {
+		w.events = append(w.events, event{at: w.now, pod: *p, gone: true, size: -1})
+		return
+	}
 	w.events = append(w.events, event{at: w.now, pod: *p, size: -1})
 }
 
@@ -193,6 +201,11 @@ func (w *world) create(name string) {
 		ask.Wanted, ask.Final = w.wanted, true
 		answer = w.acc.Reserve(ask, w.now)
 	}
+	if w.rand.Float64() < 0.05 {
+		if again := w.acc.Reserve(ask, w.now); again.Reservation != answer.Reservation {
+			panic(fmt.Sprintf("%s was answered %+v, then %+v", ask.ID, answer, again))
+		}
+	}
 	if w.rand.Float64() < w.refuse {
 		return
 	}
@@ -200,6 +213,9 @@ func (w *world) create(name string) {
 		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
 	if !w.ordinals && answer.Capacity != Unknown {
 		p.DeletionCost = costOf(answer.Slot)
+	}
+	if w.rand.Float64() < w.lose {
+		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, Unknown, "", ""
 	}
 	w.pods[id] = p
 	w.write(p)
@@ -211,6 +227,9 @@ func (w *world) start(n int) {
 	w.rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	for _, p := range pods[:min(n, len(pods))] {
 		p.Ready, p.Bound = true, true
+		if p.Capacity == Unknown {
+			p.Capacity = []Capacity{Spot, OnDemand}[w.rand.IntN(2)] // wherever there is room
+		}
 		w.write(p)
 	}
 }
@@ -231,6 +250,12 @@ func (w *world) observed() Observed {
 		}
 		o.Pods = append(o.Pods, p)
 	}
+	for _, p := range w.pods { // what a live list finds
+		if p.Slot == NoSlot {
+			o.Pods = append(o.Pods, *p)
+		}
+	}
+	slices.SortFunc(o.Pods, byAgeOf)
 	w.rand.Shuffle(len(o.Pods), func(i, j int) { o.Pods[i], o.Pods[j] = o.Pods[j], o.Pods[i] })
 	return o
 }
@@ -287,6 +312,41 @@ func (w *world) converge() (time.Duration, error) {
 		w.pass(time.Second, 0)
 	}
 	return 0, fmt.Errorf("not converged: %s: %s", r.State, r.Reason)
+}
+
+func byAgeOf(a, b Pod) int { return byAge(&a, &b) }
+
+// consistent compares what the accounting counts with what it keeps.
+func (w *world) consistent() error {
+	a := w.acc
+	var visible, reserved, lost tally
+	holders := map[int]int{}
+	for _, s := range a.pods {
+		if s.holds() {
+			visible.add(s.capacity, 1)
+			holders[s.slot]++
+		}
+	}
+	for id, r := range a.byID {
+		switch {
+		case r.ID != id:
+			return fmt.Errorf("reservation %s is kept as %s", r.ID, id)
+		case r.lost:
+			lost.add(r.Capacity, 1)
+		default:
+			reserved.add(r.Capacity, 1)
+			holders[r.Slot]++
+		}
+	}
+	if visible != a.visible || reserved != a.reserved || lost != a.lost {
+		return fmt.Errorf("counts %+v %+v %+v, kept are %+v %+v %+v", a.visible, a.reserved, a.lost, visible, reserved, lost)
+	}
+	for slot := range a.slots.holders {
+		if a.slots.count(slot) != holders[slot] {
+			return fmt.Errorf("slot %d: %d holders counted, %d kept", slot, a.slots.count(slot), holders[slot])
+		}
+	}
+	return nil
 }
 
 // exact tells what differs from the formula: counts, slots and their types.
