@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (c *checks) check(ctx context.Context, name string, do func(context.Context
 	if ctx.Err() != nil && err != nil {
 		return // the check was not given the time to end
 	}
-	if why, ok := err.(skip); ok { //nolint:errorlint // it is never wrapped
+	if why := skip(""); errors.As(err, &why) {
 		c.skipped++
 		c.screen.printf("%s %s: %s", c.screen.paint(notable, "skip"), name, why)
 		return

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -36,6 +39,7 @@ func (c *checks) burst(ctx context.Context) {
 			return c.awaitTold(ctx, s)
 		})
 	}
+	c.check(ctx, "a Warning event in staging tells of the invalid annotation", c.warned)
 	c.check(ctx, "the burst of new replicas was placed without an eviction", func(context.Context) (string, error) {
 		return c.evicted(0, memberNames...)
 	})
@@ -81,6 +85,29 @@ func (c *checks) mix(ctx context.Context, s sample) (string, error) {
 		return "", errors.New("the hub does not say which annotation is invalid")
 	}
 	return "all on-demand, and the hub names " + told.GetProblems()[0].GetKey(), nil
+}
+
+// warned waits for the event about the sample whose annotation is invalid.
+func (c *checks) warned(ctx context.Context) (message string, err error) {
+	broken := sampleOf("staging", "reports")
+	member, err := c.member(broken.member)
+	if err != nil {
+		return "", err
+	}
+	err = await(ctx, "the event", func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := member.Client().List(ctx, &events, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == broken.name && strings.Contains(e.Message, "spot-percentage") {
+				message = e.Message
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d events is it", len(events.Items))
+	})
+	return message, err
 }
 
 // placement is what the hub says of a sample.

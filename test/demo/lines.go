@@ -69,7 +69,10 @@ func noProxy(getenv func(string) string) string {
 // printLines prints them.
 func (d *demo) printLines() {
 	d.screen.title("Try it, in another terminal, from the repository's root")
-	for _, l := range lines(d.ports) {
-		d.screen.printf("  %s\n    %s\n", d.screen.paint(faint, "# "+l.says), l.command)
+	for i, l := range lines(d.ports) {
+		if i > 0 {
+			d.screen.printf("")
+		}
+		d.screen.printf("  %s\n    %s", d.screen.paint(faint, "# "+l.says), l.command)
 	}
 }

@@ -16,11 +16,14 @@ const (
 	// tourAfter is how long the table stands still before the demo itself changes a policy.
 	tourAfter = 5 * time.Second
 	// tourPercent is what web in prod-us is changed to, from 70.
-	tourPercent = 40
+	tourPercent = 20
 )
 
 // tourLine is what the demo runs itself, so that replicas move without anybody having typed anything.
 var tourLine = kubectlLine("prod-us", fmt.Sprintf("annotate deployment/web plimsoll.dev/spot-percentage=%d --overwrite", tourPercent))
+
+// tourNote says so. It has to fit into a line of a terminal.
+var tourNote = fmt.Sprintf("The demo has changed web in prod-us from 70 %% to %d %% on spot.", tourPercent)
 
 // show prints the lines to paste and then shows the table until ctx ends.
 func (d *demo) show(ctx context.Context) error {
@@ -30,7 +33,7 @@ func (d *demo) show(ctx context.Context) error {
 	ticks := time.NewTicker(refresh)
 	defer ticks.Stop()
 	var shown view
-	var note string
+	note := fmt.Sprintf("The demo changes a policy after %.0f seconds.", tourAfter.Seconds())
 	tour := time.NewTimer(tourAfter)
 	defer tour.Stop()
 	for {
@@ -39,7 +42,7 @@ func (d *demo) show(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return d.whyEnded(ctx)
 		case err != nil:
-			now, note = shown, "the hub does not answer: "+err.Error()
+			now, note = shown, "The hub does not answer: "+err.Error()
 		}
 		d.draw(shown, now, note)
 		shown = now
@@ -47,7 +50,7 @@ func (d *demo) show(ctx context.Context) error {
 		case <-ctx.Done():
 			return d.whyEnded(ctx)
 		case <-tour.C:
-			if note = "the demo has run: " + tourLine; !d.screen.terminal {
+			if note = tourNote; !d.screen.terminal {
 				d.screen.printf("  %s", note)
 			}
 			if _, _, err := run(ctx, tourLine); err != nil && ctx.Err() == nil {
@@ -79,7 +82,7 @@ func (d *demo) look(ctx context.Context) (now view, err error) {
 func (d *demo) draw(before, now view, note string) {
 	switch {
 	case d.screen.terminal:
-		d.screen.live(append(now.lines(d.screen), "  "+d.screen.paint(faint, note)))
+		d.screen.live(append(now.lines(d.screen), "", "  "+note, ""))
 	case before.clusters == nil:
 		for _, line := range now.lines(d.screen) {
 			d.screen.printf("%s", line)

@@ -92,10 +92,12 @@ func (d *demo) stop() error {
 	}
 	return d.screen.step("ending hub and clusters", func() (string, error) {
 		var problems []error
+		done := "everything has ended and is removed"
 		if d.api != nil {
 			d.api.close()
 		}
 		if d.hub != nil {
+			done += ", but for " + hubLog
 			problems = append(problems, d.hub.stop(hubStop)) // before its clusters: it hands over and says goodbye
 		}
 		var group errgroup.Group
@@ -104,7 +106,7 @@ func (d *demo) stop() error {
 		}
 		problems = append(problems, group.Wait(), d.place.leave())
 		d.api, d.hub, d.hubCluster, d.members, d.place = nil, nil, nil, nil, nil
-		return "everything ended and removed, but for " + hubLog, errors.Join(problems...)
+		return done, errors.Join(problems...)
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func readSamples(g *WithT, member string, content io.Reader) (read []sample) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(content, 4096)
 	for {
 		var m manifest
-		if err := decoder.Decode(&m); err == io.EOF {
+		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
 			return read
 		} else if err != nil {
 			g.Expect(err).NotTo(HaveOccurred())
