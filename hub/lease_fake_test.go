@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -31,9 +32,9 @@ func (s *leaseServer) write(record resourcelock.LeaderElectionRecord, from int) 
 		return 0, errors.New("conflict")
 	}
 	s.record, s.version = &record, s.version+1
-	version := s.version
+	version, watch := s.version, slices.Clone(s.watch)
 	s.mu.Unlock()
-	for _, f := range s.watch {
+	for _, f := range watch {
 		f(record)
 	}
 	return version, nil
