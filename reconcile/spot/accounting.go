@@ -36,9 +36,11 @@ type Accounting struct {
 	byID              map[string]*reservation
 	waiting, replaced queue // of reserved and of lost, the oldest first
 
+	gone   map[types.UID]tombstone
+	buryAt int // number of tombstones at which old ones are looked for
+
 	moves   int       // pods that we evicted and that were not replaced yet
 	movedAt time.Time // when the last of them was evicted
-	gone    map[types.UID]tombstone
 }
 
 // seen is what is kept of a pod that was observed.
@@ -134,8 +136,9 @@ func (a *Accounting) Gone(uid types.UID, version uint64, now time.Time) {
 		delete(a.pods, uid)
 	}
 	a.gone[uid] = tombstone{version: version, at: now}
-	if len(a.gone) > 64 && len(a.gone) > 2*len(a.pods) {
+	if len(a.gone) > a.buryAt {
 		a.buryOld(now)
+		a.buryAt = 64 + 2*len(a.gone)
 	}
 }
 

@@ -88,6 +88,25 @@ func checkPolicyChange(t *rapid.T, w *world) {
 	}
 }
 
+// The predecessor needs about six minutes.
+func TestAHundredReplicasGoFromSeventyToThirtyPercentInFourBatches(t *testing.T) {
+	w := newWorld(1, 100, policyOf(70, 1))
+	w.control()
+	w.start(100)
+	w.pass(time.Second, 0)
+	w.policy = policyOf(30, 1)
+	if r := w.act(0); len(r.Evictions) != 10 {
+		t.Fatalf("the first batch has %d moves: %+v", len(r.Evictions), r)
+	}
+	took, err := w.converge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.evictions != 40 || took > 45*time.Second {
+		t.Errorf("%d moves in %s", w.evictions, took)
+	}
+}
+
 func readyOf(w *world) int {
 	ready := 0
 	for _, p := range w.alive() {

@@ -7,9 +7,11 @@
 //   - keys.go, policy.go, window.go: what labels and annotations mean ([Enabled], [ParsePolicy], [Window]);
 //   - capacity.go: what node labels, selectors and affinities say about capacity ([CapacityLabels]);
 //   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
-//   - pod.go, plan.go, plan_stamps.go, plan_moves.go, explain.go: what a workload needs now ([Plan]);
-//   - accounting.go, reserve.go, slots.go: which slot and capacity a new pod gets ([Accounting]);
-//   - admit.go: the patch that puts it there ([Patcher]).
+//   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
+//   - plan.go, plan_moves.go, plan_stamps.go, explain.go: what a workload needs now ([Plan]);
+//   - accounting.go, reserve.go, ordinals.go, reservation.go, slots.go: which slot and capacity type a new pod gets, and why
+//     the floor stands ([Accounting]);
+//   - admit.go, patch.go: the patch that puts it there ([Patcher]).
 //
 // The shell feeds the core from informers and does what it says.
 //

@@ -79,7 +79,8 @@ type decision struct {
 //
 // A pod is placed on spot only if the right side, with this pod in P, is at least the floor; placed on-demand, it adds one
 // to both terms. So an owner that is complete has its floor of on-demand replicas, whatever was refused, evicted by others
-// or is not visible yet; see spotIsSafe.
+// or is not visible yet; see spotIsSafe. Two things weaken that: a cache that lags by more than [SettleTime], for then P is
+// not all of them, and a wanted that is too high because the owner shrank unseen. Hence doubts, before it comes to this.
 func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 	a.expire(now)
 	if r := a.byID[ask.ID]; r != nil {
