@@ -51,10 +51,7 @@ func (s *sides) both(c *cobra.Command) (member, hub *enroll.Context, err error) 
 }
 
 func registerCommand(env Environment) *cobra.Command {
-	var from sides
-	var caFile string
-	var dryRun bool
-	r := enroll.Registration{}
+	r := registering{env: env}
 	command := &cobra.Command{
 		Use:   "register NAME",
 		Short: "Make a cluster a member of the fleet",
@@ -66,44 +63,59 @@ before it is known that all of it can be; doing it again changes nothing.`,
 		Example: `  plimsoll register prod-eu --context prod-eu --hub-context hub
   plimsoll register prod-eu --context prod-eu --hub-context hub --dry-run`,
 		Args: exactly("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			r.Name = args[0]
-			if err := r.Validate(); err != nil {
-				return usage(c, err)
-			}
-			member, hub, err := from.both(c)
-			if err != nil {
-				return err
-			}
-			if caFile != "" {
-				if r.CA, err = os.ReadFile(caFile); err != nil {
-					return fmt.Errorf("--ca-file: %w", err)
-				}
-			}
-			if dryRun {
-				text, err := enroll.Render(r, member, hub)
-				if err == nil {
-					_, err = env.Out.Write(text)
-				}
-				return err
-			}
-			outcome, err := enroll.Register(c.Context(), r, member, hub, changes(env.Out))
-			if err != nil {
-				return fmt.Errorf("register %s: %w", r.Name, err)
-			}
-			registered(env, r, outcome)
-			return nil
-		},
+		RunE: r.run,
 	}
 	flags := command.Flags()
-	from.flags(flags)
+	r.sides.flags(flags)
+	namespaceFlags(flags, &r.Registration)
+	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
+	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
+	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
+	return command
+}
+
+func namespaceFlags(flags *pflag.FlagSet, r *enroll.Registration) {
 	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.DefaultNamespace, "the hub's namespace in the hub cluster")
 	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
-	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
-	flags.StringVar(&caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
-	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")
-	flags.BoolVar(&dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
-	return command
+}
+
+// registering is one call of register.
+type registering struct {
+	enroll.Registration
+	env    Environment
+	sides  sides
+	caFile string
+	dryRun bool
+}
+
+func (r *registering) run(c *cobra.Command, args []string) error {
+	r.Name = args[0]
+	if err := r.Validate(); err != nil {
+		return usage(c, err)
+	}
+	member, hub, err := r.sides.both(c)
+	if err != nil {
+		return err
+	}
+	if r.caFile != "" {
+		if r.CA, err = os.ReadFile(r.caFile); err != nil {
+			return fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	if r.dryRun {
+		text, err := enroll.Render(r.Registration, member, hub)
+		if err == nil {
+			_, err = r.env.Out.Write(text)
+		}
+		return err
+	}
+	outcome, err := enroll.Register(c.Context(), r.Registration, member, hub, changes(r.env.Out))
+	if err != nil {
+		return fmt.Errorf("register %s: %w", r.Name, err)
+	}
+	registered(r.env, r.Name, outcome)
+	return nil
 }
 
 // changes prints each object as it is done.
@@ -118,14 +130,14 @@ func changes(to io.Writer) func(enroll.Change) {
 }
 
 // registered says what a person should know now.
-func registered(env Environment, r enroll.Registration, outcome enroll.Outcome) {
+func registered(env Environment, name string, outcome enroll.Outcome) {
 	if !outcome.Expires.IsZero() {
 		fmt.Fprintf(env.Err, "note: the hub's token expires at %s: register again before that\n", outcome.Expires.UTC().Format(time.RFC3339))
 	}
 	if outcome.Loopback {
 		fmt.Fprintln(env.Err, "note: the member's server is a loopback address, which a hub on another machine cannot reach: give --server if it is")
 	}
-	fmt.Fprintf(env.Out, "%s is registered; `plimsoll clusters` shows what the hub makes of it\n", r.Name)
+	fmt.Fprintf(env.Out, "%s is registered; `plimsoll clusters` shows what the hub makes of it\n", name)
 }
 
 func unregisterCommand(env Environment) *cobra.Command {
@@ -166,8 +178,7 @@ there. What somebody else made stays, and pods stay where they are.`,
 	}
 	flags := command.Flags()
 	from.flags(flags)
-	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.DefaultNamespace, "the hub's namespace in the hub cluster")
-	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
+	namespaceFlags(flags, &r)
 	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for instance because it is gone")
 	return command
 }
