@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -70,4 +73,27 @@ func Sum(samples []Sample) float64 {
 		sum += s.Value
 	}
 	return sum
+}
+
+// Quantile reads a histogram: the bound of the bucket that the quantile falls into, over all samples of the metric's
+// _bucket series that pass. +Inf when it is above all bounds, or there is nothing.
+func Quantile(buckets []Sample, q float64, pass func(Sample) bool) float64 {
+	counts := map[float64]float64{}
+	for _, sample := range buckets {
+		if !pass(sample) {
+			continue
+		}
+		_, text, _ := strings.Cut(sample.Labels, `le="`)
+		text, _, _ = strings.Cut(text, `"`)
+		if bound, err := strconv.ParseFloat(text, 64); err == nil {
+			counts[bound] += sample.Value
+		}
+	}
+	bounds := slices.Sorted(maps.Keys(counts))
+	for _, bound := range bounds {
+		if all := counts[bounds[len(bounds)-1]]; all > 0 && counts[bound] >= q*all {
+			return bound
+		}
+	}
+	return math.Inf(1)
 }
