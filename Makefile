@@ -114,7 +114,7 @@ test-unit: ## Run the tests that need no control plane
 
 # One package at a time: each starts its own clusters, and a 2-core machine carries one set of them.
 .PHONY: test-integration
-test-integration: testbed ## Run the tests on real control planes
+test-integration: testbed build ## Run the tests on real control planes
 	$(GO) test -race -timeout 20m -p 1 $(TESTFLAGS) \
 		$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/...)
 
