@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testing.T) {
+	g := NewWithT(t)
+	r := newReport()
+	r.record("burst-evictions", 1)
+	r.record("hub-rss-mb", 79.9)
+	r.record("admission-rps", 9999)
+	r.note("as seen on a quiet machine")
+	var out bytes.Buffer
+	g.Expect(r.print(&out)).To(Succeed())
+	g.Expect(out.String()).To(MatchRegexp(`burst-evictions\s+1\s+evictions\s+0\s+MISSED`))
+	g.Expect(out.String()).To(MatchRegexp(`hub-rss-mb\s+79\.9\s+MB\s+≤ 80\s+ok`))
+	g.Expect(out.String()).To(MatchRegexp(`admission-rps\s+9999\s+1/s\s+≥ 10000\s+MISSED`))
+	g.Expect(out.String()).To(ContainSubstring("as seen on a quiet machine"))
+	g.Expect(out.String()).NotTo(ContainSubstring("failover-s"))
+}
+
+func TestTheFileHoldsNameValueAndUnitOfEachFigure(t *testing.T) {
+	g := NewWithT(t)
+	r := newReport()
+	r.record("failover-s", 5.25)
+	r.record("burst-mix-error", 0)
+	path := filepath.Join(t.TempDir(), "build", "bench.json")
+	g.Expect(r.write(path)).To(Succeed())
+	content, err := os.ReadFile(path)
+	g.Expect(err).NotTo(HaveOccurred())
+	var rows []map[string]any
+	g.Expect(json.Unmarshal(content, &rows)).To(Succeed())
+	g.Expect(rows).To(Equal([]map[string]any{
+		{"name": "burst-mix-error", "value": 0.0, "unit": "pods"},
+		{"name": "failover-s", "value": 5.25, "unit": "s"},
+	}))
+}
+
+func TestRunsAreChosenByNameAndKeepTheirOrder(t *testing.T) {
+	g := NewWithT(t)
+	chosen, err := choose("admission,burst")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names(chosen)).To(Equal("burst,admission"))
+
+	chosen, err = choose("memory")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names(chosen)).To(Equal("burst,scale,memory"), "memory is measured after bursts")
+
+	_, err = choose("brust")
+	g.Expect(err).To(MatchError(ContainSubstring(`"brust"`)))
+}
