@@ -21,7 +21,7 @@ func BenchmarkReserve(b *testing.B) {
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
 				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: Mix{Percent: 70, Floor: 1, Managed: true}}, now)
-				if i++; i%1000 == 0 {
+				if i++; i%min(n, 1000) == 0 {
 					a = NewAccounting(false)
 				}
 			}
