@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -12,40 +11,36 @@ const (
 	pollInterval = 100 * time.Millisecond
 	// patience is how long anything may take before it counts as failed. It takes seconds on a machine with nothing else to do.
 	patience = 90 * time.Second
+	// tryTimeout is how long one look may take.
+	tryTimeout = 10 * time.Second
 )
-
-// final is an error that no waiting mends.
-type final struct{ error }
-
-// Unwrap implements the errors package's way to look inside.
-func (f final) Unwrap() error { return f.error }
 
 // await asks again and again until there is no error, and returns the last one when patience or ctx ends.
 func await(ctx context.Context, what string, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
-	defer cancel()
+	until := time.Now().Add(patience)
 	ticks := time.NewTicker(pollInterval)
 	defer ticks.Stop()
-	var last error
 	for {
-		err := condition(ctx)
-		var end final
+		err := try(ctx, condition)
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &end):
-			return fmt.Errorf("wait for %s: %w", what, end.error)
-		case ctx.Err() == nil: // else it says no more than that the time is up
-			last = err
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case time.Now().After(until):
+			return fmt.Errorf("wait for %s: not within %s: %w", what, patience, err)
 		}
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			err := fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
-			if last != nil {
-				err = fmt.Errorf("%w: %w", err, last)
-			}
-			return err
 		}
 	}
+}
+
+// try asks once. A question that hangs is no reason to wait for ever, and one that was cut short because the patience is
+// over would hide the reason of those before it; so each has a time of its own.
+func try(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	return condition(ctx)
 }

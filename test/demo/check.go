@@ -34,6 +34,9 @@ func (d *demo) check(ctx context.Context) (int, error) {
 			return c.failed, context.Cause(ctx)
 		}
 	}
+	if c.failed > 0 {
+		d.keepLogs() // before the clusters go
+	}
 	c.interrupt(ctx)
 	d.screen.printf("\n%s", c.summary())
 	return c.failed, nil

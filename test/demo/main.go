@@ -79,7 +79,7 @@ func (d *demo) run(ctx context.Context, check bool) (failed int, err error) {
 	default:
 		err = d.show(ctx)
 	}
-	if (err != nil || failed > 0) && !errors.Is(context.Cause(ctx), context.Canceled) {
+	if err != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
 		d.keepLogs()
 	}
 	return failed, errors.Join(err, d.stop())

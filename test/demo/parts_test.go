@@ -85,18 +85,22 @@ func TestProgramsDoNotSeeWhatWouldLeadThemElsewhere(t *testing.T) {
 	g.Expect(stdout).To(Equal("\n"))
 }
 
-func TestWaitingEndsWithTheLastReasonAndAtOnceWhenItIsFinal(t *testing.T) {
+func TestWaitingEndsWithTheLastReasonAndAtOnceWhenEverythingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		tries := 0
-		err := await(t.Context(), "it", func(ctx context.Context) error {
-			if tries++; ctx.Err() != nil {
-				return ctx.Err()
-			}
+		err := await(t.Context(), "it", func(context.Context) error {
+			tries++
 			return errors.New("not yet")
 		})
 		g.Expect(err).To(MatchError(And(ContainSubstring("wait for it"), ContainSubstring("not yet"))))
 		g.Expect(tries).To(BeNumerically(">", 2))
+
+		err = await(t.Context(), "it", func(ctx context.Context) error {
+			<-ctx.Done() // as a server that hangs
+			return ctx.Err()
+		})
+		g.Expect(err).To(MatchError(ContainSubstring("not within")))
 
 		tries = 0
 		g.Expect(await(t.Context(), "it", func(context.Context) error {
