@@ -189,8 +189,9 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	}
 	now := time.Now()
 	plan := Plan(observed, *policy, e.Settings, now)
-	e.publish(dir, &s, policy, &plan, now)
-	return e.act(ctx, dir, &s, observed, &plan, now)
+	result, err := e.act(ctx, dir, &s, observed, &plan, now)
+	e.publish(dir, &s, policy, &plan, now) // after acting, for what was refused belongs to the answer
+	return result, err
 }
 
 // policy returns the policy of a subject; nil when it is not enabled.
@@ -247,7 +248,11 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, observed O
 			s.events.Normal("Moving", "Moved %d of %d replicas: %s", moved, observed.Replicas, plan.Reason)
 		}
 		if errors.Is(err, errBudget) {
-			return reconcile.RequeueAfter(budgetRetry, err.Error()), nil
+			if moved == 0 {
+				plan.State = StateWaiting
+			}
+			plan.Reason, plan.Recheck = err.Error(), now.Add(budgetRetry)
+			return reconcile.RequeueAfter(budgetRetry, plan.Reason), nil
 		}
 		if err != nil {
 			return reconcile.Done(), err

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -369,5 +370,17 @@ func TestAFailedEvictionTakesTheSlotBack(t *testing.T) {
 		if after := s.follower.directory.owner("set-web-1").slots.visible.all; held != 0 || after != 1 {
 			t.Errorf("%s: %d slots held during the call and %d after it, want 0 and 1", name, held, after)
 		}
+	}
+}
+
+func TestARefusedEvictionNamesTheBudget(t *testing.T) {
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 8 healthy pods and has 8 currently"})
+	if got := refusal(err); got != "The disruption budget web needs 8 healthy pods and has 8 currently" {
+		t.Errorf("%q", got)
+	}
+	if got := refusal(apierrors.NewTooManyRequests("busy", 1)); got != "busy" {
+		t.Errorf("%q", got)
 	}
 }

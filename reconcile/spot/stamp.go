@@ -3,7 +3,6 @@ package spot
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -49,6 +48,3 @@ func stampPatch(keys Keys, s Stamp) ([]byte, error) {
 	}
 	return json.Marshal(map[string]any{"metadata": metadata})
 }
-
-// errBudget is wrapped by errors of evictions that a disruption budget does not allow now.
-var errBudget = errors.New("a disruption budget does not allow it now")
