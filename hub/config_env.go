@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func leavesBelow(path string, index []int, section reflect.Type) []leaf {
 	return found
 }
 
+// ofTheCLI are the variables of the command-line client, which somebody who starts a hub by hand may have exported.
+var ofTheCLI = []string{"PLIMSOLL_API", "PLIMSOLL_CA_FILE", "PLIMSOLL_TOKEN", "PLIMSOLL_TOKEN_FILE"}
+
 // readEnvironment puts the values of PLIMSOLL_ variables into c. An empty variable counts as not set. A variable that
 // names no key is a problem: a misspelt override must not be overlooked.
 func (c *Config) readEnvironment(environ []string, origin map[string]string) []error {
@@ -53,7 +57,7 @@ func (c *Config) readEnvironment(environ []string, origin map[string]string) []e
 	var problems []error
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, envPrefix) || value == "" || isServiceLink(name, value, environ) {
+		if !strings.HasPrefix(name, envPrefix) || value == "" || slices.Contains(ofTheCLI, name) || isServiceLink(name, value, environ) {
 			continue
 		}
 		leaf, ok := byName[name]

@@ -107,6 +107,12 @@ func TestVariablesOfServicesDoNotConfigureTheHub(t *testing.T) {
 	}
 }
 
+func TestVariablesOfTheCLIDoNotStopAHub(t *testing.T) {
+	if _, err := LoadConfig("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatIsEmptyIsDerivedFromThePod(t *testing.T) {
 	got, err := LoadConfig("", []string{"POD_NAMESPACE=fleet", "PLIMSOLL_HUB_NAMESPACE="})
 	if err != nil {

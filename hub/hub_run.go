@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
@@ -95,5 +97,6 @@ func (h *Hub) memberChanged(event clusters.Event) {
 	h.gates.member(event)
 	if event.Removed {
 		h.admission.Forget(event.Status.Name)
+		h.installer.Forget(context.Background(), event.Status.Name, types.NamespacedName{})
 	}
 }
