@@ -146,9 +146,24 @@ func (r statefulSetReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindStatefulSet, set), meta: &set.ObjectMeta, replicas: replicasOf(set.Spec.Replicas),
 		sources: []source{statefulSetSource(set)}, ordinals: true,
-		rolling: set.Status.ObservedGeneration < set.Generation || set.Status.CurrentRevision != set.Status.UpdateRevision,
-		client:  req.Client, live: req.Live, events: req.Events,
+		rolling: rollingSet(set), client: req.Client, live: req.Live, events: req.Events,
 	})
+}
+
+// rollingSet tells whether the StatefulSet's controller is at work. With a partition, or updates on deletion only, two
+// revisions side by side are a state of rest.
+func rollingSet(set *appsv1.StatefulSet) bool {
+	if set.Status.ObservedGeneration < set.Generation {
+		return true
+	}
+	strategy := set.Spec.UpdateStrategy
+	if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return false
+	}
+	if r := strategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {
+		return false
+	}
+	return set.Status.CurrentRevision != set.Status.UpdateRevision
 }
 
 // Forget drops what is published of a StatefulSet that is gone.

@@ -50,6 +50,7 @@ func StatefulSetKind(keys Keys) clusters.Kind {
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
 		dst.Spec.Replicas, dst.Spec.Selector, dst.Spec.Ordinals = src.Spec.Replicas, src.Spec.Selector, src.Spec.Ordinals
+		dst.Spec.UpdateStrategy = src.Spec.UpdateStrategy
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
