@@ -44,21 +44,10 @@ func (b *bench) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	marks := map[*fleet.Member]kube.Mark{}
-	for _, m := range b.fleet.Members {
-		if marks[m], err = m.Cluster.Audit().Mark(); err != nil {
-			return err
-		}
-	}
-	b.logf("%d writes a second for %d s", eventRate, eventWarmup+eventSeconds)
-	if err := writeEvents(ctx, api, targets); err != nil {
-		return err
-	}
-	delays, err := eventDelays(targets, marks)
+	delays, watched, err := b.measureEvents(ctx, api, targets)
 	if err != nil {
 		return err
 	}
-	slices.Sort(delays)
 	samples, err := hub.Samples(ctx)
 	if err != nil {
 		return err
@@ -67,7 +56,33 @@ func (b *bench) events(ctx context.Context) error {
 	b.report.note("event to reconcile: %d writes, p50 %.2f ms, p99 %.2f ms, max %.2f ms; of that in the hub's queue p99 at most %g ms", len(delays),
 		milliseconds(quantile(delays, 0.5)), milliseconds(quantile(delays, 0.99)), milliseconds(delays[len(delays)-1]),
 		1000*fleet.Quantile(samples["plimsoll_queue_wait_seconds_bucket"], 0.99, func(s fleet.Sample) bool { return s.Has("band", "changed") }))
+	b.report.note("a bare watch of the same writes, beside it: p50 %.2f ms, p99 %.2f ms",
+		milliseconds(quantile(watched, 0.5)), milliseconds(quantile(watched, 0.99)))
 	return nil
+}
+
+// measureEvents writes, and returns how long after each write its reconcile began and a bare watch heard of it, sorted.
+func (b *bench) measureEvents(ctx context.Context, api *fleet.API, targets []*target) (delays, watched []time.Duration, err error) {
+	marks := map[*fleet.Member]kube.Mark{}
+	for _, m := range b.fleet.Members {
+		if marks[m], err = m.Cluster.Audit().Mark(); err != nil {
+			return nil, nil, err
+		}
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	watcher, err := watchMembers(watching, b.fleet.Members)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.logf("%d writes a second for %d s", eventRate, eventWarmup+eventSeconds)
+	if err := writeEvents(ctx, api, targets); err != nil {
+		return nil, nil, err
+	}
+	if err := watcher.await(ctx, eventRate*(eventWarmup+eventSeconds)); err != nil {
+		return nil, nil, err
+	}
+	return eventDelays(targets, marks, watcher)
 }
 
 // registerDirectly takes the proxies out of the hub's way: they are part of the testbed, and not of what is measured.
@@ -167,32 +182,35 @@ func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts 
 }
 
 // eventDelays compares the starts with the times at which the API servers had answered, by the API servers' own clock and
-// log. A reconcile may well start before the writer has its answer; that counts as no delay.
-func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark) ([]time.Duration, error) {
+// log, and so for what the watcher heard. Either may well happen before the writer has its answer; that is no delay.
+func eventDelays(targets []*target, marks map[*fleet.Member]kube.Mark, watcher *watcher) (delays, watched []time.Duration, err error) {
 	answers := map[string][]time.Time{}
 	for m, mark := range marks {
 		events, err := m.Cluster.Audit().Since(mark, kube.OnResource("statefulsets"), kube.ByVerb("patch"), kube.ByUserAgent(kube.AdminUserAgent))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, event := range events {
-			key := m.Name + "/" + event.Namespace + "/" + event.Name
+			key := writeKey(m.Name, event.Namespace, event.Name)
 			answers[key] = append(answers[key], event.Answered)
 		}
 	}
-	var delays []time.Duration
 	for _, t := range targets {
-		answered := answers[t.Member.Name+"/"+t.Namespace+"/"+t.Name]
-		if len(answered) != len(t.starts) {
-			return nil, fmt.Errorf("%s: %d writes in the audit log, %d were made", t, len(answered), len(t.starts))
+		key := writeKey(t.Member.Name, t.Namespace, t.Name)
+		answered, heard := answers[key], watcher.of(key)
+		if len(answered) != len(t.starts) || len(heard) != len(t.starts) {
+			return nil, nil, fmt.Errorf("%s: %d writes were made, %d are in the audit log, %d were heard by a watch", t, len(t.starts), len(answered), len(heard))
 		}
 		for i, started := range t.starts {
 			if !started.IsZero() {
 				delays = append(delays, max(started.Sub(answered[i]), 0))
+				watched = append(watched, max(heard[i].Sub(answered[i]), 0))
 			}
 		}
 	}
-	return delays, nil
+	slices.Sort(delays)
+	slices.Sort(watched)
+	return delays, watched, nil
 }
 
 // quantile of values that are sorted.
