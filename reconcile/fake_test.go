@@ -61,8 +61,10 @@ func (c *fakeCluster) install(obj client.Object, objects ...client.Object) *fake
 		k.source.Add(o)
 	}
 	k.informer = toolscache.NewSharedIndexInformer(k.source, obj, 0, toolscache.Indexers{})
-	go k.informer.RunWithContext(c.ctx)
-	context.AfterFunc(c.ctx, k.source.Shutdown)
+	go func() {
+		k.informer.RunWithContext(c.ctx)
+		k.source.Broadcaster.Shutdown() // not the source's own: it stays locked, and may lock the informer in
+	}()
 	synctest.Wait() // until it watches: this source lets a watch start only where its first change is not newer
 	c.mu.Lock()
 	defer c.mu.Unlock()

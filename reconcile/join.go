@@ -1,7 +1,13 @@
 package reconcile
 
+import (
+	"slices"
+	"time"
+)
+
 // join gives a member a lane in the queue. A lane that it still has is over: its keys are dropped, as the new engagement
-// lists them anew and starts without back-off. Only orders that were accepted and not yet followed are carried over.
+// lists them anew and starts without back-off. Only orders that were accepted and not yet followed are carried over, also
+// from a lane that ended a moment ago.
 func (q *queue) join(name string, e *engagement) *lane {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
@@ -12,9 +18,9 @@ func (q *queue) join(name string, e *engagement) *lane {
 	m.lanes = append(m.lanes, l)
 	if old != nil {
 		q.drop(old)
-		q.rt.receipts.move(old, l)
-		q.handOut()
+		q.rt.receipts.strand(old)
 	}
+	q.rt.receipts.adopt(l)
 	return l
 }
 
@@ -26,11 +32,23 @@ func (q *queue) leave(l *lane) (noneHere, noneAnywhere bool) {
 	if !l.gone {
 		delete(q.lanes, name)
 		q.drop(l)
-		q.rt.receipts.abandon(l)
+		if q.rt.receipts.strand(l) {
+			q.rt.abandonLater(l.name())
+		}
 		l.member.tidy()
 	}
 	m := q.rt.members[name]
 	return q.lanes[name] == nil, m == nil || len(m.lanes) == 0
+}
+
+// abandonLater ends the orders of a member that left, unless it is back in time.
+func (rt *Runtime) abandonLater(name laneName) {
+	left := slices.Clone(rt.receipts.stranded[name])
+	time.AfterFunc(orderGrace, func() {
+		rt.mu.Lock()
+		defer rt.mu.Unlock()
+		rt.receipts.abandon(name, left)
+	})
 }
 
 // drop takes all keys of a lane out of the ledger. Those that run are left to finish, for nothing.

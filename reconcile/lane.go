@@ -32,6 +32,8 @@ func newLane(q *queue, m *member, e *engagement) *lane {
 	return l
 }
 
+func (l *lane) name() laneName { return laneName{controller: l.queue.name, member: l.member.name} }
+
 // open tells whether a worker may take a key of this lane now, if there is one.
 func (l *lane) open() bool {
 	return !l.gone && !l.queue.down && !l.member.shut && l.running < l.queue.perMember &&

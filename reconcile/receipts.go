@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,8 +22,12 @@ var (
 	ErrUnknownReceipt = errors.New("unknown receipt")
 )
 
-// goneReason is in the record of a receipt whose member left before the reconcile ended.
-const goneReason = "the member left"
+const (
+	// goneReason is in the record of a receipt whose member left before the reconcile ended.
+	goneReason = "the member left"
+	// orderGrace is how long an order waits for a member that left: one whose credentials or kinds change is soon back.
+	orderGrace = 5 * time.Second
+)
 
 // receipts follows accepted orders. It keeps a bounded number of them: the newest push out the oldest, done or not.
 // Guarded by Runtime.mu.
@@ -31,17 +36,26 @@ type receipts struct {
 	ring    []*receipt
 	next    int
 	pending map[*record][]*receipt
+
+	stranded map[laneName][]*receipt // of members that left, while they may be back
 }
+
+// laneName names the lanes of one controller in one member, one after the other.
+type laneName struct{ controller, member string }
 
 type receipt struct {
 	Receipt
-	record *record       // nil once done
+	record *record       // nil once done, and while stranded
 	begun  bool          // a reconcile began after it was accepted
+	lost   bool          // it was pushed out before it was done
 	ended  chan struct{} // closed when done, or pushed out
 }
 
 func newReceipts(most int) receipts {
-	return receipts{byID: map[string]*receipt{}, ring: make([]*receipt, most), pending: map[*record][]*receipt{}}
+	return receipts{
+		byID: map[string]*receipt{}, ring: make([]*receipt, most),
+		pending: map[*record][]*receipt{}, stranded: map[laneName][]*receipt{},
+	}
 }
 
 // accept makes a receipt for the next reconcile of a record.
@@ -64,19 +78,14 @@ func (rs *receipts) accept(r *record, now time.Time) *receipt {
 // push takes the oldest receipt out.
 func (rs *receipts) push(old *receipt) {
 	delete(rs.byID, old.ID)
-	r := old.record
-	if r == nil {
+	if old.Done {
 		return
 	}
-	kept := rs.pending[r][:0]
-	for _, rc := range rs.pending[r] {
-		if rc != old {
-			kept = append(kept, rc)
-		}
-	}
-	rs.keep(r, kept)
-	old.record = nil
+	old.lost = true
 	close(old.ended)
+	if r := old.record; r != nil {
+		rs.keep(r, slices.DeleteFunc(rs.pending[r], func(rc *receipt) bool { return rc == old }))
+	}
 }
 
 func (rs *receipts) keep(r *record, kept []*receipt) {
@@ -116,26 +125,47 @@ func (rs *receipts) end(r *record, last Record) {
 	rs.keep(r, nil)
 }
 
-// move hands the open receipts of a lane to its successor, where their keys are looked at first.
-func (rs *receipts) move(from, to *lane) {
-	for r, open := range rs.of(from) {
+// strand keeps the open receipts of a lane that is gone, and tells whether there are any.
+func (rs *receipts) strand(l *lane) bool {
+	name := l.name()
+	for r, open := range rs.of(l) {
 		delete(rs.pending, r)
-		r.ordered = false
-		successor := to.queue.recordOf(to, r.key)
+		last := r.snapshot()
+		last.State, last.Reason, last.NextTry = StateIdle, goneReason, time.Time{}
 		for _, rc := range open {
-			rc.record, rc.begun = successor, false
+			rc.record, rc.begun, rc.Record = nil, false, last
 		}
-		rs.keep(successor, append(rs.pending[successor], open...))
-		to.queue.want(successor, BandOrdered)
+		rs.stranded[name] = append(rs.stranded[name], open...)
 	}
+	return len(rs.stranded[name]) > 0
 }
 
-// abandon ends the open receipts of a lane that has no successor.
-func (rs *receipts) abandon(l *lane) {
-	for r := range rs.of(l) {
-		last := r.snapshot()
-		last.State, last.LastOutcome, last.Reason = StateIdle, OutcomeGone, goneReason
-		rs.end(r, last)
+// adopt hands stranded receipts to the lane that has come, where their keys are looked at first.
+func (rs *receipts) adopt(l *lane) {
+	for _, rc := range rs.stranded[l.name()] {
+		if rc.lost {
+			continue
+		}
+		r := l.queue.recordOf(l, rc.Key.NamespacedName)
+		rc.record, rc.Record = r, Record{}
+		rs.keep(r, append(rs.pending[r], rc))
+		l.queue.want(r, BandOrdered)
+	}
+	delete(rs.stranded, l.name())
+}
+
+// abandon ends receipts whose member did not come back.
+func (rs *receipts) abandon(name laneName, left []*receipt) {
+	for _, rc := range left {
+		if !rc.lost && rc.record == nil && !rc.Done {
+			last := rc.Record
+			last.LastOutcome = OutcomeGone
+			rc.end(last)
+		}
+	}
+	rs.stranded[name] = slices.DeleteFunc(rs.stranded[name], func(rc *receipt) bool { return slices.Contains(left, rc) })
+	if len(rs.stranded[name]) == 0 {
+		delete(rs.stranded, name)
 	}
 }
 
@@ -164,7 +194,7 @@ func (rc *receipt) snapshot() Receipt {
 
 // Requeue orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
 // stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
-// object or its member goes first, it ends as Gone. The order is accepted also while a gate is closed; the key is held
+// object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a gate is closed; the key is held
 // then. Errors: ErrUnknownController, ErrUnknownMember, ErrUnknownKey.
 func (rt *Runtime) Requeue(key Key) (Receipt, error) {
 	rt.mu.Lock()

@@ -115,18 +115,28 @@ func TestAnOrderBehindAClosedGateIsKeptUntilItOpens(t *testing.T) {
 	})
 }
 
-func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAReplacement(t *testing.T) {
+func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(h *hub, c *Controller, a *fakeCluster, leave func())
 		want    Outcome
 		reason  string
 	}{
 		"object": {func(_ *hub, _ *Controller, a *fakeCluster, _ func()) { a.remove(configMap("one")) }, OutcomeGone, ""},
-		"member": {func(_ *hub, _ *Controller, _ *fakeCluster, leave func()) { leave() }, OutcomeGone, goneReason},
+		"member": {func(_ *hub, _ *Controller, _ *fakeCluster, leave func()) {
+			leave()
+			time.Sleep(orderGrace)
+		}, OutcomeGone, goneReason},
+		"member, back in time": {func(h *hub, c *Controller, _ *fakeCluster, leave func()) {
+			leave()
+			time.Sleep(orderGrace - time.Second)
+			fresh := newFakeCluster(h.ctx)
+			fresh.install(&corev1.ConfigMap{}, configMap("one"))
+			h.engage(h.ctx, c, "a", fresh)
+			time.Sleep(time.Minute)
+		}, OutcomeDone, ""},
 		"replaced, object still there": {func(h *hub, c *Controller, _ *fakeCluster, _ func()) {
-			fresh := newFakeCluster(h.ctx, &corev1.ConfigMap{})
-			fresh.add(configMap("one"))
-			synctest.Wait()
+			fresh := newFakeCluster(h.ctx)
+			fresh.install(&corev1.ConfigMap{}, configMap("one"))
 			h.engage(h.ctx, c, "a", fresh)
 		}, OutcomeDone, ""},
 		"replaced, object not there": {func(h *hub, c *Controller, _ *fakeCluster, _ func()) {
@@ -153,13 +163,43 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAReplacement(t *testing.
 				if !ok || !now.Done || now.Record.LastOutcome != tc.want || now.Record.Reason != tc.reason {
 					t.Errorf("receipt %+v (%v), want outcome %s", now, ok, tc.want)
 				}
-				if h.receipts.pending == nil || len(h.receipts.pending) != 0 {
+				if len(h.receipts.pending) != 0 || len(h.receipts.stranded) != 0 {
 					t.Error("something still follows the record")
 				}
 				h.cancel()
 			})
 		})
 	}
+}
+
+func TestAnOrderThatIsPushedOutWhileItsMemberIsAwayIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Receipts: 1}, &queue{name: "c", perMember: 5})
+		q := b.queues[0]
+		l, other := b.join(q, "m"), b.join(q, "other")
+		wakeChanged(q, l, "a")
+		wakeChanged(q, other, "a")
+		first, err := b.rt.Requeue(Key{Controller: "c", Member: "m", NamespacedName: nsName("a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.leave(l)
+		if now, ok := b.rt.Receipt(first.ID); !ok || now.Done || now.Record.Reason != goneReason {
+			t.Errorf("receipt %+v (%v), want it open while the member may be back", now, ok)
+		}
+		if _, err := b.rt.Requeue(Key{Controller: "c", Member: "other", NamespacedName: nsName("a")}); err != nil {
+			t.Fatal(err)
+		}
+		fresh := b.join(q, "m")
+		if len(fresh.records) != 0 {
+			t.Error("an order that was pushed out was carried over")
+		}
+		time.Sleep(orderGrace)
+		synctest.Wait()
+		if len(b.rt.receipts.stranded) != 0 || len(b.rt.receipts.byID) != 1 {
+			t.Error("an order that was pushed out is kept")
+		}
+	})
 }
 
 func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
