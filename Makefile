@@ -76,7 +76,7 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp ## Check that what proto/ g
 verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
 	@bad=$$(find . -path ./build -prune -o -name '*.go' -exec gofmt -s -l {} +) || exit 1; \
 	if [ -n "$$bad" ]; then echo "not formatted, run gofmt -s -w on:"; echo "$$bad"; exit 1; fi
-	$(BUF) format --diff --exit-code --path proto
+	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod and go.sum say what the code imports
@@ -89,7 +89,7 @@ vet: ## Run go vet
 .PHONY: lint
 lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(BUF) lint
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --allow-parallel-runners ./...
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)

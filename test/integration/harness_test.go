@@ -111,9 +111,9 @@ func (h *insideHub) stop(t *testing.T) {
 	}
 	h.end()
 	h.end = nil
-	h.fleet.Balancer.Remove(h.Replica.Webhook)
+	h.fleet.Balancer.Remove(h.Webhook)
 	if h.API != nil {
-		h.API.Close()
+		h.Close()
 	}
 	if err := <-h.ended; err != nil {
 		t.Errorf("hub %s: %v", h.Name, err)
