@@ -3,6 +3,7 @@ package integration
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -71,4 +72,25 @@ func outageSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.mended(reading, replicas, 0, floor)
 	p.Expect(p.slots(away)).To(ConsistOf(firstSlots(replicas)))
 	p.Expect(p.audited(kube.EvictionAttempts, func(e kube.AuditEvent) bool { return e.Code == http.StatusTooManyRequests })).To(BeEmpty())
+}
+
+// churnSpec is invariant 1 in a bad time: pods are evicted by others and refused by others, and the hub sees it late.
+func churnSpec(t *testing.T, h *insideHub, m *fleet.Member) {
+	const replicas, percent, floor = 30, 100, 6
+	p := place(t, h, m, fleet.Enabled())
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor)))
+	p.exactly(w, replicas, percent, floor)
+	m.Proxy.DelayWatches(2 * time.Second)
+	defer m.Proxy.DelayWatches(0)
+
+	churn := fleet.Churn{Workload: w, Replicas: replicas, Floor: floor, Evictions: 60, AtOnce: 4, RejectOneIn: 5, Seed: 1}
+	ordeal, err := churn.Begin(p.ctx)
+	p.Expect(err).NotTo(HaveOccurred())
+	defer ordeal.History.Stop()
+	p.Expect(ordeal.Run(p.ctx)).To(Succeed())
+	p.mended(w, replicas, percent, floor)
+
+	verdict, err := ordeal.Judge()
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(verdict.Breaks).To(BeEmpty())
 }
