@@ -198,12 +198,13 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 		e.metrics.forgetWorkload(s.member, s.key)
 		return reconcile.Done(), nil
 	}
-	observed, err := e.observeSubject(ctx, dir, &s)
+	observed, recheck, err := e.observeSubject(ctx, dir, &s)
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	now := time.Now()
 	plan := Plan(observed, *policy, e.Settings, now)
+	plan.Recheck = earlier(plan.Recheck, recheck)
 	result, err := e.act(ctx, dir, &s, observed, &plan, now)
 	e.publish(dir, &s, policy, &plan, now) // after acting, for what was refused belongs to the answer
 	return result, err
@@ -222,12 +223,19 @@ func (e *Engine) policy(ctx context.Context, s *subject) (*Policy, error) {
 	return &policy, nil
 }
 
-// observeSubject reads the pods of a subject, those without a slot included.
-func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject) (Observed, error) {
+// earlier returns the earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// observeSubject reads the pods of a subject, those without a slot included, and tells when to look for such again.
+func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject) (o Observed, recheck time.Time, err error) {
 	now := time.Now()
-	o, err := e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, now)
-	if err != nil {
-		return o, err
+	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, now); err != nil {
+		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling = s.ordinals, s.replicas, s.rolling
 	visible := map[types.UID]int{}
@@ -238,13 +246,13 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject)
 	}
 	for i, src := range s.sources {
 		src.Accounting = o.Owners[i].Accounting
-		more, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
+		more, again, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
 		if err != nil {
-			return o, err
+			return o, recheck, err
 		}
-		o.Pods = append(o.Pods, more...)
+		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
 	}
-	return o, nil
+	return o, recheck, nil
 }
 
 // act writes what the plan says, and tells when to look again.

@@ -80,11 +80,11 @@ type ownerFacts struct {
 	readAt   time.Time // when it was read live; zero once the cache has shown it
 }
 
-// liveListMark remembers for which state of the owner the unlabelled pods were listed, so that a list is not repeated
-// while nothing has changed.
+// liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
+// were last searched.
 type liveListMark struct {
 	status, visible int
-	at              time.Time
+	since, at       time.Time
 }
 
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {

@@ -16,9 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// liveListInterval is the least time between two searches for pods without a slot, while what the owner's status and the
-// cache say has not changed.
-const liveListInterval = 30 * time.Second
+const (
+	// liveListInterval is the least time between two searches for pods without a slot, while what the owner's status and the
+	// cache say has not changed.
+	liveListInterval = 30 * time.Second
+	// liveListPatience is how long the sign of such pods must stand before they are searched: right after a pod has gone,
+	// the cache of pods is ahead of the owner's status.
+	liveListPatience = time.Second
+)
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
 var readOnlyList = client.UnsafeDisableDeepCopy
@@ -98,21 +103,22 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 
 // unlabelled finds the pods of an owner that hold no slot: they existed before the workload was enabled, or slipped past
 // the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
-// One live list finds them, and is repeated only when the signs change, or after a while.
-func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *directory, namespace string, s source, visible int, now time.Time) ([]Pod, error) {
+// One live list finds them, once the sign has stood for a moment, and is repeated only when the sign changes, or after a
+// while. recheck is when to look again at a sign that is still fresh.
+func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *directory, namespace string, s source, visible int, now time.Time) (pods []Pod, recheck time.Time, err error) {
 	o := dir.ensureOwner(s.UID, s.kind)
-	if !o.wantsList(s.status, visible+len(s.Accounting.Reserved), now) {
-		return nil, nil
+	search, recheck := o.wantsList(s.status, visible+len(s.Accounting.Reserved), now)
+	if !search {
+		return nil, recheck, nil
 	}
 	selector, err := withoutSlot(e.Keys, s.selector)
 	if err != nil {
-		return nil, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
+		return nil, recheck, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
 	var list corev1.PodList
 	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
+		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
-	var pods []Pod
 	for i := range list.Items {
 		// The selector only narrows the list: what belongs to the owner is said by the controller reference alone.
 		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref == nil || ref.UID != s.UID {
@@ -122,21 +128,29 @@ func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *direct
 			pods = append(pods, pod)
 		}
 	}
-	return pods, nil
+	return pods, recheck, nil
 }
 
-// wantsList tells whether pods without a slot should be looked for, and notes that they are.
-func (o *owner) wantsList(status, visible int, now time.Time) bool {
-	if status <= visible {
-		return false
-	}
+// wantsList tells whether pods without a slot should be searched for now, and notes that they are; if the sign of them is
+// too fresh, it tells when to look at it again.
+func (o *owner) wantsList(status, visible int, now time.Time) (search bool, recheck time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.listed.status == status && o.listed.visible == visible && now.Sub(o.listed.at) < liveListInterval {
-		return false
+	if status <= visible {
+		o.listed = liveListMark{}
+		return false, time.Time{}
 	}
-	o.listed = liveListMark{status: status, visible: visible, at: now}
-	return true
+	if o.listed.since.IsZero() || o.listed.status != status || o.listed.visible != visible {
+		o.listed = liveListMark{status: status, visible: visible, since: now}
+	}
+	if stands := o.listed.since.Add(liveListPatience); now.Before(stands) {
+		return false, stands
+	}
+	if now.Sub(o.listed.at) < liveListInterval {
+		return false, o.listed.at.Add(liveListInterval)
+	}
+	o.listed.at = now
+	return true, now.Add(liveListInterval)
 }
 
 func withoutSlot(keys Keys, selector *metav1.LabelSelector) (labels.Selector, error) {
