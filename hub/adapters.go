@@ -1,10 +1,14 @@
 package hub
 
 import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // registrations is the provider as the webhook's tokens see it.
@@ -13,6 +17,50 @@ func registrations(provider *clusters.Provider) func(member string) (clusters.Re
 		status, ok := provider.Status(member)
 		return status.Registration, ok
 	}
+}
+
+// shownMembers are the members as the API shows them: with what is known of their webhook beside what is known of their
+// connection. What the installer knows it knows by reconciling, so only the owner adds it.
+type shownMembers struct {
+	provider interface {
+		Statuses() []clusters.Status
+		Status(name string) (clusters.Status, bool)
+	}
+	installation func(member string) webhook.Installation
+	mine         func(member string) bool
+}
+
+// conditionWebhook tells whether new pods of a member are placed as they are made.
+const conditionWebhook = "Webhook"
+
+// Statuses implements api.Members.
+func (m shownMembers) Statuses() []clusters.Status {
+	statuses := m.provider.Statuses()
+	for i := range statuses {
+		m.add(&statuses[i])
+	}
+	return statuses
+}
+
+// Status implements api.Members.
+func (m shownMembers) Status(name string) (clusters.Status, bool) {
+	status, ok := m.provider.Status(name)
+	if ok {
+		m.add(&status)
+	}
+	return status, ok
+}
+
+func (m shownMembers) add(status *clusters.Status) {
+	if (status.State != clusters.StateReady && status.State != clusters.StateDegraded) || !m.mine(status.Name) {
+		return
+	}
+	is := m.installation(status.Name)
+	condition := metav1.Condition{Type: conditionWebhook, Status: metav1.ConditionFalse, Reason: is.Reason, Message: is.Message}
+	if is.Reason == webhook.ReasonCurrent {
+		condition.Status = metav1.ConditionTrue
+	}
+	status.Conditions = append(slices.Clip(status.Conditions), condition) // clipped: the snapshot is shared
 }
 
 // ownEvents records Events in the hub cluster while no other replica is known to own the members, so that what all

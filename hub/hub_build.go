@@ -137,7 +137,12 @@ func (h *Hub) buildControllers(context.Context) error {
 }
 
 func (h *Hub) backend() api.Backend {
-	return api.Backend{Members: h.provider, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
+	members := shownMembers{
+		provider: h.provider, mine: h.routes.Mine,
+		// Asked when the API is, by when the installer is there.
+		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
+	}
+	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
 }
 
 // buildAPI makes the API's public side.

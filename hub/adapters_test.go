@@ -1,0 +1,53 @@
+package hub
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+type oneMember clusters.Status
+
+func (m oneMember) Statuses() []clusters.Status           { return []clusters.Status{clusters.Status(m)} }
+func (m oneMember) Status(string) (clusters.Status, bool) { return clusters.Status(m), true }
+
+func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
+	known := make([]metav1.Condition, 1, 4) // with room, which another snapshot may use
+	for name, test := range map[string]struct {
+		state  clusters.State
+		mine   bool
+		reason string
+		want   metav1.ConditionStatus // empty: not shown
+	}{
+		"current":           {clusters.StateReady, true, webhook.ReasonCurrent, metav1.ConditionTrue},
+		"missing":           {clusters.StateDegraded, true, webhook.ReasonMissing, metav1.ConditionFalse},
+		"failed":            {clusters.StateReady, true, webhook.ReasonFailed, metav1.ConditionFalse},
+		"not the owner":     {clusters.StateReady, false, webhook.ReasonMissing, ""},
+		"cannot be reached": {clusters.StateUnreachable, true, webhook.ReasonCurrent, ""},
+	} {
+		members := shownMembers{
+			provider:     oneMember{Name: "prod-eu", State: test.state, Conditions: known},
+			installation: func(string) webhook.Installation { return webhook.Installation{Reason: test.reason} },
+			mine:         func(string) bool { return test.mine },
+		}
+		one, _ := members.Status("prod-eu")
+		for _, status := range append(members.Statuses(), one) {
+			shown := status.Conditions[1:]
+			if test.want == "" {
+				if len(shown) != 0 {
+					t.Errorf("%s: shows %+v", name, shown)
+				}
+				continue
+			}
+			if len(shown) != 1 || shown[0].Type != conditionWebhook || shown[0].Status != test.want || shown[0].Reason != test.reason {
+				t.Errorf("%s: shows %+v, want %s", name, shown, test.want)
+			}
+		}
+		if extra := known[:2][1]; extra.Type != "" {
+			t.Errorf("%s: wrote into the snapshot of others", name)
+		}
+	}
+}
