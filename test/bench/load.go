@@ -28,6 +28,8 @@ type load struct {
 	calls    []*call
 	duration time.Duration // after the warm-up, which counts for nothing
 	keep     bool          // keep the answers, those to the warm-up included
+	first    int           // number of the first call, so that the UIDs of two loads differ
+	rate     int           // calls a second on all connections together; 0: as fast as they are answered
 }
 
 // A loaded server has answered so much.
@@ -79,8 +81,8 @@ func (l *load) connection(ctx context.Context, number int, begun time.Time, into
 	for n := 0; ; n++ {
 		// Each connection begins elsewhere, so that they do not ask about one owner all at once.
 		c := calls[(n+number*len(calls)/connections)%len(calls)]
-		requestUID(c.bytes[c.uidAt:c.uidAt+uidLength], number, n)
-		sent := time.Now()
+		requestUID(c.bytes[c.uidAt:c.uidAt+uidLength], number, l.first+n)
+		sent := l.turn(begun, number, n)
 		if _, err := conn.Write(c.bytes); err != nil {
 			return err
 		}
@@ -89,7 +91,7 @@ func (l *load) connection(ctx context.Context, number int, begun time.Time, into
 			return err
 		}
 		if l.keep {
-			into.answers = append(into.answers, answer{owner: c.owner, connection: number, number: n, body: body})
+			into.answers = append(into.answers, answer{owner: c.owner, connection: number, number: l.first + n, body: body})
 		}
 		received := time.Now()
 		switch {
@@ -102,6 +104,17 @@ func (l *load) connection(ctx context.Context, number int, begun time.Time, into
 			return ctx.Err()
 		}
 	}
+}
+
+// turn waits until a connection's n-th call is due and returns when that was: a call that had to wait for the one before it
+// counts from when it should have been sent. Without a rate it is due at once.
+func (l *load) turn(begun time.Time, number, n int) time.Time {
+	if l.rate == 0 {
+		return time.Now()
+	}
+	due := begun.Add(time.Duration(n*connections+number) * time.Second / time.Duration(l.rate))
+	time.Sleep(time.Until(due))
+	return due
 }
 
 // ownCalls are copies for one connection, because the UIDs are written into them.
