@@ -71,9 +71,11 @@ func TestACallCarriesItsOwnersNamesAndAnotherUIDEachTime(t *testing.T) {
 func TestResponsesAreReadOneAfterTheOther(t *testing.T) {
 	g := NewWithT(t)
 	from := bufio.NewReader(strings.NewReader("HTTP/1.1 200 OK\r\ncontent-LENGTH: 2\r\nX: y\r\n\r\nabHTTP/1.1 503 Busy\r\n\r\n"))
-	body, err := readResponse(from)
+	bodies := &shelf{keep: true}
+	body, err := readResponse(from, bodies)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(body)).To(Equal("ab"))
-	_, err = readResponse(from)
+	copy(bodies.room(2), "cd")
+	g.Expect(string(body)).To(Equal("ab"), "what is kept is not overwritten")
+	_, err = readResponse(from, bodies)
 	g.Expect(err).To(MatchError(errNoResponse))
 }

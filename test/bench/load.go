@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +20,8 @@ import (
 const (
 	connections = 8
 	warmup      = 2 * time.Second
+	// manyCalls is more than one connection is likely to carry.
+	manyCalls = 100_000
 )
 
 // A load is what a server is asked: calls in turn, one at a time on each of the connections, as fast as they are answered.
@@ -41,8 +45,10 @@ type loadResult struct {
 
 func (r *loadResult) perSecond() float64 { return float64(len(r.latencies)) / r.elapsed.Seconds() }
 
-// run opens the connections and sends.
+// run opens the connections and sends. No garbage is collected here meanwhile: that would be measured as the server's.
 func (l *load) run(ctx context.Context) (*loadResult, error) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	parts := make([]loadResult, connections)
 	group, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -77,7 +83,12 @@ func (l *load) connection(ctx context.Context, number int, begun time.Time, into
 		return err
 	}
 	calls := l.ownCalls()
-	answers := bufio.NewReaderSize(conn, 16<<10)
+	answers, bodies := bufio.NewReaderSize(conn, 16<<10), shelf{keep: l.keep}
+	// Growing takes time that would be counted.
+	into.latencies = make([]time.Duration, 0, manyCalls)
+	if l.keep {
+		into.answers = make([]answer, 0, manyCalls)
+	}
 	for n := 0; ; n++ {
 		// Each connection begins elsewhere, so that they do not ask about one owner all at once.
 		c := calls[(n+number*len(calls)/connections)%len(calls)]
@@ -86,14 +97,14 @@ func (l *load) connection(ctx context.Context, number int, begun time.Time, into
 		if _, err := conn.Write(c.bytes); err != nil {
 			return err
 		}
-		body, err := readResponse(answers)
+		body, err := readResponse(answers, &bodies)
 		if err != nil {
 			return err
 		}
+		received := time.Now()
 		if l.keep {
 			into.answers = append(into.answers, answer{owner: c.owner, connection: number, number: l.first + n, body: body})
 		}
-		received := time.Now()
 		switch {
 		case received.After(until):
 			return nil
@@ -133,8 +144,25 @@ var (
 	errNoResponse = errors.New("the answer is not 200 OK")
 )
 
-// readResponse reads one response with a Content-Length and returns its body.
-func readResponse(from *bufio.Reader) ([]byte, error) {
+// A shelf is where bodies are put, many in a piece of memory; without keep, each in place of the one before.
+type shelf struct {
+	keep bool
+	free []byte
+}
+
+func (s *shelf) room(length int) []byte {
+	if len(s.free) < length {
+		s.free = make([]byte, max(length, 1<<20))
+	}
+	body := s.free[:length:length]
+	if s.keep {
+		s.free = s.free[length:]
+	}
+	return body
+}
+
+// readResponse reads one response with a Content-Length and returns its body, in room of the shelf.
+func readResponse(from *bufio.Reader, into *shelf) ([]byte, error) {
 	status, err := from.ReadSlice('\n')
 	if err != nil {
 		return nil, err
@@ -162,7 +190,7 @@ func readResponse(from *bufio.Reader) ([]byte, error) {
 	if length < 0 {
 		return nil, errChunked
 	}
-	body := make([]byte, length)
+	body := into.room(length)
 	_, err = io.ReadFull(from, body)
 	return body, err
 }
