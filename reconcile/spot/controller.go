@@ -24,6 +24,9 @@ const (
 	StatefulSetController = "statefulset-spot"
 )
 
+// warmingRetry is when a workload is looked at again whose member's first lists are still coming in.
+const warmingRetry = 100 * time.Millisecond
+
 // Schedule is how often, and by how many workers, workloads are looked at.
 type Schedule struct {
 	// Resync is the time after which a workload is looked at without a change; 0: never.
@@ -135,7 +138,7 @@ func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 
 // Forget drops what is published of a Deployment that is gone.
 func (r deploymentReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.metrics.forgetWorkload(member, WorkloadKey{Kind: KindDeployment, NamespacedName: key})
+	r.forget(member, WorkloadKey{Kind: KindDeployment, NamespacedName: key})
 }
 
 type statefulSetReconciler struct{ *Engine }
@@ -168,7 +171,7 @@ func rollingSet(set *appsv1.StatefulSet) bool {
 
 // Forget drops what is published of a StatefulSet that is gone.
 func (r statefulSetReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.metrics.forgetWorkload(member, WorkloadKey{Kind: KindStatefulSet, NamespacedName: key})
+	r.forget(member, WorkloadKey{Kind: KindStatefulSet, NamespacedName: key})
 }
 
 // subject is one workload that is reconciled, whatever its kind.
@@ -188,14 +191,14 @@ type subject struct {
 func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, error) {
 	dir := e.directory(s.member)
 	if dir == nil {
-		return reconcile.Requeue("the member's caches are not complete yet"), nil
+		return reconcile.RequeueAfter(warmingRetry, "the member's caches are not complete yet"), nil
 	}
 	policy, err := e.policy(ctx, &s)
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	if policy == nil {
-		e.metrics.forgetWorkload(s.member, s.key)
+		e.forget(s.member, s.key)
 		return reconcile.Done(), nil
 	}
 	observed, recheck, err := e.observeSubject(ctx, dir, &s)

@@ -48,3 +48,22 @@ func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T
 	ask(71*time.Second, 10, 4, true, 101*time.Second)
 	ask(102*time.Second, 10, 4, true, 132*time.Second)
 }
+
+func TestAPlanMadeBeforeItsWorkloadIsSeenIsShownOnceItIs(t *testing.T) {
+	s := newShell(t, nil, false)
+	s.cache(namespace("true", nil))
+	d := deployment(2, "true", mixed("50"))
+	key := keyOf(KindDeployment, d)
+	s.follower.directory.setView(WorkloadView{Member: testMember, WorkloadKey: key, State: StateConverged})
+	if n := len(s.List(testMember, "")); n != 0 {
+		t.Errorf("%d workloads are shown before one is known", n)
+	}
+	s.cache(d)
+	if views := s.List(testMember, "shop"); len(views) != 1 || views[0].State != StateConverged {
+		t.Errorf("shows %+v, want the plan that was made", views)
+	}
+	s.follower.gone(d)
+	if n := len(s.follower.directory.plans); n != 0 {
+		t.Errorf("%d plans are kept of workloads that are gone", n)
+	}
+}

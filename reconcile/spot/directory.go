@@ -34,6 +34,7 @@ type directory struct {
 	namespaces map[string]*namespaceFacts
 	workloads  map[WorkloadKey]*workload
 	owners     map[types.UID]*owner
+	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	nodes      map[string]map[string]string // capacity labels by name
 }
@@ -53,7 +54,6 @@ type workload struct {
 	replicas    int
 	policy      *Policy   // nil: not enabled
 	readAt      time.Time // when it was read live; zero once the cache has shown it
-	view        WorkloadView
 }
 
 // owner is the direct controller of pods: a ReplicaSet of a workload, or a StatefulSet. The facts are guarded by
@@ -90,7 +90,7 @@ type liveListMark struct {
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
-		workloads: map[WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, nodes: map[string]map[string]string{},
+		workloads: map[WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[WorkloadKey]WorkloadView{}, nodes: map[string]map[string]string{},
 	}
 }
 
@@ -167,6 +167,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 	defer d.mu.Unlock()
 	if w := d.workloads[key]; w != nil && w.uid == uid {
 		delete(d.workloads, key)
+		delete(d.plans, key)
 	}
 }
 
@@ -350,37 +351,44 @@ func isApps(apiVersion string) bool {
 	return ok && group == appsv1.GroupName
 }
 
-// setView stores what the last plan said of a workload.
+// setView stores what the last plan said of a workload. It is shown once the workload itself is known here.
 func (d *directory) setView(view WorkloadView) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if w := d.workloads[view.WorkloadKey]; w != nil {
-		w.view = view
-	}
+	d.plans[view.WorkloadKey] = view
+}
+
+// dropView forgets what was planned for a workload that is gone, or not enabled any more.
+func (d *directory) dropView(key WorkloadKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.plans, key)
 }
 
 // view returns what the last plan said of an enabled workload.
 func (d *directory) view(key WorkloadKey) (WorkloadView, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	w := d.workloads[key]
-	if w == nil || w.policy == nil || w.view.Planned.IsZero() {
-		return WorkloadView{}, false
-	}
-	return w.view, true
+	view, planned := d.plans[key]
+	return view, planned && d.enabledLocked(key)
 }
 
 // views returns what the last plans said of the enabled workloads of a namespace; empty: of all.
 func (d *directory) views(namespace string) []WorkloadView {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	views := make([]WorkloadView, 0, len(d.workloads))
-	for key, w := range d.workloads {
-		if (namespace == "" || key.Namespace == namespace) && w.policy != nil && !w.view.Planned.IsZero() {
-			views = append(views, w.view)
+	views := make([]WorkloadView, 0, len(d.plans))
+	for key, view := range d.plans {
+		if (namespace == "" || key.Namespace == namespace) && d.enabledLocked(key) {
+			views = append(views, view)
 		}
 	}
 	return views
+}
+
+func (d *directory) enabledLocked(key WorkloadKey) bool {
+	w := d.workloads[key]
+	return w != nil && w.policy != nil
 }
 
 // reserved counts the live reservations of all owners.

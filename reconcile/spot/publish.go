@@ -25,3 +25,11 @@ func (e *Engine) publish(dir *directory, s *subject, policy *Policy, plan *PlanR
 		s.events.Normal("Converged", "%d replicas on spot, %d on on-demand capacity", plan.SpotActual, plan.OnDemandActual)
 	}
 }
+
+// forget takes back what was published of a workload that is gone, or not enabled any more.
+func (e *Engine) forget(member string, key WorkloadKey) {
+	e.metrics.forgetWorkload(member, key)
+	if dir := e.directory(member); dir != nil {
+		dir.dropView(key)
+	}
+}
