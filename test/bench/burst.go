@@ -46,6 +46,20 @@ func (b *bench) burst(ctx context.Context) error {
 	}
 	b.report.record("burst-mix-error", float64(wrong.mixError))
 	b.report.record("burst-evictions", float64(wrong.evictions))
+	return b.noteUnplaced(ctx)
+}
+
+// noteUnplaced tells of admissions after which a pod was let through without a place, in the hub's own words for why.
+func (b *bench) noteUnplaced(ctx context.Context) error {
+	samples, err := b.hub.Samples(ctx)
+	if err != nil {
+		return err
+	}
+	for _, sample := range samples["plimsoll_admissions_total"] {
+		if sample.Value > 0 && !sample.Has("outcome", "spot") && !sample.Has("outcome", "on_demand") {
+			b.report.note("burst: %.0f pods were let through unplaced: %s", sample.Value, sample.Labels)
+		}
+	}
 	return nil
 }
 
