@@ -63,7 +63,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	if m == nil {
 		return Placement{Outcome: OutcomeWarming}
 	}
-	dir := m.directory.Load()
+	dir := m.awaitDirectory(ctx)
 	if dir == nil {
 		return Placement{Outcome: OutcomeWarming}
 	}
@@ -88,6 +88,23 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 		placed.Outcome = OutcomeUnmanaged
 	}
 	return placed
+}
+
+// warmingTimeout is how long an admission waits for a member's first lists; warmingPoll is how often it looks.
+const (
+	warmingTimeout = time.Second
+	warmingPoll    = 5 * time.Millisecond
+)
+
+// awaitDirectory returns what is known of the member, which right after its start comes a moment later than its caches; nil
+// when it does not come in time.
+func (m *member) awaitDirectory(ctx context.Context) *directory {
+	for deadline := time.Now().Add(warmingTimeout); ; {
+		if dir := m.directory.Load(); dir != nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return dir
+		}
+		time.Sleep(warmingPoll)
+	}
 }
 
 var errNotOfWorkload = errors.New("the owner belongs to no workload that can be placed")
