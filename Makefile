@@ -13,10 +13,12 @@ BIN    := build/bin
 TOOLS  := build/tools
 PROTOS := build/protos
 API    := proto/plimsoll/v1
+KINDS  := reconcile/webapp
 
 BUF      := $(TOOLS)/buf
 GOLANGCI := $(TOOLS)/golangci-lint
 GRPCURL  := $(TOOLS)/grpcurl
+KINDGEN  := $(TOOLS)/controller-gen
 PLUGINS  := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc \
             $(TOOLS)/protoc-gen-grpc-gateway $(TOOLS)/protoc-gen-openapiv2
 
@@ -32,7 +34,7 @@ MAKEFLAGS += --no-builtin-rules
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##
 ## Build
@@ -48,12 +50,39 @@ build: ## Build the hub and the CLI into build/bin
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/plimsoll-hub ./cmd/plimsoll
 
 .PHONY: generate
-generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp ## Generate Go, gateway and OpenAPI from proto/
+generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
 	$(BUF) generate
+	$(KINDGEN) $(CRDS) paths=./$(KINDS)/... output:crd:dir=$(KINDS)/crd
+	$(KINDGEN) object paths=./$(KINDS)/...
+
+CRDS := crd:crdVersions=v1,maxDescLen=200
+
+.PHONY: manifests
+manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
+	$(GO) test ./hub -run TestTheDocumentation -update
+	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
+	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers' . -update
 
 .PHONY: testbed
 testbed: ## Build the control planes that tests, demo and bench run on (4 minutes the first time)
 	bash test/kube/controlplane/build.sh
+
+# The image's name, and the architectures that `make image-files` builds for.
+IMAGE       ?= plimsoll-hub:dev
+IMAGE_ARCHS ?= amd64 arm64
+
+.PHONY: image
+image: ## Build the hub's image, IMAGE, with docker build; needs no registry
+	TAGS=$(TAGS) sh deploy/image/files.sh $$($(GO) env GOARCH)
+	docker build --build-arg TARGETARCH=$$($(GO) env GOARCH) -t $(IMAGE) -f deploy/image/Dockerfile build/image
+
+.PHONY: image-files
+image-files: ## Put together what the image holds, for IMAGE_ARCHS, as docker buildx bake wants it
+	TAGS=$(TAGS) sh deploy/image/files.sh $(IMAGE_ARCHS)
+
+.PHONY: flux
+flux: ## Build Flux' controllers and sops, which the GitOps tests run (3 minutes the first time)
+	bash test/gitops/flux/build.sh
 
 .PHONY: clean
 clean: ## Remove build/, the tools and the control planes included
@@ -67,10 +96,11 @@ clean: ## Remove build/, the tools and the control planes included
 verify: verify-generated verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
-verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp ## Check that what proto/ generates is what is committed
-	@rm -rf build/verify
-	$(BUF) generate -o build/verify
-	@sh tools/protos/compare.sh build/verify/$(API) $(API)
+verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
+	@rm -rf build/_verify
+	$(BUF) generate -o build/_verify
+	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
+	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
 
 .PHONY: verify-format
 verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
@@ -81,6 +111,7 @@ verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
+	cd test/deploy && $(GO) mod tidy -diff
 
 .PHONY: vet
 vet: ## Run go vet
@@ -90,6 +121,7 @@ vet: ## Run go vet
 lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(BUF) lint
 	$(GOLANGCI) run --allow-parallel-runners ./...
+	cd test/deploy && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)
@@ -107,6 +139,7 @@ breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses t
 test: testbed ## Run all tests: the unit tests, then those on real control planes
 	$(MAKE) test-unit
 	$(MAKE) test-integration
+	$(MAKE) test-deploy
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
@@ -114,9 +147,27 @@ test-unit: ## Run the tests that need no control plane
 
 # One package at a time: each starts its own clusters, and a 2-core machine carries one set of them.
 .PHONY: test-integration
-test-integration: testbed build ## Run the tests on real control planes
+test-integration: testbed build flux e2e-images ## Run the tests on real control planes
 	$(GO) test -race -timeout 20m -p 1 $(TESTFLAGS) \
 		$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/...)
+
+# A module of its own: Helm's, kustomize's and Prometheus' packages.
+.PHONY: test-deploy
+test-deploy: testbed build ## Test the chart, the kustomize bases, rights and alerts, and run a hub from them
+	cd test/deploy && $(GO) test -timeout 15m $(TESTFLAGS) ./...
+
+# The hub's image and control planes in containers: killed, paused and cut off. Without a Docker engine the specs are
+# skipped, unless REQUIRE_DOCKER=1.
+.PHONY: test-containers
+test-containers: e2e-images ## Test hub and members in containers, where a Docker engine answers
+	$(GO) test -timeout 20m $(TESTFLAGS) ./test/e2e
+
+# The next image is another build of the same hub, to roll to; the first one is built last and stays in build/image.
+.PHONY: e2e-images
+e2e-images: testbed
+	@if docker info >/dev/null 2>&1; then \
+		$(MAKE) image IMAGE=plimsoll-hub:next TAGS=$(TAGS),next && $(MAKE) image && sh test/e2e/images.sh; \
+	else echo "no Docker engine answers"; fi
 
 .PHONY: fuzz-short
 fuzz-short: ## Run every fuzz target for FUZZTIME (default: 10s)
@@ -142,7 +193,7 @@ demo-check: build testbed $(GRPCURL) ## Do what demo does, check it, and exit
 	$(BIN)/demo -check
 
 .PHONY: bench
-bench: build testbed ## Measure what the project promises, and write build/bench.json
+bench: build testbed flux e2e-images ## Measure what the project promises, and write build/bench.json
 	$(GO) build -o $(BIN)/bench ./test/bench
 	$(BIN)/bench
 
@@ -153,9 +204,9 @@ bench: build testbed ## Measure what the project promises, and write build/bench
 tool-package = $(shell awk '/^tool \(/ { inside = 1; next } /^\)/ { inside = 0 } inside && $$1 ~ /\/$(1)$$/ { print $$1 }' $(2)/go.mod)
 
 .PHONY: tools
-tools: $(BUF) $(PLUGINS) $(GRPCURL) $(GOLANGCI) ## Build every pinned tool into build/tools
+tools: $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN) $(GOLANGCI) ## Build every pinned tool into build/tools
 
-$(BUF) $(PLUGINS) $(GRPCURL): $(TOOLS)/%: tools/go.mod tools/go.sum
+$(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN): $(TOOLS)/%: tools/go.mod tools/go.sum
 	@mkdir -p $(TOOLS)
 	cd tools && CGO_ENABLED=0 $(GO) build -o ../$@ $(call tool-package,$*,tools)
 	@touch $@

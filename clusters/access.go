@@ -11,25 +11,24 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // reviewsAtOnce bounds the access reviews that a member gets at a time.
 const reviewsAtOnce = 4
 
-// review asks for everything in access and returns what is denied, in words. An error means that the member did not say.
-func (p *prober) review(ctx context.Context, access []Access) (denied []string, err error) {
+// review asks all questions and returns what is denied, in words. An error means that the member did not say.
+func (p *prober) review(ctx context.Context, questions []question) (denied []string, err error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
-	for _, a := range access {
-		for _, verb := range a.Verbs {
+	for _, q := range questions {
+		for _, verb := range q.Verbs {
 			group.Go(func() error {
-				allowed, err := p.allowed(ctx, a, verb)
+				allowed, err := p.allowed(ctx, q, verb)
 				if err == nil && !allowed {
 					mu.Lock()
-					denied = append(denied, a.describe(verb))
+					denied = append(denied, q.describe(verb))
 					mu.Unlock()
 				}
 				return err
@@ -41,31 +40,35 @@ func (p *prober) review(ctx context.Context, access []Access) (denied []string, 
 	return denied, err
 }
 
-// describe says what is denied and what is lost, for example "create pods/eviction (replicas cannot be moved)".
-func (a Access) describe(verb string) string {
+// describe says what is denied and what is lost, for example "create pods/eviction in namespace shop (replicas cannot be
+// moved)".
+func (q question) describe(verb string) string {
 	var s strings.Builder
-	s.WriteString(verb + " " + a.Resource)
-	if a.Group != "" {
-		s.WriteString("." + a.Group)
+	s.WriteString(verb + " " + q.Resource)
+	if q.Group != "" {
+		s.WriteString("." + q.Group)
 	}
-	if a.Subresource != "" {
-		s.WriteString("/" + a.Subresource)
+	if q.Subresource != "" {
+		s.WriteString("/" + q.Subresource)
 	}
-	if a.Name != "" {
-		s.WriteString(" " + a.Name)
+	if q.Name != "" {
+		s.WriteString(" " + q.Name)
 	}
-	if a.For != "" {
-		s.WriteString(" (" + a.For + ")")
+	if q.namespace != "" {
+		s.WriteString(" in namespace " + q.namespace)
+	}
+	if q.For != "" {
+		s.WriteString(" (" + q.For + ")")
 	}
 	return s.String()
 }
 
 // allowed asks whether the hub's credentials may do verb.
-func (p *prober) allowed(ctx context.Context, a Access, verb string) (bool, error) {
+func (p *prober) allowed(ctx context.Context, q question, verb string) (bool, error) {
 	body, err := json.Marshal(&authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, Verb: verb,
+			Namespace: q.namespace, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Name: q.Name, Verb: verb,
 		}},
 	})
 	if err != nil {
@@ -83,16 +86,19 @@ func (p *prober) allowed(ctx context.Context, a Access, verb string) (bool, erro
 	return review.Status.Allowed, nil
 }
 
-// listOne asks for a single object of resource, names only: it tells cheaply whether it is served and may be listed, as far
-// as only goes (nil: everything).
-func (p *prober) listOne(ctx context.Context, resource schema.GroupVersionResource, only fields.Selector) error {
-	path := []string{"/apis", resource.Group, resource.Version, resource.Resource}
+// listOne asks for a single object of resource, names only: it tells cheaply whether it is served and may be listed in a
+// scope.
+func (p *prober) listOne(ctx context.Context, resource schema.GroupVersionResource, in scope) error {
+	path := []string{"/apis", resource.Group, resource.Version}
 	if resource.Group == "" {
-		path = []string{"/api", resource.Version, resource.Resource}
+		path = []string{"/api", resource.Version}
 	}
-	request := p.rest.Get().AbsPath(path...).Param("limit", "1")
-	if only != nil {
-		request = request.Param("fieldSelector", only.String())
+	if in.namespace != "" {
+		path = append(path, "namespaces", in.namespace)
+	}
+	request := p.rest.Get().AbsPath(append(path, resource.Resource)...).Param("limit", "1")
+	if in.fields != nil {
+		request = request.Param("fieldSelector", in.fields.String())
 	}
 	_, err := request.
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").

@@ -19,7 +19,7 @@ type actor struct {
 	wake chan struct{}
 
 	// What follows belongs to the goroutine.
-	vettedHash [sha256.Size]byte // the kubeconfig that was vetted last
+	vettedHash [sha256.Size]byte // of the registration that was vetted last
 	refusal    *problem          // why that one is not in use, nil if it is or may come to be
 	running    *engagement       // the member that controllers work on
 	candidate  *engagement       // a member that is to become the running one, once it proves itself
@@ -32,7 +32,7 @@ type engagement struct {
 	member   *Member
 	ctx      context.Context
 	cancel   context.CancelFunc
-	hash     [sha256.Size]byte // of the kubeconfig it was made of
+	hash     [sha256.Size]byte // of the registration it was made of
 	vetted   *Vetted
 	engaged  bool   // controllers have been told
 	warmings uint64 // of the member when they were last told
@@ -75,7 +75,7 @@ func (a *actor) step(ctx context.Context, want *desired) {
 	a.publish(want)
 }
 
-// vet looks at a kubeconfig that is new. One that is refused leaves the running member as it is.
+// vet looks at a registration that is new. One that is refused leaves the running member as it is.
 func (a *actor) vet(ctx context.Context, want *desired) {
 	if a.vettedHash == want.hash && (a.refusal != nil || a.running != nil || a.candidate != nil) {
 		return
@@ -84,7 +84,7 @@ func (a *actor) vet(ctx context.Context, want *desired) {
 	if a.candidate != nil && a.candidate.hash != want.hash {
 		a.drop(&a.candidate)
 	}
-	vetted, err := a.p.vet(a.name, want.kubeconfig)
+	vetted, err := a.p.vet(a.name, want)
 	if err != nil {
 		a.refusal = classify(err)
 		return
@@ -134,24 +134,21 @@ func (a *actor) settleIdentity(ctx context.Context, want *desired) {
 	if a.candidate != nil && a.candidate.member.report().stranger {
 		a.restart(ctx, a.candidate)
 	}
-	a.p.claim(a.name, want.created, a.uids()...)
-	if a.running != nil && a.loses(a.running) {
+	a.p.claim(a.name, a.claims(want)...)
+	if a.running != nil && a.rival(a.running, want) != nil {
 		a.restart(ctx, a.running)
 	}
 	if a.candidate == nil {
 		return
 	}
-	if a.loses(a.candidate) {
+	if rival := a.rival(a.candidate, want); rival != nil {
 		if a.candidate.member.isAdmitted() {
 			a.restart(ctx, a.candidate)
 		}
-		winner := a.p.claims.winner(a.candidateUID())
-		if winner != "" && winner != a.name {
-			a.refusal = refused(ReasonDuplicateCluster, "the same cluster is registered by the older Secret "+winner)
-		}
+		a.refusal = rival
 		return
 	}
-	if a.refusal != nil && a.refusal.reason == ReasonDuplicateCluster {
+	if a.refusal != nil && (a.refusal.reason == ReasonDuplicateCluster || a.refusal.reason == ReasonOverlappingNamespaces) {
 		a.refusal = nil
 	}
 	if a.candidate.member.report().reachable {
@@ -159,31 +156,38 @@ func (a *actor) settleIdentity(ctx context.Context, want *desired) {
 	}
 }
 
-// uids are the clusters behind the running member and the candidate.
-func (a *actor) uids() []string {
-	var uids []string
+// claims are what the running member and the candidate stand for, as far as it has been found out who they are.
+func (a *actor) claims(want *desired) []claim {
+	var claims []claim
 	for _, e := range []*engagement{a.running, a.candidate} {
 		if e == nil {
 			continue
 		}
-		if uid := e.member.report().identity.uid; uid != "" && (len(uids) == 0 || uids[0] != uid) {
-			uids = append(uids, uid)
+		if mine := e.claim(a.name, want); len(mine.ids) > 0 && (len(claims) == 0 || !mine.equal(claims[0])) {
+			claims = append(claims, mine)
 		}
 	}
-	return uids
+	return claims
 }
 
-func (a *actor) candidateUID() string {
-	if a.candidate == nil {
-		return ""
+// claim is what e stands for. A cluster that does not tell its UID is known by where it is.
+func (e *engagement) claim(name string, want *desired) claim {
+	c := claim{name: name, created: want.created, namespaces: e.vetted.namespaces}
+	if seen := e.member.report(); seen.identified {
+		c.ids = append(c.ids, e.vetted.endpoint())
+		if seen.identity.uid != "" {
+			c.ids = append(c.ids, seen.identity.uid)
+		}
 	}
-	return a.candidate.member.report().identity.uid
+	return c
 }
 
-// loses tells whether the cluster behind e belongs to another name.
-func (a *actor) loses(e *engagement) bool {
-	uid := e.member.report().identity.uid
-	return uid != "" && a.p.claims.winner(uid) != a.name
+// rival says which other registration keeps e from what it stands for; nil if none does.
+func (a *actor) rival(e *engagement, want *desired) *problem {
+	if rival, namespace := a.p.claims.rival(e.claim(a.name, want)); rival != nil {
+		return rival.refusal(namespace)
+	}
+	return nil
 }
 
 // restart replaces e by a member that has to prove itself anew.
@@ -280,7 +284,7 @@ func (a *actor) judgeCandidate(v *view) {
 func (a *actor) leave() bool {
 	a.drop(&a.candidate)
 	a.drop(&a.running)
-	a.p.claim(a.name, time.Time{})
+	a.p.claim(a.name)
 	a.vettedHash, a.refusal = [sha256.Size]byte{}, nil
 	a.p.farewell(a)
 	return a.p.retire(a)

@@ -51,7 +51,7 @@ func assess(v view, previous Status, now time.Time) Status {
 	}
 	if v.member != nil {
 		s.Server, s.Version, s.UID = v.member.server, v.member.identity.version, v.member.identity.uid
-		s.LastProbe = v.member.lastProbe
+		s.Namespaces, s.LastProbe = v.member.namespaces, v.member.lastProbe
 		for _, kind := range v.member.kinds {
 			s.Kinds = append(s.Kinds, kind.KindStatus)
 		}
@@ -93,7 +93,7 @@ func judge(v view) (State, string, string) {
 func missingKinds(r *report) string {
 	var missing []string
 	for _, kind := range r.kinds {
-		if !kind.Engaged && !kind.optional {
+		if !kind.Engaged && !kind.companion && (!kind.optional || kind.Reason == reasonForbidden) {
 			missing = append(missing, fmt.Sprintf("%s (%s)", kind.Kind, kind.Reason))
 		}
 	}

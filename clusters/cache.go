@@ -101,8 +101,8 @@ func (c *memberCache) find(obj runtime.Object) (*warmCache, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isUntyped(obj) {
-		return nil, fmt.Errorf("member %s: read %s: only typed objects are cached, not %T", c.member, kindName(gvk), obj)
+	if kind := c.kinds[gvk]; kind != nil && isUntyped(obj) != isUntyped(kind.Object) {
+		return nil, fmt.Errorf("member %s: read %s: it is cached as %T, not %T", c.member, kindName(gvk), kind.Object, obj)
 	}
 	return c.findKind(gvk)
 }
@@ -123,10 +123,13 @@ func (c *memberCache) findKind(gvk schema.GroupVersionKind) (*warmCache, error) 
 const (
 	reasonNotDeclared = "NotDeclared" // no controller declared the kind
 	reasonWarming     = "Warming"     // the first attempt is under way
-	reasonNotFound    = "NotFound"    // the member does not serve the kind
-	reasonForbidden   = "Forbidden"   // the credentials may not list and watch it
-	reasonFailed      = "Failed"      // the member answered with another error
+	reasonNotFound    = ReasonKindNotFound
+	reasonForbidden   = "Forbidden" // the credentials may not list and watch it
+	reasonFailed      = "Failed"    // the member answered with another error
 )
+
+// ReasonKindNotFound is why a kind is not cached that the member does not serve.
+const ReasonKindNotFound = "NotFound"
 
 // declaredKind is a Kind with the name that the scheme gives it.
 type declaredKind struct {
@@ -149,8 +152,9 @@ type memberKind struct {
 // warmCache is the cache of one kind, from one warming to the next.
 type warmCache struct {
 	cache.Cache
-	done chan struct{} // closed when the kind is disengaged
-	stop func()        // stops the informer and waits for it
+	scopes []scope       // that it holds
+	done   chan struct{} // closed when the kind is disengaged
+	stop   func()        // stops the informer and waits for it
 }
 
 func newMemberKind(declared declaredKind) *memberKind {
@@ -194,6 +198,9 @@ func (k *memberKind) engage(ctx context.Context, warm *warmCache, have map[strin
 			return fmt.Errorf("index %q of kind %s: %w", field, k.name, err)
 		}
 	}
+	if k.warm != nil { // it is replaced by one of other namespaces
+		close(k.warm.done)
+	}
 	k.warm, k.reason, k.tried = warm, "", true
 	return nil
 }
@@ -212,13 +219,13 @@ func (k *memberKind) miss(reason string) {
 // kindReport is a snapshot of a memberKind.
 type kindReport struct {
 	KindStatus
-	optional, tried bool
+	optional, companion, tried bool
 }
 
 func (k *memberKind) report() kindReport {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return kindReport{KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason}, k.Optional, k.tried}
+	return kindReport{KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason}, k.Optional, k.Companion, k.tried}
 }
 
 // fieldIndexes returns the indexes known now.

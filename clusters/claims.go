@@ -1,74 +1,128 @@
 package clusters
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
 
-// claims settles which registration a cluster belongs to: the oldest Secret that leads to it, and of Secrets of the same
-// second the one whose name sorts first. The order in which they were found does not matter, so a restart changes
-// nothing.
+// claims settles which registration a cluster, or a namespace of it, belongs to. The oldest Secret comes first, and of
+// Secrets of the same second the one whose name sorts first; each gets what it claims unless one before it got a part of
+// that. The order in which they were found does not matter, so a restart changes nothing.
 type claims struct {
 	mu     sync.Mutex
-	byUID  map[string]map[string]time.Time // cluster UID → name of the claiming Secret → its creation
-	byName map[string][]string             // name → the UIDs it claims
+	byName map[string][]claim
+	byID   map[string]map[string]bool // identity of a cluster → the names that claim it
+}
+
+// claim is what one Secret claims: namespaces of the cluster that is known by any of the ids.
+type claim struct {
+	name       string
+	created    time.Time // of the Secret
+	ids        []string
+	namespaces []string // sorted; nil: the whole cluster
 }
 
 func newClaims() *claims {
-	return &claims{byUID: map[string]map[string]time.Time{}, byName: map[string][]string{}}
+	return &claims{byName: map[string][]claim{}, byID: map[string]map[string]bool{}}
 }
 
-// set makes uids what name claims, in place of what it claimed before. It returns the other names that claim a cluster
-// of which name has begun or ceased to be a claimant; they have to look at the winner again.
-func (c *claims) set(name string, created time.Time, uids ...string) (affected []string) {
+// set makes these what name claims, in place of what it claimed before. It returns the other names that a change of it
+// concerns; they have to look again at what they got.
+func (c *claims) set(name string, now ...claim) (affected []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	touched := map[string]bool{}
-	for _, uid := range c.byName[name] {
-		touched[uid] = true
-		delete(c.byUID[uid], name)
+	before := c.byName[name]
+	if slices.EqualFunc(before, now, claim.equal) {
+		return nil
 	}
-	before := touched
-	touched = map[string]bool{}
-	for _, uid := range uids {
-		if c.byUID[uid] == nil {
-			c.byUID[uid] = map[string]time.Time{}
-		}
-		c.byUID[uid][name] = created
-		if !before[uid] {
-			touched[uid] = true
-		}
-		delete(before, uid)
-	}
-	for uid := range before {
-		touched[uid] = true
-	}
-	c.byName[name] = uids
-	if len(uids) == 0 {
-		delete(c.byName, name)
-	}
-	for uid := range touched {
-		for other := range c.byUID[uid] {
-			if other != name {
-				affected = append(affected, other)
+	touched := c.kin(name)
+	for _, one := range before {
+		for _, id := range one.ids {
+			if delete(c.byID[id], name); len(c.byID[id]) == 0 {
+				delete(c.byID, id)
 			}
 		}
-		if len(c.byUID[uid]) == 0 {
-			delete(c.byUID, uid)
+	}
+	delete(c.byName, name)
+	for _, one := range now {
+		c.byName[name] = append(c.byName[name], one)
+		for _, id := range one.ids {
+			if c.byID[id] == nil {
+				c.byID[id] = map[string]bool{}
+			}
+			c.byID[id][name] = true
 		}
 	}
-	return affected
+	touched = append(touched, c.kin(name)...)
+	slices.Sort(touched)
+	return slices.DeleteFunc(slices.Compact(touched), func(other string) bool { return other == name })
 }
 
-// winner returns the name that the cluster uid belongs to, "" if nobody claims it.
-func (c *claims) winner(uid string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	winner, oldest := "", time.Time{}
-	for name, created := range c.byUID[uid] {
-		if winner == "" || created.Before(oldest) || created.Equal(oldest) && name < winner {
-			winner, oldest = name, created
+// kin are the names that claim a cluster together with name, directly or through others, and name itself.
+func (c *claims) kin(name string) []string {
+	found := []string{name}
+	for i := 0; i < len(found); i++ {
+		for _, one := range c.byName[found[i]] {
+			for _, id := range one.ids {
+				for other := range c.byID[id] {
+					if !slices.Contains(found, other) {
+						found = append(found, other)
+					}
+				}
+			}
 		}
 	}
-	return winner
+	return found
+}
+
+// rival returns the claim of another name that keeps mine from what it claims, and the namespace that both claim ("": all);
+// nil when mine gets it.
+func (c *claims) rival(mine claim) (rival *claim, namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []claim
+	for _, name := range c.kin(mine.name) {
+		all = append(all, c.byName[name]...)
+	}
+	slices.SortStableFunc(all, func(a, b claim) int {
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+	})
+	var settled []claim
+	for _, one := range all {
+		rival, namespace = one.beaten(settled)
+		if one.equal(mine) {
+			return rival, namespace
+		}
+		if rival == nil {
+			settled = append(settled, one)
+		}
+	}
+	return nil, ""
+}
+
+// beaten returns the first of others that claims a part of what c does.
+func (c claim) beaten(others []claim) (rival *claim, namespace string) {
+	for i := range others {
+		if other := &others[i]; other.name != c.name && slices.ContainsFunc(other.ids, func(id string) bool { return slices.Contains(c.ids, id) }) {
+			if shared, found := overlap(other.namespaces, c.namespaces); found {
+				return other, shared
+			}
+		}
+	}
+	return nil, ""
+}
+
+func (c claim) equal(other claim) bool {
+	return c.name == other.name && c.created.Equal(other.created) && slices.Equal(c.ids, other.ids) &&
+		slices.Equal(c.namespaces, other.namespaces) && (c.namespaces == nil) == (other.namespaces == nil)
+}
+
+// refusal says why a claim is not granted.
+func (c *claim) refusal(namespace string) *problem {
+	if namespace == "" {
+		return refused(ReasonDuplicateCluster, "the same cluster is registered by the older Secret "+c.name)
+	}
+	return refused(ReasonOverlappingNamespaces, "namespace "+namespace+" of the same cluster is registered by the older Secret "+c.name)
 }

@@ -9,24 +9,62 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTheWinnerOfAClusterDoesNotDependOnTheOrderOfClaims(t *testing.T) {
+func TestWhatAClaimGetsDoesNotDependOnTheOrderOfClaims(t *testing.T) {
+	namespaces := [][]string{nil, {"a"}, {"b"}, {"a", "b"}, {"c"}}
 	rapid.Check(t, func(t *rapid.T) {
-		ages := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 6).Draw(t, "ages")
-		order := rapid.Permutation(indices(len(ages))).Draw(t, "order")
-		c := newClaims()
-		for _, i := range order {
-			c.set(name(i), time.Unix(int64(ages[i]), 0), "uid")
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) claim {
+			return claim{
+				created:    time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "age")), 0),
+				ids:        rapid.SampledFrom([][]string{{"here"}, {"there"}, {"here", "there"}}).Draw(t, "ids"),
+				namespaces: rapid.SampledFrom(namespaces).Draw(t, "namespaces"),
+			}
+		}), 1, 6).Draw(t, "claims")
+		order := rapid.Permutation(indices(len(all))).Draw(t, "order")
+		c, again := newClaims(), newClaims()
+		for i := range all {
+			all[i].name = name(i)
+			c.set(name(i), all[i])
 		}
-		best := 0
-		for i, age := range ages {
-			if age < ages[best] {
-				best = i
+		for _, i := range order {
+			again.set(name(i), all[i])
+		}
+		var granted []claim
+		for i := range all {
+			rival, _ := c.rival(all[i])
+			other, _ := again.rival(all[i])
+			if (rival == nil) != (other == nil) || rival != nil && rival.name != other.name {
+				t.Fatalf("claim %+v lost to %+v, and to %+v in order %v", all[i], rival, other, order)
+			}
+			if rival == nil {
+				if beaten, _ := all[i].beaten(granted); beaten != nil {
+					t.Fatalf("both %+v and %+v are granted", all[i], beaten)
+				}
+				granted = append(granted, all[i])
+			} else if rival.created.After(all[i].created) {
+				t.Fatalf("%+v lost to the younger %+v", all[i], rival)
 			}
 		}
-		if winner := c.winner("uid"); winner != name(best) {
-			t.Fatalf("winner %s, want %s of ages %v in order %v", winner, name(best), ages, order)
-		}
 	})
+}
+
+func TestTenantsOfOneClusterShareNoNamespace(t *testing.T) {
+	g := NewWithT(t)
+	c := newClaims()
+	claimOf := func(name string, age int64, namespaces ...string) claim {
+		return claim{name: name, created: time.Unix(age, 0), ids: []string{"uid"}, namespaces: namespaces}
+	}
+	shop, pay, both, whole := claimOf("shop", 1, "a", "b"), claimOf("pay", 2, "c"), claimOf("both", 3, "b", "d"), claimOf("whole", 4)
+	for _, one := range []claim{whole, both, pay, shop} {
+		c.set(one.name, one)
+	}
+	g.Expect(c.rival(shop)).To(BeNil())
+	g.Expect(c.rival(pay)).To(BeNil())
+	rival, namespace := c.rival(both)
+	g.Expect(rival.refusal(namespace).message).To(Equal("namespace b of the same cluster is registered by the older Secret shop"))
+	rival, namespace = c.rival(whole)
+	g.Expect(rival.refusal(namespace).message).To(Equal("namespace a of the same cluster is registered by the older Secret shop"))
+	g.Expect(c.set("shop")).To(ConsistOf("pay", "both", "whole"))
+	g.Expect(c.rival(both)).To(BeNil(), "what was in its way has gone")
 }
 
 func name(i int) string { return fmt.Sprintf("member-%d", i) }
@@ -42,15 +80,18 @@ func indices(n int) []int {
 func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	c, early, late := newClaims(), time.Unix(1, 0), time.Unix(2, 0)
-	g.Expect(c.set("a", late, "one")).To(BeEmpty())
-	g.Expect(c.set("b", early, "one", "two")).To(ConsistOf("a"))
-	g.Expect(c.winner("one")).To(Equal("b"))
-	g.Expect(c.set("b", early, "one", "two")).To(BeEmpty(), "nothing changed")
-	g.Expect(c.set("b", early, "two")).To(ConsistOf("a"))
-	g.Expect(c.winner("one")).To(Equal("a"))
-	g.Expect(c.set("a", late)).To(BeEmpty())
-	g.Expect(c.winner("one")).To(BeEmpty())
-	g.Expect(c.set("b", early)).To(BeEmpty())
-	g.Expect(c.byUID).To(BeEmpty(), "nothing is left behind")
+	a := claim{name: "a", created: late, ids: []string{"one"}}
+	b := claim{name: "b", created: early, ids: []string{"one", "two"}}
+	g.Expect(c.set("a", a)).To(BeEmpty())
+	g.Expect(c.set("b", b)).To(ConsistOf("a"))
+	rival, _ := c.rival(a)
+	g.Expect(rival.refusal("").message).To(Equal("the same cluster is registered by the older Secret b"))
+	g.Expect(c.set("b", b)).To(BeEmpty(), "nothing changed")
+	b.ids = []string{"two"}
+	g.Expect(c.set("b", b)).To(ConsistOf("a"))
+	g.Expect(c.rival(a)).To(BeNil())
+	g.Expect(c.set("a")).To(BeEmpty())
+	g.Expect(c.set("b")).To(BeEmpty())
+	g.Expect(c.byID).To(BeEmpty(), "nothing is left behind")
 	g.Expect(c.byName).To(BeEmpty())
 }

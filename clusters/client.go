@@ -15,7 +15,8 @@ var ErrTrimmed = errors.New("the cache holds only a part of this kind, so an upd
 // guardedClient refuses to update objects of kinds that are trimmed. Everything else passes.
 type guardedClient struct {
 	client.Client
-	member  string
+	member string
+	// trimmed kinds, and whether they are cached as unstructured objects
 	trimmed map[schema.GroupVersionKind]bool
 }
 
@@ -53,10 +54,11 @@ func (s *guardedSubResource) Update(ctx context.Context, obj client.Object, opts
 	return s.SubResourceClient.Update(ctx, obj, opts...)
 }
 
-// check refuses typed objects of trimmed kinds. Untyped ones are never read from the cache.
+// check refuses objects of trimmed kinds, of the Go type that they have in the cache: others were never read from it.
 func (c *guardedClient) check(obj client.Object, subresource string) error {
 	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil || !c.trimmed[gvk] || isUntyped(obj) {
+	untyped, trimmed := c.trimmed[gvk]
+	if err != nil || !trimmed || untyped != isUntyped(obj) {
 		return nil // an object that has no kind is refused by the client itself
 	}
 	return fmt.Errorf("member %s: update %s%s %s: %w", c.member, kindName(gvk), subresource, client.ObjectKeyFromObject(obj), ErrTrimmed)

@@ -81,7 +81,7 @@ func TestAReadThatTheCacheCannotServeSaysSo(t *testing.T) {
 
 	partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 	f.g.Expect(member.GetClient().Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, partial)).
-		To(MatchError(ContainSubstring("only typed objects are cached")))
+		To(MatchError(ContainSubstring("it is cached as *v1.Pod, not *v1.PartialObjectMetadata")))
 	f.g.Expect(member.GetCache().RemoveInformer(ctx, &corev1.Pod{})).To(MatchError(ContainSubstring("kept by the member")))
 }
 

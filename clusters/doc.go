@@ -18,6 +18,6 @@
 //   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
 //   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go, trim.go: what is cached of them;
 //     client.go: what may not be written back.
-//   - access.go: what the member permits.
+//   - access.go: what the member permits. namespaces.go, scope.go, parts.go: members that are named namespaces of a cluster.
 //   - assess.go: all of this as one [Status]; record.go, metrics.go and subscribe.go tell it.
 package clusters

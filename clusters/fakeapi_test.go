@@ -27,8 +27,9 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	faults   map[string]int // path or path prefix ending in "*" → status, or hangs
 	answers  map[string]http.HandlerFunc
-	denied   map[string]bool // "verb resource"
+	denied   map[string]bool // "verb resource", or "verb resource in namespace"
 	requests []string        // "METHOD path"
+	reviewed []string        // "verb resource name in namespace" of access reviews
 	pods     map[string]*corev1.Pod
 	cut      chan struct{} // closed to end all watches and what hangs
 	closed   bool          // nothing is served any more, so that Close does not wait
@@ -121,13 +122,15 @@ func (f *fakeAPI) count(prefix string) int {
 	return n
 }
 
-func (f *fakeAPI) addPod(name string) {
+func (f *fakeAPI) addPod(name string) { f.addPodIn("default", name) }
+
+func (f *fakeAPI) addPodIn(namespace, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pods[name] = &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: "default", UID: types.UID("uid-" + name), ResourceVersion: "5",
+			Name: name, Namespace: namespace, UID: types.UID("uid-" + name), ResourceVersion: "5",
 			Labels: map[string]string{"app": name}, Annotations: map[string]string{"note": "kept by nobody"},
 		},
 		Spec: corev1.PodSpec{NodeName: "node-1"},
@@ -179,15 +182,23 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 	case path == "/api/v1":
 		write(w, metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "pods/status", Kind: "Pod", Namespaced: true},
-			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
+			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"}, {Name: "nodes", Kind: "Node"},
 		}})
 	case strings.HasPrefix(path, "/apis/authorization.k8s.io/"):
 		f.review(w, r)
 	case isStream(r):
 		f.watch(w, r, cut)
-	case path == "/api/v1/pods":
-		f.listPods(w)
-	case path == "/api/v1/configmaps":
+	case path == "/api/v1/namespaces":
+		name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+		list := corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}}
+		list.Items = append(list.Items, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5"}})
+		write(w, list)
+	case path == "/api/v1/nodes":
+		write(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}})
+	case strings.HasSuffix(path, "/pods"):
+		namespace, _ := strings.CutPrefix(path, "/api/v1/namespaces/")
+		f.listPods(w, strings.TrimSuffix(strings.TrimPrefix(namespace, "/api/v1"), "/pods"))
+	case strings.HasSuffix(path, "/configmaps"):
 		write(w, corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}})
 	case r.Method == http.MethodPatch:
 		write(w, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]string{"name": "web", "namespace": "default"}})
@@ -199,12 +210,14 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 	}
 }
 
-func (f *fakeAPI) listPods(w http.ResponseWriter) {
+func (f *fakeAPI) listPods(w http.ResponseWriter, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}}
 	for _, pod := range f.pods {
-		list.Items = append(list.Items, *pod)
+		if namespace == "" || pod.Namespace == namespace {
+			list.Items = append(list.Items, *pod)
+		}
 	}
 	write(w, list)
 }
@@ -232,7 +245,10 @@ func (f *fakeAPI) review(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	review.Status.Allowed = !f.denied[review.Spec.ResourceAttributes.Verb+" "+review.Spec.ResourceAttributes.Resource]
+	asked := review.Spec.ResourceAttributes
+	f.reviewed = append(f.reviewed, fmt.Sprintf("%s %s %s in %s", asked.Verb, asked.Resource, asked.Name, asked.Namespace))
+	what := asked.Verb + " " + asked.Resource
+	review.Status.Allowed = !f.denied[what] && !f.denied[what+" in "+asked.Namespace]
 	write(w, review)
 }
 

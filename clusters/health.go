@@ -30,13 +30,14 @@ type health struct {
 
 // healthReport is a snapshot of health.
 type healthReport struct {
-	probed    bool     // at least one probe has ended
-	reachable bool     // the last probes say that the member can be worked in
-	problem   *problem // why not, nil while reachable or before the first probe
-	failures  int      // probes that failed in a row
-	identity  identity
-	stranger  bool // another cluster answers than the one that was identified first
-	lastProbe time.Time
+	probed     bool     // at least one probe has ended
+	reachable  bool     // the last probes say that the member can be worked in
+	problem    *problem // why not, nil while reachable or before the first probe
+	failures   int      // probes that failed in a row
+	identity   identity
+	identified bool // the identity was asked for and told, as far as it is permitted
+	stranger   bool // another cluster answers than the one that was identified first
+	lastProbe  time.Time
 }
 
 func (h *health) report() healthReport {
@@ -123,7 +124,7 @@ func (h *health) succeeded(id identity) {
 		h.seen.reachable = false
 		h.seen.problem = unreachable(ReasonOtherCluster, "another cluster answers at the server's address than before")
 	} else {
-		h.seen.reachable, h.seen.problem, h.seen.identity = true, nil, id
+		h.seen.reachable, h.seen.problem, h.seen.identity, h.seen.identified = true, nil, id, true
 	}
 	h.mu.Unlock()
 	if stranger {

@@ -11,7 +11,8 @@ import (
 // Several controllers may declare the same kind; the declarations are merged with [MergeKinds]: the cache holds the
 // union of the fields they keep, and of the indexes. Two declarations with different selectors are an error.
 type Kind struct {
-	// Object is a typed, empty object of the kind, for example &corev1.Pod{}.
+	// Object is an empty object of the kind: a typed one, for example &corev1.Pod{}, or for a kind without a Go type an
+	// *unstructured.Unstructured with nothing but its API version and kind. Readers ask for the same Go type.
 	Object client.Object
 	// Labels restricts the cache to matching objects. Nil: all.
 	Labels labels.Selector
@@ -24,8 +25,14 @@ type Kind struct {
 	Keep func(from, into client.Object)
 	// Indexes are field indexes by name, for client.MatchingFields.
 	Indexes map[string]client.IndexerFunc
-	// Optional kinds may be missing in a member without making it Degraded.
+	// Optional kinds may be missing in a member without making it Degraded, unless the member has the kind and forbids it.
 	Optional bool
+	// Companion kinds are needed only beside an optional kind, in members that have that one: not even forbidding them makes a
+	// member Degraded.
+	Companion bool
+	// PerTenant says that Fields name a single object of which every member that is registered for named namespaces has one
+	// of its own, called [TenantName].
+	PerTenant bool
 }
 
 // Access is what the reconcilers need to be allowed in a member; it is asked for with a SelfSubjectAccessReview.
@@ -34,8 +41,15 @@ type Access struct {
 	Group, Resource, Subresource, Name string
 	// Verbs that are needed: get, list, watch, create, update, patch.
 	Verbs []string
+	// ClusterScoped resources have no namespaces; all others are asked about namespace by namespace, in a member that is
+	// registered for named ones only.
+	ClusterScoped bool
+	// PerTenant says that every such member has an object of its own in place of Name, called [TenantName].
+	PerTenant bool
 	// For says in a few words what is lost without it; it appears in the member's condition.
 	For string
+	// Beside is an empty object of a declared kind: where that is not cached, this is not asked for. Nil: always asked for.
+	Beside client.Object
 }
 
 // Fence decides whether this replica may start a write to a member now.

@@ -81,7 +81,8 @@ func TestKindsThatContradictEachOtherAreAnError(t *testing.T) {
 	for problem, second := range map[string]Kind{
 		"label selectors": {Object: &corev1.Pod{}, Labels: spot},
 		`named "name"`:    {Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"name": byNamespace}},
-		"Go type":         {Object: &unstructured.Unstructured{}},
+		"an API version":  {Object: &unstructured.Unstructured{}},
+		"Go type":         {Object: &metav1.PartialObjectMetadata{}},
 		"Object":          {},
 	} {
 		_, err := MergeKinds([]Kind{{Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"name": byName}}}, []Kind{second})
@@ -97,4 +98,18 @@ func TestMergingChangesNoDeclaration(t *testing.T) {
 	_, err := MergeKinds(first, []Kind{{Object: &corev1.Pod{}, Indexes: map[string]client.IndexerFunc{"namespace": byNamespace}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first[0].Indexes).To(HaveLen(1))
+}
+
+func TestACompanionKindDegradesNobody(t *testing.T) {
+	for name, kind := range map[string]kindReport{
+		"missing":   {KindStatus: KindStatus{Reason: reasonNotFound}, optional: true, companion: true},
+		"forbidden": {KindStatus: KindStatus{Reason: reasonForbidden}, optional: true, companion: true},
+	} {
+		if missing := missingKinds(&report{kinds: []kindReport{kind}}); missing != "" {
+			t.Errorf("a companion that is %s: %s", name, missing)
+		}
+	}
+	if missingKinds(&report{kinds: []kindReport{{KindStatus: KindStatus{Reason: reasonForbidden}, optional: true}}}) == "" {
+		t.Error("an optional kind that is forbidden is told")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,13 +39,14 @@ type Member struct {
 	warmer  *warmer
 	kinds   []*memberKind // in the order of declaration
 	byKind  map[schema.GroupVersionKind]*memberKind
-	access  []Access
+	access  []question
 	prober  *prober
 	retry   time.Duration // between access reviews that found something missing
 	changed func()
 	close   func() // closes idle connections
 
 	admitted chan struct{} // closed when the caches may be warmed
+	came     chan struct{} // holds something when kinds may have come or gone since the last access review
 	started  atomic.Bool
 	status   atomic.Pointer[Status] // as published by the provider
 
@@ -66,8 +68,8 @@ type memberOptions struct {
 // newMember puts a member together. It does no I/O.
 func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	m := &Member{
-		name: name, vetted: vetted, access: o.Access, changed: o.changed, retry: o.RetryMax,
-		admitted: make(chan struct{}), byKind: map[schema.GroupVersionKind]*memberKind{},
+		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.namespaces), changed: o.changed, retry: o.RetryMax,
+		admitted: make(chan struct{}), came: make(chan struct{}, 1), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
 	ways, err := newTransports(name, vetted, transportOptions{
@@ -87,7 +89,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
 	for _, declared := range o.kinds {
-		kind := newMemberKind(declared)
+		kind := newMemberKind(declared.ofTenant(name, vetted.namespaces))
 		m.kinds = append(m.kinds, kind)
 		m.byKind[kind.gvk] = kind
 	}
@@ -116,7 +118,14 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	}
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
-		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), changed: o.changed,
+		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
+		changed: func() {
+			select {
+			case m.came <- struct{}{}:
+			default:
+			}
+			o.changed()
+		},
 	}
 	m.Cluster, err = cluster.New(restConfig(m.vetted, ways.client), func(c *cluster.Options) {
 		c.Scheme = o.Scheme
@@ -142,13 +151,18 @@ func (m *Member) newClient(config *rest.Config, options client.Options) (client.
 	}
 	trimmed := map[schema.GroupVersionKind]bool{}
 	for _, kind := range m.kinds {
-		trimmed[kind.gvk] = kind.Keep != nil
+		if kind.Keep != nil {
+			trimmed[kind.gvk] = isUntyped(kind.Object)
+		}
 	}
 	return &guardedClient{inner, m.name, trimmed}, nil
 }
 
 // Name returns the member's name: that of its registration Secret.
 func (m *Member) Name() string { return m.name }
+
+// Namespaces are those that the member is registered for, in order; nil: the whole cluster. The caller must not change them.
+func (m *Member) Namespaces() []string { return m.vetted.namespaces }
 
 // Status returns the last published status; its name alone before there is one.
 func (m *Member) Status() Status {
@@ -242,7 +256,8 @@ func (m *Member) isAdmitted() bool {
 // watchAccess keeps asking for what the reconcilers need to be allowed.
 func (m *Member) watchAccess(ctx context.Context) {
 	for ctx.Err() == nil {
-		denied, err := m.prober.review(ctx, m.access)
+		questions := m.questions()
+		denied, err := m.prober.review(ctx, questions)
 		if ctx.Err() != nil {
 			return
 		}
@@ -253,10 +268,33 @@ func (m *Member) watchAccess(ctx context.Context) {
 		}
 		m.mu.Unlock()
 		m.changed()
+		pause := accessInterval
 		if err != nil || len(denied) > 0 {
-			sleep(ctx, m.retry)
-		} else {
-			sleep(ctx, accessInterval)
+			pause = m.retry
+		}
+		m.awaitReview(ctx, pause, len(questions))
+	}
+}
+
+// questions are those that matter in the member as it is now.
+func (m *Member) questions() []question {
+	return slices.DeleteFunc(slices.Clone(m.access), func(q question) bool { return q.Beside != nil && !m.Has(q.Beside) })
+}
+
+// awaitReview waits for a pause, or until there is more or less to ask than so many questions.
+func (m *Member) awaitReview(ctx context.Context, pause time.Duration, asked int) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-m.came:
+			if len(m.questions()) != asked {
+				return
+			}
 		}
 	}
 }

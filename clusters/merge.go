@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -14,28 +15,42 @@ import (
 // of one kind with different selectors, or with different indexes of one name, are an error.
 func MergeKinds(kinds ...[]Kind) ([]Kind, error) {
 	var merged []Kind
-	position := map[reflect.Type]int{}
+	position := map[string]int{}
 	for _, declared := range kinds {
 		for _, kind := range declared {
-			if kind.Object == nil || isUntyped(kind.Object) {
-				return nil, errors.New("declare a kind to cache: Object must be an empty object of a Go type")
+			name, err := declaredName(kind.Object)
+			if err != nil {
+				return nil, err
 			}
-			goType := reflect.TypeOf(kind.Object)
-			at, seen := position[goType]
+			at, seen := position[name]
 			if !seen {
-				position[goType] = len(merged)
+				position[name] = len(merged)
 				kind.Indexes = maps.Clone(kind.Indexes)
 				merged = append(merged, kind)
 				continue
 			}
 			union, err := mergeKind(merged[at], kind)
 			if err != nil {
-				return nil, fmt.Errorf("declare kind %s to cache: %w", goType.Elem(), err)
+				return nil, fmt.Errorf("declare kind %s to cache: %w", name, err)
 			}
 			merged[at] = union
 		}
 	}
 	return merged, nil
+}
+
+// declaredName tells kinds apart: by the Go type of their objects, or by what an unstructured one says that it is.
+func declaredName(object client.Object) (string, error) {
+	if untyped, ok := object.(*unstructured.Unstructured); ok && untyped != nil {
+		if gvk := untyped.GroupVersionKind(); gvk.Version != "" && gvk.Kind != "" {
+			return kindName(gvk), nil
+		}
+		return "", errors.New("declare a kind to cache: an unstructured Object must have an API version and a kind")
+	}
+	if object == nil || isUntyped(object) {
+		return "", errors.New("declare a kind to cache: Object must be an empty object of a Go type, or an unstructured one")
+	}
+	return reflect.TypeOf(object).Elem().String(), nil
 }
 
 func mergeKind(a, b Kind) (Kind, error) {
@@ -56,6 +71,8 @@ func mergeKind(a, b Kind) (Kind, error) {
 	}
 	a.Keep = keepBoth(a.Keep, b.Keep)
 	a.Optional = a.Optional && b.Optional
+	a.Companion = a.Companion && b.Companion
+	a.PerTenant = a.PerTenant || b.PerTenant
 	return a, nil
 }
 

@@ -146,6 +146,9 @@ func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
 		if err != nil {
 			return fmt.Errorf("declare kind %T to cache: %w", kind.Object, err)
 		}
+		if slices.ContainsFunc(p.declared, func(other declaredKind) bool { return other.gvk == gvk }) {
+			return fmt.Errorf("declare kind %s to cache: it is declared with a Go type and without one", kindName(gvk))
+		}
 		p.declared = append(p.declared, declaredKind{Kind: kind, gvk: gvk, name: kindName(gvk)})
 	}
 	if err := p.checkIndexes(p.indexes); err != nil {

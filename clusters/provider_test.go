@@ -258,6 +258,25 @@ func TestAnOptionalKindMayBeMissing(t *testing.T) {
 	f.g.Expect(member.Status().Kinds[1]).To(Equal(KindStatus{Kind: "v1 ConfigMap", Reason: "NotFound"}))
 }
 
+func TestAPermissionBesideAKindMattersWhereTheKindIs(t *testing.T) {
+	f := newFleet(t, func(o *Options) {
+		optional := configMapKind
+		optional.Optional = true
+		o.Kinds = []Kind{podKind, optional}
+		o.Access = []Access{{Resource: "secrets", Verbs: []string{"create"}, For: "ConfigMaps", Beside: &corev1.ConfigMap{}}}
+	})
+	api := newFakeAPI(t, "cluster-a")
+	api.fault("/api/v1/configmaps", 404)
+	api.deny("create secrets", true)
+	f.secrets.put("a", api.kubeconfig())
+	member := f.awaitReady("a")
+	api.fault("/api/v1/configmaps", 0)
+	f.g.Eventually(f.state("a")).Should(Equal("Degraded/NotPermitted"))
+	f.g.Expect(member.Status().Message).To(ContainSubstring("create secrets (ConfigMaps)"))
+	api.fault("/api/v1/configmaps", 404)
+	f.g.Eventually(f.state("a")).Should(Equal("Ready/Ready"))
+}
+
 func TestAMemberThatStopsAnsweringIsUnreachableAndComesBack(t *testing.T) {
 	for name, fault := range map[string]int{"hangs": hangs, "not ready": http.StatusInternalServerError} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,8 @@ const (
 	ReasonInsecureNotAllowed      = "InsecureNotAllowed"      // insecure-skip-tls-verify, http://
 	ReasonServerNotAllowed        = "ServerNotAllowed"        // the server's address is outside the allowed networks
 	ReasonDuplicateCluster        = "DuplicateCluster"        // an older Secret registers the same cluster
+	ReasonInvalidNamespaces       = "InvalidNamespaces"       // the annotation with the member's namespaces cannot be used
+	ReasonOverlappingNamespaces   = "OverlappingNamespaces"   // an older Secret registers a namespace of it, in the same cluster
 	ReasonUnauthorized            = "Unauthorized"            // the member does not accept the credentials
 	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate does not fit the CA or the name
 )

@@ -4,17 +4,18 @@ package clusters
 type report struct {
 	healthReport
 
-	server   string
-	admitted bool
-	kinds    []kindReport
-	warmings uint64
-	denied   []string
-	checked  bool
+	server     string
+	namespaces []string
+	admitted   bool
+	kinds      []kindReport
+	warmings   uint64
+	denied     []string
+	checked    bool
 }
 
 func (m *Member) report() *report {
 	r := &report{
-		healthReport: m.health.report(), server: m.vetted.Server, admitted: m.isAdmitted(), warmings: m.warmer.warmings.Load(),
+		healthReport: m.health.report(), server: m.vetted.Server, namespaces: m.vetted.namespaces, admitted: m.isAdmitted(), warmings: m.warmer.warmings.Load(),
 	}
 	for _, kind := range m.kinds {
 		r.kinds = append(r.kinds, kind.report())

@@ -3,7 +3,6 @@ package clusters
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // What actors share: who is there, which member has which name, and what is told about it.
@@ -52,17 +51,29 @@ func (p *Provider) retire(a *actor) bool {
 	return true
 }
 
-// vet vets the kubeconfig of name.
-func (p *Provider) vet(name string, kubeconfig []byte) (*Vetted, error) {
+// vet vets the registration of name.
+func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
 	if slices.Contains(p.opts.ReservedNames, name) {
 		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
 	}
-	return Vet(name, kubeconfig, p.opts.Rules)
+	var namespaces []string
+	if want.namespaces != nil {
+		var err error
+		if namespaces, err = ParseNamespaces(*want.namespaces); err != nil {
+			return nil, err
+		}
+	}
+	vetted, err := Vet(name, want.kubeconfig, p.opts.Rules)
+	if err != nil {
+		return nil, err
+	}
+	vetted.namespaces = namespaces
+	return vetted, nil
 }
 
 // claim claims clusters for name, and wakes the actors that this may concern.
-func (p *Provider) claim(name string, created time.Time, uids ...string) {
-	for _, other := range p.claims.set(name, created, uids...) {
+func (p *Provider) claim(name string, claims ...claim) {
+	for _, other := range p.claims.set(name, claims...) {
 		p.notice(other)
 	}
 }

@@ -81,4 +81,7 @@ type addrError struct {
 	rule string
 }
 
+// Refusal is the error in words that anybody may read.
+func (e *addrError) Refusal() string { return e.Error() }
+
 func (e *addrError) Error() string { return fmt.Sprintf("address %s: %s", e.addr, e.rule) }

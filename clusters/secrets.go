@@ -26,6 +26,9 @@ const (
 	MulticlusterRuntimeLabel = "sigs.k8s.io/multicluster-runtime-kubeconfig"
 	// KubeconfigKey is the key of a registration Secret that holds the kubeconfig, for multicluster-runtime as well.
 	KubeconfigKey = "kubeconfig"
+	// DetachedAnnotation on a registration Secret says that the member is gone for good, and why: nothing is to wait for it.
+	// It means nothing to this package, which goes on trying to reach the member.
+	DetachedAnnotation = "plimsoll.dev/force-detached"
 )
 
 // confirmTimeout bounds the question whether a Secret is gone.
@@ -36,6 +39,7 @@ type desired struct {
 	registration Registration
 	created      time.Time
 	kubeconfig   []byte
+	namespaces   *string // the annotation's value, nil without it
 	hash         [sha256.Size]byte
 }
 
@@ -113,16 +117,21 @@ func (w *secretWatch) get(name string) *desired {
 	if newest == nil || newest.DeletionTimestamp != nil {
 		return nil
 	}
-	kubeconfig := newest.Data[KubeconfigKey]
-	return &desired{
+	want := &desired{
 		registration: Registration{
 			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
 			ResourceVersion: newest.ResourceVersion, Annotations: maps.Clone(newest.Annotations),
 		},
-		created:    newest.CreationTimestamp.Time,
-		kubeconfig: kubeconfig,
-		hash:       sha256.Sum256(kubeconfig),
+		created: newest.CreationTimestamp.Time, kubeconfig: newest.Data[KubeconfigKey],
 	}
+	hash := sha256.New()
+	if value, restricted := newest.Annotations[NamespacesAnnotation]; restricted {
+		want.namespaces = &value
+		fmt.Fprintf(hash, "%q", value) // quoted, and so told from what follows
+	}
+	hash.Write(want.kubeconfig)
+	want.hash = [sha256.Size]byte(hash.Sum(nil))
+	return want
 }
 
 // isGone asks the hub cluster whether name, which no informer has, really is no registration any more: a Secret that

@@ -39,6 +39,8 @@ type Status struct {
 	Version string
 	// UID is that of the member's kube-system namespace, "" while unknown.
 	UID string
+	// Namespaces are those that the member is registered for, in order; nil: the whole cluster, or not known yet.
+	Namespaces []string
 	// Kinds tells for each declared kind whether it is cached, in the order of declaration.
 	Kinds []KindStatus
 	// RegisteredAt is the creation of the Secret; LastProbe the end of the last probe, zero before the first;

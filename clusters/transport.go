@@ -61,7 +61,7 @@ type transportOptions struct {
 
 // newTransports builds the ways to the member name.
 func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
-	wire, closeIdle, err := newWire(vetted)
+	wire, closeIdle, err := newWire(vetted, cmp.Or(o.writeTimeout, o.requestTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,11 @@ func budgeted(member string, limiter *rate.Limiter, next http.RoundTripper) http
 	})
 }
 
-// newWire builds the innermost part, which holds credentials and connections, and a function that closes idle ones.
-func newWire(vetted *Vetted) (http.RoundTripper, func(), error) {
+// newWire builds the innermost part, which holds credentials and connections, and a function that closes idle ones. Data
+// that the member's side does not acknowledge for unacked ends its connection; see [dropUnacked].
+func newWire(vetted *Vetted, unacked time.Duration) (http.RoundTripper, func(), error) {
 	config := rest.CopyConfig(vetted.config)
-	config.Dial = dialer(vetted.rules)
+	config.Dial = dialer(vetted.rules, unacked)
 	config.UserAgent = userAgent
 	server, err := url.Parse(config.Host)
 	if err != nil {

@@ -1,8 +1,10 @@
 package clusters
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -21,8 +23,16 @@ type Vetted struct {
 	// Server is the API server's host and port.
 	Server string
 
-	config *rest.Config
-	rules  Rules
+	config     *rest.Config
+	rules      Rules
+	namespaces []string // that the member is registered for, sorted; nil: the whole cluster
+}
+
+// endpoint identifies the cluster by where it is and how it is trusted, for members that do not tell who they are.
+func (v *Vetted) endpoint() string {
+	of := v.config
+	sum := sha256.Sum256([]byte(of.Host + "\x00" + of.ServerName + "\x00" + of.CAFile + "\x00" + string(of.CAData)))
+	return "endpoint " + hex.EncodeToString(sum[:])
 }
 
 // String hides the credentials.

@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -25,15 +25,17 @@ const confirmations = 3
 // warmer brings the kinds of one member into memory and takes them out again. Each kind has a goroutine of its own; none
 // waits for another.
 type warmer struct {
-	member  string
-	scheme  *runtime.Scheme
-	config  *rest.Config
-	client  *http.Client // over the informers' transport
-	prober  *prober
-	mapper  *mapper
-	timeout time.Duration // for one attempt at one kind
-	retry   wait.Backoff
-	changed func() // called after each change of a kind, outside all locks
+	member string
+	scheme *runtime.Scheme
+	config *rest.Config
+	client *http.Client // over the informers' transport
+	prober *prober
+	mapper *mapper
+	// namespaces that the member is registered for; nil: the whole cluster
+	namespaces []string
+	timeout    time.Duration // for one attempt at one kind
+	retry      wait.Backoff
+	changed    func() // called after each change of a kind, outside all locks
 
 	warmings atomic.Uint64 // how often a kind became warm
 }
@@ -41,26 +43,37 @@ type warmer struct {
 // keep warms k, and again whenever it is lost, until ctx ends.
 func (w *warmer) keep(ctx context.Context, k *memberKind) {
 	retry := w.retry
+	var former *warmCache // serves on while one of other namespaces is filled
 	for ctx.Err() == nil {
 		warm, suspect, err := w.warm(ctx, k)
 		if err == nil {
+			stop(former)
+			former = nil
 			w.warmings.Add(1)
 			w.changed()
 			retry = w.retry
-			err = w.awaitLoss(ctx, k, suspect)
+			err = w.awaitLoss(ctx, k, warm, suspect)
 		}
-		if ctx.Err() != nil {
-			k.miss(reasonWarming)
-			stop(warm)
-			return
+		if ctx.Err() == nil && errors.Is(err, errOtherNamespaces) {
+			former = warm
+			continue
 		}
 		w.mapper.forget(k.gvk)
 		k.miss(kindReason(err))
 		stop(warm)
-		w.changed()
-		sleep(ctx, retry.Step())
+		stop(former)
+		former = nil
+		if ctx.Err() == nil {
+			w.changed()
+			sleep(ctx, retry.Step())
+		}
 	}
+	k.miss(reasonWarming)
+	stop(former)
 }
+
+// errOtherNamespaces ends the use of a cache in favour of one that holds more namespaces, or fewer.
+var errOtherNamespaces = errors.New("the namespaces that the member lets be watched have changed")
 
 func stop(warm *warmCache) {
 	if warm != nil {
@@ -73,11 +86,12 @@ func stop(warm *warmCache) {
 func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, suspect <-chan struct{}, err error) {
 	attempt, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	if err := w.check(attempt, k); err != nil {
+	scopes, err := w.check(attempt, k)
+	if err != nil {
 		return nil, nil, err
 	}
 	suspects := make(chan struct{}, 1)
-	kindCache, err := w.newCache(k, suspects)
+	kindCache, err := w.newCache(attempt, k, scopes, suspects)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,6 +102,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		}
 	}
 	warm = start(ctx, kindCache)
+	warm.scopes = scopes
 	if err := awaitSync(attempt, kindCache, k); err != nil {
 		warm.stop()
 		return nil, nil, err
@@ -99,14 +114,33 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	return warm, suspects, nil
 }
 
-// newCache makes the cache of one kind. It needs nothing from the member: the mapping is known from check.
-func (w *warmer) newCache(k *memberKind, suspects chan<- struct{}) (cache.Cache, error) {
+// newCache makes the cache of one kind, with a part for each scope. It needs nothing from the member: the mapping is known
+// from check.
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}) (cache.Cache, error) {
+	if len(scopes) == 1 && scopes[0].part == "" {
+		return w.newPart(k, scopes[0], suspects)
+	}
+	mapping, err := w.mapper.resolve(ctx, k.gvk)
+	if err != nil {
+		return nil, err
+	}
+	parts := make(map[string]cache.Cache, len(scopes))
+	for _, in := range scopes {
+		if parts[in.part], err = w.newPart(k, in, suspects); err != nil {
+			return nil, err
+		}
+	}
+	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), nil
+}
+
+// newPart makes the cache of one scope of a kind.
+func (w *warmer) newPart(k *memberKind, in scope, suspects chan<- struct{}) (cache.Cache, error) {
 	return cache.New(w.config, cache.Options{
 		HTTPClient:                  w.client,
 		Scheme:                      w.scheme,
 		Mapper:                      w.mapper,
 		DefaultLabelSelector:        k.Labels,
-		DefaultFieldSelector:        k.Fields,
+		DefaultFieldSelector:        in.selector(),
 		DefaultTransform:            trim(k.Keep),
 		ReaderFailOnMissingInformer: true,
 		NewInformer:                 newQuietInformer,
@@ -165,52 +199,93 @@ func awaitSync(ctx context.Context, kindCache cache.Cache, k *memberKind) error 
 }
 
 // awaitLoss returns when the member has said persistently that the kind is gone or forbidden (the error tells which), or
-// when ctx ends. An informer whose kind is gone goes on serving what it had.
-func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, suspect <-chan struct{}) error {
+// lets other namespaces of it be watched than the cache holds (errOtherNamespaces), or when ctx ends. An informer whose kind
+// is gone goes on serving what it had.
+func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, suspect <-chan struct{}) error {
+	again := w.retry
 	for {
+		var incomplete <-chan time.Time // of a namespace that is not there, nobody tells when it comes
+		if len(warm.scopes) > 0 && warm.scopes[0].part != "" && len(warm.scopes) < len(w.namespaces) {
+			incomplete = time.After(again.Step())
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-suspect:
+		case <-incomplete:
 		}
-		if err := w.confirmLoss(ctx, k); err != nil {
+		if err := w.confirmLoss(ctx, k, warm); err != nil {
 			return err
 		}
 	}
 }
 
-// confirmLoss returns an error when the kind is lost.
-func (w *warmer) confirmLoss(ctx context.Context, k *memberKind) error {
+// confirmLoss returns an error when the kind is lost, or is no more, or not only, to be had where the cache holds it.
+func (w *warmer) confirmLoss(ctx context.Context, k *memberKind, warm *warmCache) error {
 	pause := w.retry
 	for i := 1; ; i++ {
-		err := w.check(ctx, k)
-		if reason := kindReason(err); reason != reasonNotFound && reason != reasonForbidden {
+		scopes, err := w.check(ctx, k)
+		switch reason := kindReason(err); {
+		case err == nil && sameParts(scopes, warm.scopes):
 			return nil
-		}
-		if i == confirmations {
+		case err != nil && reason != reasonNotFound && reason != reasonForbidden:
+			return nil
+		case i == confirmations && err == nil:
+			return errOtherNamespaces
+		case i == confirmations:
 			return err
 		}
 		sleep(ctx, pause.Step())
 	}
 }
 
-// check asks whether the member serves k and lets it be listed and watched.
-func (w *warmer) check(ctx context.Context, k *memberKind) error {
+// check asks whether the member serves k and where it lets it be listed and watched. Of a member that is registered for
+// named namespaces, those that it forbids are left out, as long as there is another; that they are missing is told by the
+// access reviews.
+func (w *warmer) check(ctx context.Context, k *memberKind) (permitted []scope, err error) {
 	mapping, err := w.mapper.resolve(ctx, k.gvk)
 	if err != nil {
+		return nil, err
+	}
+	var forbidden error
+	for _, in := range scopesOf(k.declaredKind, mapping, w.namespaces) {
+		switch err := w.checkScope(ctx, k, mapping.Resource, in); {
+		case err == nil:
+			permitted = append(permitted, in)
+		case apierrors.IsForbidden(err):
+			forbidden = err
+		default:
+			return nil, err
+		}
+	}
+	if len(permitted) == 0 {
+		return nil, forbidden
+	}
+	return permitted, nil
+}
+
+// checkScope asks whether a kind may be watched, and with a list of one whether it may be listed and that works. An optional
+// kind is not listed before both are known to be permitted: members may do without such kinds, and are asked again and again.
+func (w *warmer) checkScope(ctx context.Context, k *memberKind, resource schema.GroupVersionResource, in scope) error {
+	asked := question{Access{Group: resource.Group, Resource: resource.Resource, Name: in.object()}, in.namespace}
+	may := func(verb string) error {
+		if allowed, err := w.prober.allowed(ctx, asked, verb); err == nil && !allowed {
+			return apierrors.NewForbidden(resource.GroupResource(), "", errors.New(verb))
+		}
+		return nil
+	}
+	if k.Optional || k.Companion {
+		for _, verb := range []string{"list", "watch"} {
+			if err := may(verb); err != nil {
+				return err
+			}
+		}
+		return w.prober.listOne(ctx, resource, in)
+	}
+	if err := w.prober.listOne(ctx, resource, in); err != nil {
 		return err
 	}
-	if err := w.prober.listOne(ctx, mapping.Resource, k.Fields); err != nil {
-		return err
-	}
-	watch := Access{Group: mapping.Resource.Group, Resource: mapping.Resource.Resource}
-	if k.Fields != nil { // a rule may allow a single object, by its name
-		watch.Name, _ = k.Fields.RequiresExactMatch(metav1.ObjectNameField)
-	}
-	if allowed, err := w.prober.allowed(ctx, watch, "watch"); err == nil && !allowed {
-		return apierrors.NewForbidden(mapping.Resource.GroupResource(), "", errors.New("watch"))
-	}
-	return nil
+	return may("watch")
 }
 
 // kindReason is the word for why a kind is not cached.

@@ -18,7 +18,7 @@ func reaches(t *testing.T, api *fakeAPI, kubeconfig []byte, rules Rules) error {
 	if err != nil {
 		return err
 	}
-	wire, closeIdle, err := newWire(vetted)
+	wire, closeIdle, err := newWire(vetted, 0)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -19,6 +20,18 @@ func registrations(provider *clusters.Provider) func(member string) (clusters.Re
 	}
 }
 
+// readOnlyAnnotation on a registration Secret puts the member into read-only mode. Like the Secret's labels it is not subject
+// to spot.annotationPrefix.
+const readOnlyAnnotation = spot.DefaultPrefix + "/read-only"
+
+// readOnlyMember tells whether the registration of a member says that nothing is to be written there.
+func readOnlyMember(provider *clusters.Provider) func(member string) bool {
+	return func(member string) bool {
+		status, _ := provider.Status(member)
+		return spot.SwitchedOn(status.Registration.Annotations, readOnlyAnnotation)
+	}
+}
+
 // shownMembers are the members as the API shows them: with what is known of their webhook beside what is known of their
 // connection. What the installer knows it knows by reconciling, so only the owner adds it.
 type shownMembers struct {
@@ -27,11 +40,18 @@ type shownMembers struct {
 		Status(name string) (clusters.Status, bool)
 	}
 	installation func(member string) webhook.Installation
+	webApps      func(member string) webhook.Installation
 	mine         func(member string) bool
 }
 
-// conditionWebhook tells whether new pods of a member are placed as they are made.
-const conditionWebhook = "Webhook"
+const (
+	// conditionWebhook tells whether new pods of a member are placed as they are made.
+	conditionWebhook = "Webhook"
+	// conditionWebApps tells whether a member knows WebApps in all versions.
+	conditionWebApps = "WebApps"
+	// conditionDetached is there when a member was given up by force.
+	conditionDetached = "Detached"
+)
 
 // Statuses implements api.Members.
 func (m shownMembers) Statuses() []clusters.Status {
@@ -52,15 +72,24 @@ func (m shownMembers) Status(name string) (clusters.Status, bool) {
 }
 
 func (m shownMembers) add(status *clusters.Status) {
+	if reason, detached := detachReason(status.Registration); detached {
+		status.Conditions = append(slices.Clip(status.Conditions), metav1.Condition{
+			Type: conditionDetached, Status: metav1.ConditionTrue, Reason: "ForceDetached", Message: reason,
+		})
+	}
 	if (status.State != clusters.StateReady && status.State != clusters.StateDegraded) || !m.mine(status.Name) {
 		return
 	}
-	is := m.installation(status.Name)
-	condition := metav1.Condition{Type: conditionWebhook, Status: metav1.ConditionFalse, Reason: is.Reason, Message: is.Message}
+	status.Conditions = append(slices.Clip(status.Conditions), // clipped: the snapshot is shared
+		installed(conditionWebhook, m.installation(status.Name)), installed(conditionWebApps, m.webApps(status.Name)))
+}
+
+func installed(condition string, is webhook.Installation) metav1.Condition {
+	shown := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: is.Reason, Message: is.Message}
 	if is.Reason == webhook.ReasonCurrent {
-		condition.Status = metav1.ConditionTrue
+		shown.Status = metav1.ConditionTrue
 	}
-	status.Conditions = append(slices.Clip(status.Conditions), condition) // clipped: the snapshot is shared
+	return shown
 }
 
 // ownEvents records Events in the hub cluster while no other replica is known to own the members, so that what all

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
 // Config is the whole configuration of a hub replica. Every key can be set in the file and by an environment variable
@@ -37,6 +38,8 @@ type Config struct {
 	Clusters ClustersConfig `yaml:"clusters"`
 	// Spot placement.
 	Spot SpotConfig `yaml:"spot"`
+	// What is asked of WebApps, beyond the rules in their definition.
+	WebApp WebAppConfig `yaml:"webapp"`
 	// Logs go to standard error, one JSON object per line.
 	Log LogConfig `yaml:"log"`
 }
@@ -51,6 +54,9 @@ type ControllerConfig struct {
 	WorkersPerMember int `yaml:"workersPerMember"`
 	// How long one reconcile may take. At least 1s.
 	Deadline time.Duration `yaml:"deadline"`
+	// The networks in which HTTPS endpoints outside the fleet may be that objects depend on, checked when they are dialled.
+	// Empty: anywhere but loopback, link-local, multicast and unspecified addresses.
+	ExternalNetworks []netip.Prefix `yaml:"externalNetworks"`
 }
 
 // LeaderElectionConfig is the part of [Config] about ownership of members.
@@ -184,10 +190,45 @@ type SpotConfig struct {
 	MaxMoves MoveLimit `yaml:"maxMoves"`
 	// How long between two batches of moves of a workload.
 	MoveCooldown time.Duration `yaml:"moveCooldown"`
-	// Shows what would be done and moves, stamps and admits nothing.
+	// How many replicas of all workloads of a member may be on the move for their mix at a time; 0: no limit. What a drought or
+	// an interruption makes urgent does not count.
+	MaxMovesPerMember int `yaml:"maxMovesPerMember"`
+	// The same for all members together.
+	MaxMovesPerHub int `yaml:"maxMovesPerHub"`
+	// How replicas that serve are moved: evict them, or release them, which makes the replacement before the replica goes. An
+	// annotation of a workload or namespace overrides it.
+	Strategy Strategy `yaml:"strategy"`
+	// How long a replica may wait for spot capacity until spot counts as dry for replicas like it. 5s to 1h. An annotation of
+	// a workload or namespace overrides it.
+	PendingTimeout time.Duration `yaml:"pendingTimeout"`
+	// Probes: pause pods that find out whether spot capacity that was dry has room again.
+	Probe SpotProbeConfig `yaml:"probe"`
+	// The signs that a node is about to go, beside those that are always recognised: a taint, with its effect and value if
+	// they matter, or a condition, with its status (True where none is given), its reason and a part of its message if they
+	// matter; within says how soon after the sign the node goes. ignore: true says that what matches is no sign, also of those
+	// that are always recognised.
+	Interruptions []InterruptionConfig `yaml:"interruptions"`
+	// Shows what would be done and moves, stamps and admits nothing, in any member. Members, namespaces and workloads are set
+	// to read-only by an annotation.
 	ReadOnly bool `yaml:"readOnly"`
 	// Tolerations that pods on spot slots get in addition.
 	Tolerations []corev1.Toleration `yaml:"tolerations"`
+	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets: those that can be scaled and own pods,
+	// directly or through ReplicaSets, by apiVersion and kind; where the CRD keeps the replicas elsewhere, also replicasPath and
+	// statusReplicasPath, which are specReplicasPath and statusReplicasPath of its scale subresource.
+	WorkloadKinds []WorkloadKindConfig `yaml:"workloadKinds"`
+}
+
+// WorkloadKindConfig names a kind of workload.
+type WorkloadKindConfig struct {
+	// The group and version, such as argoproj.io/v1alpha1.
+	APIVersion string `yaml:"apiVersion"`
+	// The kind as in manifests, such as Rollout.
+	Kind string `yaml:"kind"`
+	// Where the number of replicas that are wanted is. Empty: .spec.replicas.
+	ReplicasPath string `yaml:"replicasPath"`
+	// Where the number of replicas that were counted is. Empty: .status.replicas.
+	StatusReplicasPath string `yaml:"statusReplicasPath"`
 }
 
 // NodeLabelConfig says which values of a node label mean spot, and which on-demand.
@@ -203,16 +244,65 @@ type NodeLabelConfig struct {
 	Family string `yaml:"family"`
 }
 
+// SpotProbeConfig is the part of [SpotConfig] about probes.
+type SpotProbeConfig struct {
+	// The namespace of probes in every member. A member that is registered for other namespaces only has them in the first of
+	// those.
+	Namespace string `yaml:"namespace"`
+	// The image of probes. They are removed before it runs.
+	Image string `yaml:"image"`
+	// How long after spot was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
+	FirstAfter time.Duration `yaml:"firstAfter"`
+	// The most time between two probes. At least firstAfter.
+	AtMostAfter time.Duration `yaml:"atMostAfter"`
+	// How long a probe waits for a node. It should be enough for an autoscaler to bring one. At least 1s.
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// InterruptionConfig is a sign that a node is about to go.
+type InterruptionConfig struct {
+	// The key of a taint.
+	Taint string `yaml:"taint"`
+	// The taint's effect. Empty: any.
+	Effect string `yaml:"effect"`
+	// The taint's value. Empty: any.
+	Value string `yaml:"value"`
+	// The type of a condition.
+	Condition string `yaml:"condition"`
+	// The condition's status. Empty: True.
+	Status string `yaml:"status"`
+	// The condition's reason. Empty: any.
+	Reason string `yaml:"reason"`
+	// A part of the condition's message. Empty: any.
+	Message string `yaml:"message"`
+	// How soon after the sign the node goes at the latest. 0: nobody knows.
+	Within time.Duration `yaml:"within"`
+	// Says that what matches is no sign.
+	Ignore bool `yaml:"ignore"`
+}
+
 // SpotDefaultsConfig holds policy values for workloads that have none.
 type SpotDefaultsConfig struct {
 	// The target share on spot in percent, 0 to 100. Unset: none.
 	SpotPercentage *int `yaml:"spotPercentage"`
 	// The floor of on-demand replicas, 0 to 10000. Unset: none.
 	MinOnDemand *int `yaml:"minOnDemand"`
-	// When replicas may be moved: five cron fields, in UTC. Empty: at any time.
+	// When the window opens in which replicas may be moved: five cron fields. Empty: at any time. A workload or namespace
+	// with a window of its own uses nothing of this one.
 	DisruptionSchedule string `yaml:"disruptionSchedule"`
-	// How long a time in disruptionSchedule lasts, such as 2h. With disruptionSchedule only.
+	// How long the window stays open, such as 2h. With disruptionSchedule only.
 	DisruptionDuration string `yaml:"disruptionDuration"`
+	// The IANA time zone of disruptionSchedule, such as Europe/Berlin. Empty: UTC.
+	DisruptionTimezone string `yaml:"disruptionTimezone"`
+}
+
+// WebAppConfig is the part of [Config] about WebApps.
+type WebAppConfig struct {
+	// What becomes of a WebApp with an image that names neither a tag nor a digest: deny, warn or allow. What was stored before
+	// is only warned about.
+	ImagePolicy string `yaml:"imagePolicy"`
+	// How many replicas a WebApp may ask for, itself or through its autoscaler. 1 to 10000.
+	MaxReplicas int `yaml:"maxReplicas"`
 }
 
 // LogConfig is the part of [Config] about logs.
@@ -238,7 +328,14 @@ func DefaultConfig() Config {
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
 		},
-		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second},
-		Log:  LogConfig{Level: slog.LevelInfo},
+		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
+			MaxMovesPerMember: 100, MaxMovesPerHub: 500,
+			Probe: SpotProbeConfig{
+				Namespace: "plimsoll-system", Image: "registry.k8s.io/pause:3.10",
+				FirstAfter: 2 * time.Minute, AtMostAfter: 30 * time.Minute, Timeout: 2 * time.Minute,
+			},
+			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute},
+		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
+		Log:    LogConfig{Level: slog.LevelInfo},
 	}
 }

@@ -28,6 +28,7 @@ func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
 		"two documents":         {file: "log: {}\n---\nlog: {}\n", want: `: must be one YAML document, and has more`},
 		"selector's operator":   {file: "namespaceSelector: {matchExpressions: [{key: a, operator: Near}]}\n", want: `: namespaceSelector: `},
 		"network with host":     {file: "clusters: {allowedNetworks: [10.1.2.3/8]}\n", want: `: clusters.allowedNetworks[0]: 10.1.2.3/8: must be a network, not an address in it; did you mean 10.0.0.0/8?`},
+		"kind in small letters": {file: "spot: {workloadKinds: [{apiVersion: argoproj.io/v1, kind: rollout}]}\n", want: `: spot.workloadKinds: kind "rollout": want the kind as in manifests`},
 		"label without values":  {file: "spot: {nodeLabels: [{key: pool}]}\n", want: `: spot.nodeLabels: node label pool: want at least one value for spot`},
 		"open without loopback": {file: "api: {unauthenticated: true, grpcAddress: \"127.0.0.1:1\"}\n", want: `: api.unauthenticated: true: is only allowed while grpcAddress and restAddress are loopback addresses, and :8443 is not`},
 	} {

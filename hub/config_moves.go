@@ -9,6 +9,16 @@ import (
 // MoveLimit is [spot.MoveLimit] as it stands in a configuration.
 type MoveLimit struct{ spot.MoveLimit }
 
+// Strategy is [spot.Strategy] as it stands in a configuration.
+type Strategy spot.Strategy
+
+// UnmarshalText reads evict or release.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	strategy, err := spot.ParseStrategy(string(text))
+	*s = Strategy(strategy)
+	return err
+}
+
 const moveLimitRule = `a number of replicas from 1, or a percentage from "1%" to "100%"`
 
 // UnmarshalText reads a number of replicas or a percentage of them.

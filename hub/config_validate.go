@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -30,6 +31,7 @@ func (c *Config) check() []problem {
 	v.leaderElection(&c.LeaderElection)
 	v.clusters(&c.Clusters)
 	v.spot(&c.Spot)
+	v.webapp(&c.WebApp)
 	v.webhook(&c.Webhook)
 	v.api(&c.API)
 	v.address("peer.address", c.Peer.Address)
@@ -59,6 +61,16 @@ func (v *rules) controller(c *ControllerConfig) {
 	v.between("controller.workers", c.Workers, 1, 1000)
 	v.between("controller.workersPerMember", c.WorkersPerMember, 1, 1000)
 	v.atLeast("controller.deadline", c.Deadline, time.Second)
+	v.networks("controller.externalNetworks", c.ExternalNetworks)
+}
+
+func (v *rules) webapp(c *WebAppConfig) {
+	switch webapp.ImagePolicy(c.ImagePolicy) {
+	case webapp.ImagesDenied, webapp.ImagesWarned, webapp.ImagesAllowed:
+	default:
+		v.refuse("webapp.imagePolicy", c.ImagePolicy, "must be deny, warn or allow")
+	}
+	v.between("webapp.maxReplicas", c.MaxReplicas, 1, 10000)
 }
 
 func (v *rules) leaderElection(c *LeaderElectionConfig) {
@@ -88,9 +100,13 @@ func (v *rules) clusters(c *ClustersConfig) {
 		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
 	}
 	v.between("clusters.burst", c.Burst, 1, 100000)
-	for i, network := range c.AllowedNetworks {
+	v.networks("clusters.allowedNetworks", c.AllowedNetworks)
+}
+
+func (v *rules) networks(path string, networks []netip.Prefix) {
+	for i, network := range networks {
 		if network != network.Masked() {
-			v.refuse(fmt.Sprintf("clusters.allowedNetworks[%d]", i), network, fmt.Sprintf("must be a network, not an address in it; did you mean %s?", network.Masked()))
+			v.refuse(fmt.Sprintf("%s[%d]", path, i), network, fmt.Sprintf("must be a network, not an address in it; did you mean %s?", network.Masked()))
 		}
 	}
 }
@@ -100,23 +116,36 @@ func (v *rules) spot(c *SpotConfig) {
 	if _, err := capacityLabels(c); err != nil {
 		v.refuse("spot.nodeLabels", "", err.Error())
 	}
+	if _, err := workloadKinds(c); err != nil {
+		v.refuse("spot.workloadKinds", "", err.Error())
+	}
 	if p := c.Defaults.SpotPercentage; p != nil {
 		v.between("spot.defaults.spotPercentage", *p, 0, 100)
 	}
 	if m := c.Defaults.MinOnDemand; m != nil {
 		v.between("spot.defaults.minOnDemand", *m, 0, 10000)
 	}
-	keys, defaults := spot.Keys{Prefix: spot.DefaultPrefix}, spotDefaults(&c.Defaults)
-	defaults.Percentage, defaults.MinOnDemand = nil, nil
-	policy := spot.ParsePolicy(keys, nil, nil, defaults)
-	for _, found := range policy.Problems {
-		path := "spot.defaults.disruptionDuration"
-		if found.Key == "spot.defaults.disruptionSchedule" || found.Key == keys.DisruptionSchedule() {
-			path = "spot.defaults.disruptionSchedule"
-		}
-		v.refuse(path, strconv.Quote(found.Value), "must be "+found.Rule)
+	window := spotDefaults(&c.Defaults)
+	window.Percentage, window.MinOnDemand = nil, nil
+	for _, found := range spot.ParsePolicy(spot.Keys{Prefix: spot.DefaultPrefix}, nil, nil, window).Problems {
+		v.refuse(found.Key, strconv.Quote(found.Value), "must be "+found.Rule)
+	}
+	if t := c.PendingTimeout; t < spot.MinPendingTimeout || t > spot.MaxPendingTimeout {
+		v.refuse("spot.pendingTimeout", t, fmt.Sprintf("must be from %s to %s", spot.MinPendingTimeout, spot.MaxPendingTimeout))
 	}
 	v.atLeast("spot.moveCooldown", c.MoveCooldown, 0)
+	v.between("spot.maxMovesPerMember", c.MaxMovesPerMember, 0, 100000)
+	v.between("spot.maxMovesPerHub", c.MaxMovesPerHub, 0, 100000)
+	if _, err := interruptions(c); err != nil {
+		v.refuse("spot.interruptions", "", err.Error())
+	}
+	v.name("spot.probe.namespace", c.Probe.Namespace, validation.IsDNS1123Label)
+	if strings.TrimSpace(c.Probe.Image) == "" {
+		v.refuse("spot.probe.image", strconv.Quote(c.Probe.Image), "must name an image")
+	}
+	v.atLeast("spot.probe.firstAfter", c.Probe.FirstAfter, time.Second)
+	v.atLeast("spot.probe.atMostAfter", c.Probe.AtMostAfter, c.Probe.FirstAfter)
+	v.atLeast("spot.probe.timeout", c.Probe.Timeout, time.Second)
 }
 
 func (v *rules) webhook(c *WebhookConfig) {

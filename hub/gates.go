@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"k8s.io/client-go/tools/events"
+
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -17,6 +19,7 @@ type gates struct {
 	ownership ownership
 	peers     *peers
 	log       *slog.Logger
+	events    events.EventRecorder // nil: nothing is recorded
 
 	mu       sync.Mutex
 	open     bool
@@ -78,6 +81,7 @@ func (g *gates) stopped() error {
 // member keeps the gate of a member's breaker right.
 func (g *gates) member(event clusters.Event) {
 	name := event.Status.Name
+	g.detach(event)
 	switch {
 	case event.Removed:
 		g.runtime.Follow(name, reconcile.GateBreaker)

@@ -52,6 +52,7 @@ type Hub struct {
 	provider  *clusters.Provider
 	engine    *spot.Engine
 	installer *webhook.Installer
+	kinds     *webhook.KindInstaller
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
@@ -138,7 +139,7 @@ func (h *Hub) buildCluster(ctx context.Context) (err error) {
 	if h.ca, err = webhook.EnsureCA(ctx, live, h.config.Hub.Namespace, CASecret); err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	return nil
+	return h.registry.Register(expiryGauge("authority", h.ca.Expiry))
 }
 
 // buildOwnership decides how it is known who acts.

@@ -10,7 +10,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,7 +33,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	h.gates.follow()
 	stop := stopTime * 2 / 3
 	local, err := manager.New(h.hubConfig, manager.Options{
-		Scheme: clientgoscheme.Scheme, Logger: logr.FromSlogHandler(h.log.Handler()),
+		Scheme: knownKinds, Logger: logr.FromSlogHandler(h.log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", GracefulShutdownTimeout: &stop,
 	})
 	if err != nil {
@@ -42,6 +41,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	}
 	options := memberOptions(h)
 	options.Events = ownEvents{EventRecorder: local.GetEventRecorder("plimsoll-hub"), routes: h.routes}
+	h.gates.events = options.Events
 	if h.provider, err = clusters.New(options); err != nil {
 		return err
 	}
@@ -58,6 +58,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	if err != nil {
 		return err
 	}
+	options.ReadOnlyMember = readOnlyMember(h.provider)
 	if h.engine, err = spot.NewEngine(options); err != nil {
 		return err
 	}
@@ -73,14 +74,23 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 		return err
 	}
 	h.forwarder = webhook.NewForwarder(h.ca.PeerClientTLS())
+	tokens := h.ca.Tokens(registrations(h.provider))
 	handler := webhook.NewHandler(webhook.HandlerOptions{
-		Tokens: h.ca.Tokens(registrations(h.provider)), Router: h.routes, Forwarder: h.forwarder, Placer: h.engine,
+		Tokens: tokens, Router: h.routes, Forwarder: h.forwarder, Placer: h.engine,
 		Metrics: h.admission, Log: h.log,
 	})
+	kinds, err := webhook.NewKindHandler(tokens, webAppPolicy(&h.config.WebApp), h.registry, h.log)
+	if err != nil {
+		return err
+	}
 	if h.certificates, err = newCertificates(h.config.Webhook.CertDir, h.ca, &h.config); err != nil {
 		return fmt.Errorf("webhook.certDir: %w", err)
 	}
-	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), h.certificates.ServerTLS(), handler, h.log); err != nil {
+	serves := h.certificates.ServerTLS()
+	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), serves, kinds.Beside(handler), h.log); err != nil {
+		return err
+	}
+	if err := h.registry.Register(newExpiry("webhook", serves)); err != nil {
 		return err
 	}
 	h.tasks = append(h.tasks, task{"webhook", h.listeners.webhook.Start})
@@ -126,12 +136,12 @@ func (h *Hub) buildControllers(context.Context) error {
 		return err
 	}
 	for _, controller := range append(controllers, installs) {
-		if err := h.provider.AddKinds(controller.Kinds()...); err != nil {
-			return fmt.Errorf("controller %s: %w", controller.Name(), err)
+		if err := h.addController(controller, h.engine.Cached(controller)); err != nil {
+			return err
 		}
-		if err := h.manager.Add(controller); err != nil {
-			return fmt.Errorf("controller %s: %w", controller.Name(), err)
-		}
+	}
+	if err := h.buildWebApps(options); err != nil {
+		return err
 	}
 	return h.provider.AddAccess(append(spot.Access(), h.installer.Access()...)...)
 }
@@ -141,6 +151,7 @@ func (h *Hub) backend() api.Backend {
 		provider: h.provider, mine: h.routes.Mine,
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
+		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
 	}
 	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
 }
@@ -159,6 +170,12 @@ func (h *Hub) buildAPI(context.Context) error {
 			return fmt.Errorf("api.certDir: %w", err)
 		}
 		options.TLS = certificates.ServerTLS()
+		if err := h.registry.Register(newExpiry("api", options.TLS)); err != nil {
+			return err
+		}
+		if err := h.publish(certificates.Bundle); err != nil {
+			return err
+		}
 	}
 	public, err := api.New(options)
 	if err != nil {

@@ -98,5 +98,6 @@ func (h *Hub) memberChanged(event clusters.Event) {
 	if event.Removed {
 		h.admission.Forget(event.Status.Name)
 		h.installer.Forget(context.Background(), event.Status.Name, types.NamespacedName{})
+		h.kinds.Forget(event.Status.Name)
 	}
 }

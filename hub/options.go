@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -21,14 +21,15 @@ func runtimeOptions(h *Hub) reconcile.Options {
 	c := &h.config.Controller
 	return reconcile.Options{
 		WorkersPerMember: c.WorkersPerMember, Deadline: c.Deadline, Resync: c.ResyncPeriod,
-		Scheme: clientgoscheme.Scheme, Log: h.log, Registerer: h.registry,
+		ExternalNetworks: c.ExternalNetworks,
+		Scheme:           knownKinds, Log: h.log, Registerer: h.registry,
 	}
 }
 
 func memberOptions(h *Hub) clusters.Options {
 	c := &h.config.Clusters
 	return clusters.Options{
-		Namespace: h.config.Hub.Namespace, HubConfig: h.hubConfig, Scheme: clientgoscheme.Scheme, Fence: h.ownership,
+		Namespace: h.config.Hub.Namespace, HubConfig: h.hubConfig, Scheme: knownKinds, Fence: h.ownership,
 		Rules: clusterRules(c), QPS: c.QPS, Burst: c.Burst,
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
@@ -53,16 +54,38 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.nodeLabels: %w", err)
 	}
+	kinds, err := workloadKinds(c)
+	if err != nil {
+		return spot.Options{}, fmt.Errorf("spot.workloadKinds: %w", err)
+	}
 	namespaces, err := metav1.LabelSelectorAsSelector(&h.config.NamespaceSelector)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("namespaceSelector: %w", err)
 	}
+	interruptions, err := interruptions(c)
+	if err != nil {
+		return spot.Options{}, fmt.Errorf("spot.interruptions: %w", err)
+	}
 	return spot.Options{
-		Keys: keys, Capacity: capacity, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces,
-		Settings:        spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly},
+		Interruptions: interruptions,
+		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
+		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: spot.DroughtSettings{
+			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout}},
+		Keys: keys, Capacity: capacity, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
+		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
+			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
 		Log:             h.log, Registerer: h.registry,
 	}, nil
+}
+
+// webAppPolicy is what WebApps are judged by.
+func webAppPolicy(config *WebAppConfig) webapp.Policy {
+	return webapp.Policy{Images: webapp.ImagePolicy(config.ImagePolicy), MaxReplicas: int32(config.MaxReplicas)}
+}
+
+func webAppSchedule(config *Config) webapp.Schedule {
+	return webapp.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
 func spotSchedule(config *Config) spot.Schedule {
@@ -77,10 +100,22 @@ func capacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
 	return spot.NewCapacityLabels(labels...)
 }
 
+func interruptions(config *SpotConfig) (spot.Interruptions, error) {
+	signs := make([]spot.Sign, len(config.Interruptions))
+	for i, c := range config.Interruptions {
+		signs[i] = spot.Sign{
+			Taint: c.Taint, Effect: corev1.TaintEffect(c.Effect), Value: c.Value,
+			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+			Within: c.Within, Ignore: c.Ignore,
+		}
+	}
+	return spot.NewInterruptions(signs...)
+}
+
 func spotDefaults(config *SpotDefaultsConfig) spot.Defaults {
 	return spot.Defaults{
 		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
-		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration,
+		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,
 	}
 }
 
@@ -94,7 +129,7 @@ func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled()}
+	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled(), Owners: ownerKinds(&config.Spot)}
 	if len(config.NamespaceSelector.MatchLabels)+len(config.NamespaceSelector.MatchExpressions) > 0 {
 		w.Namespaces = config.NamespaceSelector.DeepCopy()
 	}
@@ -107,7 +142,7 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 		return webhook.InstallerOptions{}, err
 	}
 	return webhook.InstallerOptions{
-		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)),
+		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)), Namespaces: namespacesOf(h.provider),
 		Wanted: func() webhook.Wanted {
 			current := now
 			current.Bundle = h.certificates.Bundle()

@@ -134,7 +134,7 @@ type routes struct {
 // Route implements webhook.Router. An owner that could not renew its Lease does not answer for itself any more, and asks
 // nobody either.
 func (r routes) Route(member string) (local bool, owner string) {
-	if _, mine := r.ownership.Mine(member); mine {
+	if r.Acts(member) {
 		return true, ""
 	}
 	if owner, _ = r.ownership.Owner(member); owner == r.self {
@@ -150,11 +150,12 @@ func (r routes) Owner(member string) string {
 }
 
 // Mine implements api.Ownership: the last owner goes on answering questions until there is another.
-func (r routes) Mine(member string) bool {
-	if _, mine := r.ownership.Mine(member); mine {
-		return true
-	}
-	return r.Owner(member) == r.self
+func (r routes) Mine(member string) bool { return r.Acts(member) || r.Owner(member) == r.self }
+
+// Acts implements api.Ownership.
+func (r routes) Acts(member string) bool {
+	_, mine := r.ownership.Mine(member)
+	return mine
 }
 
 // serveHTTP serves until ctx ends, then lets the calls under way end for a while.

@@ -167,7 +167,7 @@ func TestWhoAnswersForAMember(t *testing.T) {
 		ownership     told
 		local         bool   // admissions
 		owner         string // of admissions that are not local
-		answersItself bool   // questions and orders
+		answersItself bool   // questions; orders only where admissions are local
 	}{
 		"the owner":                     {told{self, true}, true, "", true},
 		"a standby":                     {told{other, false}, false, other, false},
@@ -181,6 +181,9 @@ func TestWhoAnswersForAMember(t *testing.T) {
 			}
 			if r.Mine("m") != test.answersItself {
 				t.Errorf("it answers questions itself: %t", !test.answersItself)
+			}
+			if r.Acts("m") != test.local {
+				t.Errorf("it takes orders: %t", !test.local)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func wired(t *testing.T, config Config) []any {
 	names, ips := certificateNames(&config)
 	_, noKubeconfig := hubClusterConfig(config.Hub.Kubeconfig, nil)
 	return []any{
-		members, runtime, spots, spotSchedule(&config), configurations, config.Webhook.ConfigName,
+		members, runtime, spots, spotSchedule(&config), webAppPolicy(&config.WebApp), configurations, config.Webhook.ConfigName,
 		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir), audienceOf(t, config),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -24,7 +25,11 @@ var errDeadline = errors.New("the reconcile's deadline passed")
 type adapter[T client.Object] struct {
 	controller *Controller
 	reconciler Reconciler[T]
+	primary    *primary
 	deadline   time.Duration
+	dependsOn  func(obj T) []Dependency
+
+	finalizeDeadline time.Duration
 }
 
 // Reconcile implements controller-runtime's reconciler; it always succeeds.
@@ -36,7 +41,7 @@ func (a *adapter[T]) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	}
 	began := time.Now()
 	end := a.run(ctx, w.engagement, req.NamespacedName)
-	v := judge(end, w.attempts, rand.Float64()) //nolint:gosec // spreads load
+	v := judge(end, w.attempts, c.queue.pace, rand.Float64()) //nolint:gosec // spreads load
 	c.rt.metrics.ran(c.name, w, v, time.Since(began))
 	if !c.queue.report(req, v) {
 		c.leave(w.lane)
@@ -53,15 +58,13 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 	ctx, cancel := context.WithTimeoutCause(ctx, a.deadline, errDeadline)
 	defer cancel()
 	defer context.AfterFunc(e.ctx, cancel)()
+	defer e.watchStuck(key, a.deadline+stuckGrace).end()
 	defer func() {
 		if p := recover(); p != nil {
-			a.controller.rt.metrics.panicked(a.controller.name, e.name)
-			e.log.Error("reconciler panicked", "namespace", key.Namespace, "name", key.Name,
-				"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
-			end = ending{err: fmt.Errorf("panic: %v", p), outcome: codePanic}
+			end = a.panicked(e, key, p)
 		}
 	}()
-	obj := newObject[T]()
+	obj := emptyOf[T](a.controller.watches[0].gvk)
 	switch err := e.cluster.GetCache().Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
 		if f, ok := a.reconciler.(Forgetter); ok {
@@ -71,13 +74,28 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 	case err != nil:
 		return endingOf(ctx, Result{}, fmt.Errorf("member %s: read %s from the cache: %w", e.name, key, err))
 	}
-	result, err := a.reconciler.Reconcile(ctx, a.request(e, obj))
-	return endingOf(ctx, result, err)
+	asked := obj.GetAnnotations()[AnnotationRequestedAt]
+	end = a.attempt(ctx, e, obj)
+	end.asked = asking{asked, end.outcome != codePaused}
+	return end
+}
+
+func (a *adapter[T]) panicked(e *engagement, key types.NamespacedName, p any) ending {
+	a.controller.rt.metrics.panicked(a.controller.name, e.name)
+	e.log.Error("reconciler panicked", "namespace", key.Namespace, "name", key.Name,
+		"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+	return ending{err: fmt.Errorf("panic: %v", p), outcome: codePanic}
 }
 
 func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
+	var have []metav1.Condition
+	if s, ok := any(obj).(StatusObject); ok {
+		have = s.CommonStatus().Conditions
+	}
 	return Request[T]{
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
+		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
+		needs: &needs{lane: e.lane, key: client.ObjectKeyFromObject(obj)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +45,15 @@ type Builder[T client.Object] struct {
 	reconciler Reconciler[T]
 	primary    clusters.Kind
 	others     []watch
+	indexes    []index
 	workers    int
 	deadline   time.Duration
 	resync     time.Duration
 	predicate  func(old, new T) bool
+	tuning     tuning
+	traits     *primary
+	paused     bool
+	dependsOn  func(obj T) []Dependency
 	errs       []error
 }
 
@@ -128,8 +135,57 @@ func (b *Builder[T]) Resync(d time.Duration) *Builder[T] {
 	return b
 }
 
+// ReconcilePaused calls the reconciler also while the object is paused: it knows itself what a pause means, and shows it.
+func (b *Builder[T]) ReconcilePaused() *Builder[T] {
+	b.paused = true
+	return b
+}
+
+// Backoff sets how long a key waits after the first failure in a row, and at most: each failure doubles it, give or take a
+// tenth. Default 1 s to 5 min.
+func (b *Builder[T]) Backoff(first, most time.Duration) *Builder[T] {
+	if first <= 0 || most < first {
+		b.fail("Backoff is %s to %s: it must be more than zero and not fall", first, most)
+	}
+	b.tuning.backoffFirst, b.tuning.backoffMost = first, most
+	return b
+}
+
+// RateLimit bounds how many reconciles a second begin in one member, after a burst. What a person ordered is not counted and
+// does not wait. Default: no limit.
+func (b *Builder[T]) RateLimit(perSecond float64, burst int) *Builder[T] {
+	if perSecond <= 0 || burst < 1 {
+		b.fail("RateLimit is %v a second after %d: it must be more than zero after at least 1", perSecond, burst)
+	}
+	b.tuning.perSecond, b.tuning.burst = perSecond, burst
+	return b
+}
+
+// FinalizeDeadline is how long an object may be in deletion before a reconciler that is a [Finalizer] counts as stalled:
+// the condition Stalled is set, the ledger says so and the metric plimsoll_finalizers_overdue counts it. Finalize goes on
+// being called. Default 10 min.
+func (b *Builder[T]) FinalizeDeadline(d time.Duration) *Builder[T] {
+	if d <= 0 {
+		b.fail("FinalizeDeadline is %s: it must be more than zero", d)
+	}
+	b.tuning.finalizeDeadline = d
+	return b
+}
+
+// StalledRetry is the time after which a key that ended with a [TerminalError] is tried again, give or take a tenth, for
+// what no watch tells: a quota that was raised, a permission that was given. Default 1 min for a [StatusObject], and never
+// for other kinds; 0: never.
+func (b *Builder[T]) StalledRetry(d time.Duration) *Builder[T] {
+	if d < 0 {
+		b.fail("StalledRetry is %s: it must not be negative", d)
+	}
+	b.tuning.stalledRetry = &d
+	return b
+}
+
 // Predicate drops events of reconciled objects for which it is false. old is nil for an object that is new in the cache.
-// Objects that are gone are not asked about. It must not change the objects, which are the cache's.
+// Objects that are gone are not asked about, nor are changes of deletion, finalizers and the annotations by which people
+// steer ([AnnotationPaused], [AnnotationRequestedAt]). It must not change the objects, which are the cache's.
 func (b *Builder[T]) Predicate(keep func(old, new T) bool) *Builder[T] {
 	b.predicate = keep
 	return b
@@ -162,12 +218,17 @@ func (b *Builder[T]) register() (*Controller, error) {
 	}
 	c := &Controller{rt: b.rt, name: b.name, watches: watches, engagements: map[string]*engagement{}}
 	c.queue = newQueue(b.rt, b.name, b.workers, max(b.resync, 0))
+	c.queue.pace, c.queue.limit, c.queue.overdue = b.tuning.pace(b.traits.status), b.tuning.rateLimit(), b.deadline+stuckGrace
 	_, c.keeps = b.reconciler.(Forgetter)
-	inner, err := newInner(c, &adapter[T]{controller: c, reconciler: b.reconciler, deadline: b.deadline})
+	work := &adapter[T]{
+		controller: c, reconciler: b.reconciler, primary: b.traits, deadline: b.deadline, dependsOn: b.dependsOn,
+		finalizeDeadline: cmp.Or(b.tuning.finalizeDeadline, defaultFinalizeDeadline),
+	}
+	inner, err := newInner(c, work)
 	if err != nil {
 		return nil, err
 	}
-	c.TypedController = inner
+	c.TypedController, c.run = inner, work.run
 	return c, b.rt.add(c)
 }
 
@@ -176,15 +237,8 @@ func (b *Builder[T]) watches() []watch {
 	if b.primary.Object == nil {
 		b.primary.Object = newObject[T]()
 	}
-	accept := func(old, obj client.Object) bool { return true }
-	if keep := b.predicate; keep != nil {
-		accept = func(old, obj client.Object) bool {
-			before, _ := old.(T)
-			now, ok := obj.(T)
-			return ok && keep(before, now)
-		}
-	}
-	all := append([]watch{{kind: b.primary, role: rolePrimary, accept: accept}}, b.others...)
+	b.traits = b.primaryTraits()
+	all := append([]watch{{kind: b.primary, role: rolePrimary, weigh: b.traits.weigh}}, b.others...)
 	for i := range all {
 		w := &all[i]
 		if isNil(w.kind.Object) {
@@ -201,7 +255,40 @@ func (b *Builder[T]) watches() []watch {
 	if all[0].kind.Optional {
 		b.fail("%s: %s is optional: it is the kind that is reconciled", all[0].role, kindName(all[0].gvk))
 	}
+	b.addIndexes(all)
 	return all
+}
+
+// primaryTraits finds out what the framework keeps on the reconciled kind, and has it cached.
+func (b *Builder[T]) primaryTraits() *primary {
+	p := &primary{pauses: b.paused, keep: func(old, obj client.Object) bool { return true }}
+	if keep := b.predicate; keep != nil {
+		p.keep = func(old, obj client.Object) bool {
+			before, _ := old.(T)
+			now, ok := obj.(T)
+			return ok && keep(before, now)
+		}
+	}
+	if _, ok := b.reconciler.(Finalizer[T]); ok {
+		p.finalizer = finalizerPrefix + b.name
+	}
+	if kind, ok := b.primary.Object.(StatusObject); ok && !isNil(kind) {
+		p.status = true
+		if err := checkStatus(kind); err != nil {
+			b.fail("Kind: %w", err)
+		}
+	}
+	keep := b.primary.Keep
+	switch {
+	case keep != nil && p.status:
+		b.fail("Kind: Keep is set: the whole %s must be cached, as the framework keeps its status", reflect.TypeFor[T]())
+	case keep != nil:
+		b.primary.Keep = func(from, into client.Object) {
+			keep(from, into)
+			keepSteering(from, into)
+		}
+	}
+	return p
 }
 
 func (rt *Runtime) add(c *Controller) error {
@@ -217,6 +304,15 @@ func (rt *Runtime) add(c *Controller) error {
 // newObject makes an empty T, which is a pointer to a struct.
 func newObject[T client.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+// emptyOf makes an empty T of a kind, which an unstructured one does not know of itself.
+func emptyOf[T client.Object](gvk schema.GroupVersionKind) T {
+	obj := newObject[T]()
+	if untyped, ok := any(obj).(*unstructured.Unstructured); ok {
+		untyped.SetGroupVersionKind(gvk)
+	}
+	return obj
 }
 
 func isNil(v any) bool {

@@ -61,6 +61,10 @@ func TestASetUpErrorNamesItsCulprit(t *testing.T) {
 			_, err := For(rt, "c", good).Workers(0).Deadline(-time.Second).Resync(-time.Minute).Register()
 			return err
 		}, []string{"Workers is 0", "Deadline is -1s", "Resync is -1m0s"}},
+		"all paces": {func(rt *Runtime) error {
+			_, err := For(rt, "c", good).Backoff(time.Minute, time.Second).RateLimit(0, 0).FinalizeDeadline(0).StalledRetry(-time.Second).Register()
+			return err
+		}, []string{"Backoff is 1m0s to 1s", "RateLimit is 0 a second after 0", "FinalizeDeadline is 0s", "StalledRetry is -1s"}},
 		"taken": {func(rt *Runtime) error {
 			if _, err := For(rt, "c", good).Register(); err != nil {
 				return nil

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -29,6 +30,7 @@ type Controller struct {
 	queue   *queue
 	watches []watch // the reconciled kind is first
 	keeps   bool    // the reconciler is a Forgetter
+	run     func(ctx context.Context, e *engagement, key types.NamespacedName) ending
 
 	mu          sync.Mutex // guards what is below; never held over a call to a member
 	engagements map[string]*engagement
@@ -99,6 +101,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	if cl == nil {
 		return errors.New("controller " + c.name + ": engage member " + name.String() + ": the cluster is nil")
 	}
+	c.rt.instances.seen(ctx, name.String(), cl)
 	complete := c.complete(cl)
 	c.mu.Lock()
 	e := c.engagements[name.String()]
@@ -141,6 +144,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
+	e.scope = scope{controller: c.name, kind: c.watches[0].gvk, memory: &appliedMemory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.lane = c.queue.join(name, e)
 	c.engagements[name] = e

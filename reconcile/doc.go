@@ -1,7 +1,8 @@
 // Package reconcile is the operator framework: typed reconcilers that run in every member, over one fair queue whose
 // table is the ledger that the API reads.
 //
-// It never decides who owns a member, and never writes to one on its own account, except Events.
+// It never decides who owns a member, and never writes to one on its own account, except Events, the finalizers of
+// controllers that ask for one, and the status of kinds that have it kept.
 //
 // What a user of the package writes and calls:
 //
@@ -9,14 +10,25 @@
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves members
 //	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results
 //	ledger.go      the words of the ledger
+//	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
+//	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
+//	apply.go       what a reconciler writes its objects with; apply_all.go: several of them at once;
+//	               patch.go: other ways to write; application.go: how it is done
+//	requested.go   annotations by which people steer: steer.go
+//	index.go       owned objects and declared fields, found without a walk over all
+//	dependency.go  what an object waits for, asked for by dependency_run.go
+//	stream.go      typed changes of members' objects, as an iterator; stream_backlog.go: what a slow reader is told
+//	trial.go       one reconcile outside the queue, for package reconciletest
 //
 // How an event becomes a reconcile, in order:
 //
 //	watch.go       informer events to keys
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
-//	adapter.go     the call itself; verdict.go: what its result means; backoff.go, timers.go: when it is next
+//	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
 //	recorder.go    Events, sent by eventsink.go
+//	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_cycle.go,
+//	               dependency_endpoint.go; instances.go: the members that they are looked for in
 //
 // workqueue.go is the queue as controller-runtime's workers see it.
 package reconcile

@@ -34,10 +34,11 @@ type engagement struct {
 	ctx        context.Context // of the member; its cause says why the engagement ended
 	cancel     context.CancelCauseFunc
 	events     *eventSink
+	scope      scope
 
 	attachedPrimary chan struct{} // closed when the handler of the reconciled kind is there
 	clusterScoped   atomic.Bool   // the reconciled kind has no namespaces, as its first object showed
-	primary         atomic.Pointer[toolscache.Indexer]
+	primary         atomic.Pointer[store]
 
 	mu       sync.Mutex
 	followed map[int]<-chan struct{} // by watch that is attached or about to be: closed when its kind is gone
@@ -161,9 +162,8 @@ func (e *engagement) attach(i int) error {
 	if err != nil {
 		return fmt.Errorf("member %s: get the informer of %s: %w", e.name, kindName(w.gvk), err)
 	}
-	if indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer }); ok && w.role == rolePrimary {
-		indexer := indexed.GetIndexer()
-		e.primary.Store(&indexer)
+	if known := storeOf(informer); known != nil && w.role == rolePrimary {
+		e.primary.Store(&known)
 	}
 	handle, err := informer.AddEventHandler(w.handler(e))
 	if err != nil {
@@ -216,12 +216,26 @@ func (e *engagement) end() {
 // An object that comes later brings its own event; one that is gone must not come back into the ledger because something
 // that pointed at it changes after it, or the queue of a standby would grow for ever.
 func (e *engagement) known(key types.NamespacedName) bool {
-	indexer := e.primary.Load()
-	if indexer == nil {
+	known := e.primary.Load()
+	if known == nil {
 		return true
 	}
-	_, exists, err := (*indexer).GetByKey(storeKey(key))
+	_, exists, err := (*known).GetByKey(storeKey(key))
 	return exists || err != nil
+}
+
+// store is what an informer holds.
+type store interface {
+	GetByKey(key string) (item any, exists bool, err error)
+}
+
+// storeOf returns what an informer holds; nil when it does not show it. One that is made of several shows it as itself.
+func storeOf(informer cache.Informer) store {
+	if indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer }); ok {
+		return indexed.GetIndexer()
+	}
+	held, _ := informer.(store)
+	return held
 }
 
 func storeKey(key types.NamespacedName) string {

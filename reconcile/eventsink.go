@@ -22,19 +22,25 @@ const (
 	eventComponent = "plimsoll"
 )
 
+// eventLimit bounds the writes about one object: 25 at once, then one in 30 s. Messages that differ each time, in a number
+// for instance, are not recognised as repetitions.
+var eventLimit = rateLimit{perSecond: 1.0 / 30, burst: 25}
+
 // eventSink sends the Events of one engagement to the member, in the background, one at a time: a member that does not
 // take them delays nobody and loses only the Events. The same Event is written at most once in 10 minutes; what came
-// between is in its count. Nothing is sent while a gate of the member is closed, so a standby is silent, and the client is
+// between is in its count. Of different ones about one object, those beyond eventLimit are dropped and counted as dropped. Nothing is sent while a gate of the member is closed, so a standby is silent, and the client is
 // fenced besides. Its goroutine lives only while there is something to send.
 type eventSink struct {
 	engagement *engagement
 	component  string
 	kind       schema.GroupVersionKind // of the objects that Events are about
+	tap        func(happening)         // of a trial: takes Events instead of the member; nil: they are sent
 
 	mu      sync.Mutex
 	pending []*series
 	sending bool
 	known   map[sameness]*series
+	objects map[string]*bucket // by what Events are about
 }
 
 // series is one Event and its repetitions.
@@ -47,7 +53,8 @@ type series struct {
 }
 
 func newEventSink(e *engagement, controller string, kind schema.GroupVersionKind) *eventSink {
-	return &eventSink{engagement: e, component: eventComponent + "/" + controller, kind: kind, known: map[sameness]*series{}}
+	return &eventSink{engagement: e, component: eventComponent + "/" + controller, kind: kind, known: map[sameness]*series{},
+		objects: map[string]*bucket{}}
 }
 
 // record counts a happening, and queues it unless it was sent lately.
@@ -55,6 +62,10 @@ func (s *eventSink) record(h happening) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tap != nil {
+		s.tap(h)
+		return
+	}
 	one := s.known[h.sameness()]
 	if one == nil {
 		s.makeRoom(now)
@@ -65,7 +76,7 @@ func (s *eventSink) record(h happening) {
 	if one.queued || (!one.sent.IsZero() && now.Sub(one.sent) < eventWindow) {
 		return
 	}
-	if len(s.pending) >= eventsPending {
+	if len(s.pending) >= eventsPending || s.tooMany(h) {
 		s.dropped(1)
 		return
 	}
@@ -74,6 +85,40 @@ func (s *eventSink) record(h happening) {
 	if !s.sending {
 		s.sending = true
 		go s.send()
+	}
+}
+
+// tooMany tells whether enough was written about an object lately, and counts one more if not.
+func (s *eventSink) tooMany(h happening) bool {
+	now, about := s.engagement.controller.rt.now(), h.sameness().about
+	b := s.objects[about]
+	if b == nil {
+		s.forgetQuiet(now)
+		b = newBucket(eventLimit, now)
+		s.objects[about] = b
+	}
+	if b.empty(now) {
+		return true
+	}
+	b.take()
+	return false
+}
+
+// forgetQuiet forgets objects about which little was written lately, and if that is not enough, any one.
+func (s *eventSink) forgetQuiet(now int64) {
+	if len(s.objects) < eventsKnown {
+		return
+	}
+	for about, b := range s.objects {
+		if !b.empty(now) && b.level >= float64(b.limit.burst) {
+			delete(s.objects, about)
+		}
+	}
+	for about := range s.objects {
+		if len(s.objects) < eventsKnown {
+			return
+		}
+		delete(s.objects, about)
 	}
 }
 
@@ -142,7 +187,11 @@ func (s *eventSink) write(h happening, name types.NamespacedName, count int32) (
 	}
 	event := h.event(s.component, now)
 	event.Count = count
-	return client.ObjectKeyFromObject(event), cl.Create(ctx, event)
+	err := cl.Create(ctx, event)
+	if h.standing() && apierrors.IsAlreadyExists(err) {
+		err = nil // it was written before this process
+	}
+	return client.ObjectKeyFromObject(event), err
 }
 
 // repetition is the patch of an Event that happened again.

@@ -91,11 +91,14 @@ func (rt *Runtime) setAll(g Gate, s setting) {
 	}
 }
 
-// Held tells whether a gate of the member is closed, and why.
+// Held tells whether a gate of the member is closed, or it was detached by force, and why.
 func (rt *Runtime) Held(member string) (reason string, held bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if m := rt.members[member]; m != nil {
+		if m.detached != "" {
+			return m.detached, true
+		}
 		return m.closed()
 	}
 	for _, s := range rt.all {

@@ -57,6 +57,7 @@ func (q *queue) drop(l *lane) {
 	l.reseat()
 	l.member.remove(l)
 	q.rt.timers.drop(l)
+	q.rt.dependencies.leave(l)
 	for req, run := range q.running {
 		if run.lane == l && !run.orphan {
 			run.orphan = true

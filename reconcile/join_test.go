@@ -11,8 +11,8 @@ func TestAKeyNeverRunsTwiceWhenItsMemberIsReplaced(t *testing.T) {
 	wakeChanged(q, old, "a")
 	b.finish(q, b.mustTake(t, q, "m", "a"), retry)
 	wakeChanged(q, old, "a")
-	wakeChanged(q, old, "b")
 	req := b.mustTake(t, q, "m", "a")
+	wakeChanged(q, old, "b")
 	l := b.join(q, "m")
 	wakeChanged(q, old, "late") // of the old instance
 	b.mustBeEmpty(t, q)

@@ -9,10 +9,15 @@ type lane struct {
 	member     *member
 	engagement *engagement
 	records    map[types.NamespacedName]*record
+	handled    map[types.NamespacedName]string // by which requests of people the last reconciles were asked for; few have one
 	seats      [bands]seat
 	picks      uint32
+	bucket     *bucket // nil: no rate limit
 	running    int
+	overdue    int  // records whose cleaning up has taken too long
 	gone       bool // the member left or was replaced; nothing may enter any more
+	needs      laneNeeds
+	measures   measures
 }
 
 // A seat is a lane's place in one band of its queue. It sits in the band's round, where members take turns, exactly when
@@ -25,11 +30,25 @@ type seat struct {
 }
 
 func newLane(q *queue, m *member, e *engagement) *lane {
-	l := &lane{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}}
+	l := &lane{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}, bucket: newBucket(q.limit, q.rt.now())}
 	for b := range l.seats {
 		l.seats[b].lane = l
 	}
 	return l
+}
+
+// handle notes what a reconcile that has ended was asked for by.
+func (l *lane) handle(key types.NamespacedName, asked asking) {
+	switch {
+	case !asked.seen:
+	case asked.value == "":
+		delete(l.handled, key)
+	default:
+		if l.handled == nil {
+			l.handled = map[types.NamespacedName]string{}
+		}
+		l.handled[key] = clip(asked.value)
+	}
 }
 
 func (l *lane) name() laneName { return laneName{controller: l.queue.name, member: l.member.name} }
@@ -50,7 +69,7 @@ func (l *lane) reseat() {
 
 func (l *lane) reseatBand(b Band, open bool) {
 	s := &l.seats[b]
-	if want := open && s.line.n > 0; want == s.seated {
+	if want := open && s.line.n > 0 && !l.limited(b); want == s.seated {
 		return
 	} else if want {
 		l.queue.rounds[b].push(s)
@@ -63,7 +82,11 @@ func (l *lane) reseatBand(b Band, open bool) {
 func (l *lane) enqueue(r *record, b Band, now int64) {
 	r.state, r.band, r.queuedAt = keyQueued, b, now
 	r.reason, r.nextTry, r.backoff = "", 0, false
-	l.seats[b].line.push(r)
+	if b == BandChanged && r.runs == 0 {
+		l.seats[b].line.pushNew(r)
+	} else {
+		l.seats[b].line.push(r)
+	}
 	l.reseatBand(b, l.open())
 }
 
@@ -73,24 +96,55 @@ func (l *lane) dequeue(r *record) {
 	l.reseatBand(r.band, l.open())
 }
 
-// A line is a first-in, first-out list that runs through its records.
+// A line is a first-in, first-out list that runs through its records. Those that were never reconciled stand before all others, in
+// their own order: somebody waits for what is to come of a new object, and to follow what becomes of others can wait.
 type line struct {
 	head, tail *record
+	lastNew    *record // of those that were never reconciled; nil: there are none
 	n          int
+	given      uint32
 }
 
-func (q *line) push(r *record) {
-	r.prev, r.next = q.tail, nil
-	if q.tail != nil {
-		q.tail.next = r
+// newShare is the share of the others while there are new ones: of so many records that a line gives, one is theirs.
+const newShare = 8
+
+// take removes the record whose turn it is from a line that has one.
+func (q *line) take() *record {
+	r := q.head
+	if q.given++; q.given%newShare == 0 && q.lastNew != nil && q.lastNew.next != nil {
+		r = q.lastNew.next
+	}
+	q.remove(r)
+	return r
+}
+
+func (q *line) push(r *record) { q.insert(q.tail, r) }
+
+func (q *line) pushNew(r *record) {
+	q.insert(q.lastNew, r)
+	q.lastNew = r
+}
+
+// insert puts a record behind another; behind nil: at the head.
+func (q *line) insert(behind, r *record) {
+	r.prev, r.next = behind, q.head
+	if behind != nil {
+		r.next, behind.next = behind.next, r
 	} else {
 		q.head = r
 	}
-	q.tail = r
+	if r.next != nil {
+		r.next.prev = r
+	} else {
+		q.tail = r
+	}
 	q.n++
 }
 
 func (q *line) remove(r *record) {
+	if r == q.lastNew {
+		q.lastNew = r.prev
+	}
 	if r.prev != nil {
 		r.prev.next = r.next
 	} else {

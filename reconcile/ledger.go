@@ -32,6 +32,11 @@ const (
 	OutcomePanic    Outcome = "Panic"    // it panicked; retried like an error
 	OutcomeTimeout  Outcome = "Timeout"  // its deadline passed; retried like an error
 	OutcomeGone     Outcome = "Gone"     // the object no longer exists
+
+	OutcomePaused    Outcome = "Paused"    // an annotation keeps the object from being reconciled
+	OutcomePending   Outcome = "Pending"   // it is being deleted, and cleaning up is under way
+	OutcomeCleanedUp Outcome = "CleanedUp" // it was cleaned up, and may go
+	OutcomeNotOurs   Outcome = "NotOurs"   // there was nothing to clean up that this hub may; or the member was detached by force
 )
 
 // Record is a snapshot of one key of the ledger.
@@ -39,7 +44,7 @@ type Record struct {
 	Key         Key
 	State       State
 	Band        Band
-	Reason      string // why it waits or is held, or what it asked to be requeued for
+	Reason      string // why it waits, is held or is left alone, or what it asked to be requeued for
 	Attempts    int    // consecutive tries that did not end in Done
 	LastOutcome Outcome
 	LastError   string
@@ -47,6 +52,7 @@ type Record struct {
 	LastEnded   time.Time
 	NextTry     time.Time // zero unless Waiting
 	Runs        uint64    // reconciles finished since this replica started
+	Handled     string    // what AnnotationRequestedAt said when the last reconcile that has ended began
 }
 
 // Band is a key's priority; lower is served first.

@@ -11,6 +11,8 @@ type member struct {
 	running int // workers that hold one of its keys, over all controllers
 	turn    int // the lane that was last given a freed worker
 
+	detached string // why it was given up by force; empty: it was not
+
 	gates  [gates]setting
 	shut   bool   // a gate is closed
 	reason string // the first closed gate's
@@ -29,7 +31,7 @@ func (rt *Runtime) member(name string) *member {
 
 // tidy forgets the member when nothing is left to know about it.
 func (m *member) tidy() {
-	if len(m.lanes) == 0 && m.running == 0 && m.gates == [gates]setting{} && m.rt.members[m.name] == m {
+	if len(m.lanes) == 0 && m.running == 0 && m.gates == [gates]setting{} && m.detached == "" && m.rt.members[m.name] == m {
 		delete(m.rt.members, m.name)
 	}
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,7 @@ type metrics struct {
 	total, failed, panics, events *prometheus.CounterVec
 	duration, wait                *prometheus.HistogramVec
 	depth, running                *prometheus.Desc
+	stuck, overdue, detached      *prometheus.Desc
 }
 
 func newMetrics(rt *Runtime) *metrics {
@@ -54,6 +56,11 @@ func newMetrics(rt *Runtime) *metrics {
 			[]string{labelController, labelMember, labelBand}, nil),
 		running: prometheus.NewDesc("plimsoll_reconciles_running", "Reconciles that run now.",
 			[]string{labelController, labelMember}, nil),
+		stuck: prometheus.NewDesc("plimsoll_reconcile_stuck", "Reconciles that have not returned though their deadline has passed.",
+			[]string{labelController, labelMember}, nil),
+		detached: prometheus.NewDesc("plimsoll_member_detached", "1 for a member that was given up by force.", []string{labelMember}, nil),
+		overdue: prometheus.NewDesc("plimsoll_finalizers_overdue", "Objects in deletion that could not be cleaned up within the deadline.",
+			[]string{labelController, labelMember}, nil),
 	}
 }
 
@@ -68,6 +75,9 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 	out <- m.depth
 	out <- m.running
+	out <- m.stuck
+	out <- m.overdue
+	out <- m.detached
 }
 
 // Collect implements prometheus.Collector.
@@ -75,12 +85,17 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for _, v := range m.vectors() {
 		v.Collect(out)
 	}
+	for _, member := range m.rt.allDetached() {
+		out <- prometheus.MustNewConstMetric(m.detached, prometheus.GaugeValue, 1, member)
+	}
 	for _, l := range m.rt.depths() {
 		for b, n := range l.queued {
 			out <- prometheus.MustNewConstMetric(m.depth, prometheus.GaugeValue, float64(n),
 				l.controller, l.member, Band(b).String())
 		}
 		out <- prometheus.MustNewConstMetric(m.running, prometheus.GaugeValue, float64(l.running), l.controller, l.member)
+		out <- prometheus.MustNewConstMetric(m.stuck, prometheus.GaugeValue, float64(l.stuck), l.controller, l.member)
+		out <- prometheus.MustNewConstMetric(m.overdue, prometheus.GaugeValue, float64(l.overdue), l.controller, l.member)
 	}
 }
 
@@ -89,6 +104,7 @@ type laneDepth struct {
 	controller, member string
 	queued             [bands]int
 	running            int
+	stuck, overdue     int
 }
 
 func (rt *Runtime) depths() []laneDepth {
@@ -97,7 +113,7 @@ func (rt *Runtime) depths() []laneDepth {
 	var all []laneDepth
 	for _, q := range rt.queues {
 		for name, l := range q.lanes {
-			d := laneDepth{controller: q.name, member: name, running: l.running}
+			d := laneDepth{controller: q.name, member: name, running: l.running, stuck: q.stuck(l, rt.now()), overdue: l.overdue}
 			for b := range l.seats {
 				d.queued[b] = l.seats[b].line.n
 			}
@@ -109,13 +125,32 @@ func (rt *Runtime) depths() []laneDepth {
 
 // ran counts a reconcile.
 func (m *metrics) ran(controller string, w work, v verdict, took time.Duration) {
-	member := w.lane.member.name
-	m.wait.WithLabelValues(member, w.band.String()).Observe(w.waited.Seconds())
-	m.duration.WithLabelValues(controller, member).Observe(took.Seconds())
+	member, known := w.lane.member.name, &w.lane.measures
+	known.once.Do(func() {
+		known.duration = m.duration.WithLabelValues(controller, member)
+		known.done = m.total.WithLabelValues(controller, member, outcomeLabels[codeDone])
+		for b := range known.wait {
+			known.wait[b] = m.wait.WithLabelValues(member, Band(b).String())
+		}
+	})
+	known.wait[w.band].Observe(w.waited.Seconds())
+	known.duration.Observe(took.Seconds())
+	if v.outcome == codeDone {
+		known.done.Inc()
+		return
+	}
 	m.total.WithLabelValues(controller, member, outcomeLabels[v.outcome]).Inc()
 	if v.failed() {
 		m.failed.WithLabelValues(controller, member).Inc()
 	}
+}
+
+// measures are the series of a lane that every reconcile adds to, so that they are not searched for each time.
+type measures struct {
+	once     sync.Once
+	wait     [bands]prometheus.Observer
+	duration prometheus.Observer
+	done     prometheus.Counter
 }
 
 func (m *metrics) panicked(controller, member string) {

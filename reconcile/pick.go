@@ -35,11 +35,10 @@ func (q *queue) pick() *record {
 	q.picks++
 	l.picks++
 	q.rotate(s)
-	if b := share(l.picks); b < bands && l.seats[b].line.n > 0 {
+	if b := share(l.picks); b < bands && l.seats[b].seated {
 		s = &l.seats[b]
 	}
-	r := s.line.head
-	s.line.remove(r)
+	r := s.line.take()
 	q.start(r)
 	return r
 }
@@ -80,6 +79,9 @@ func (q *queue) start(r *record) {
 	}
 	l.running++
 	m.running++
+	if l.bucket != nil && r.band != BandOrdered {
+		l.bucket.take()
+	}
 	q.active.add()
 	q.rt.active.add()
 	if m.full() {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"testing"
 
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
@@ -69,6 +70,35 @@ func TestNoBandStarves(t *testing.T) {
 		}
 		delete(waiting, req)
 		b.finish(q, req, done)
+	}
+}
+
+func TestWhatWasNeverReconciledGoesFirstAndStarvesNobody(t *testing.T) {
+	b := newBench(t, Options{}, &queue{name: "c", perMember: 1})
+	q := b.queues[0]
+	l := b.join(q, "m")
+	for _, name := range []string{"old", "older"} {
+		wakeChanged(q, l, name)
+		b.finish(q, b.mustTake(t, q, "m", name), done)
+	}
+	wakeChanged(q, l, "old")
+	wakeChanged(q, l, "older")
+	wakeChanged(q, l, "new")
+	wakeChanged(q, l, "newer")
+	for _, want := range []string{"new", "newer", "old", "older"} {
+		b.finish(q, b.mustTake(t, q, "m", want), done)
+	}
+	wakeChanged(q, l, "old")
+	wakeChanged(q, l, "older")
+	turns := map[string]int{}
+	for i := range 3 * newShare {
+		wakeChanged(q, l, fmt.Sprint("new", i))
+		req, _, _ := b.take(q)
+		turns[req.Name]++
+		b.finish(q, req, done)
+	}
+	if turns["old"] != 1 || turns["older"] != 1 {
+		t.Errorf("beside a stream of new objects: %v", turns)
 	}
 }
 

@@ -23,6 +23,9 @@ type queue struct {
 	name      string
 	perMember int           // how many keys of one member may run at once
 	resync    time.Duration // 0: off
+	pace      pace
+	limit     rateLimit
+	overdue   time.Duration // a run that takes longer does not return
 
 	lanes   map[string]*lane // by member
 	rounds  [bands]round
@@ -47,7 +50,7 @@ type run struct {
 
 func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *queue {
 	return &queue{
-		rt: rt, name: name, perMember: perMember, resync: resync,
+		rt: rt, name: name, perMember: perMember, resync: resync, pace: usualPace,
 		lanes: map[string]*lane{}, running: map[mcreconcile.Request]run{},
 		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
 	}
@@ -81,6 +84,7 @@ func (q *queue) recordOf(l *lane, key types.NamespacedName) *record {
 	if q.orphans > 0 {
 		if run, ok := q.running[request(l.member.name, key)]; ok && run.record.lane.gone {
 			r = run.record
+			r.setOverdue(false)
 			r.lane = l
 		}
 	}
@@ -93,6 +97,10 @@ func (q *queue) recordOf(l *lane, key types.NamespacedName) *record {
 
 // want makes a record run again, by the state that it is in.
 func (q *queue) want(r *record, band Band) {
+	if r.lane.member.detached != "" && r.state != keyRunning {
+		q.giveUp(r)
+		return
+	}
 	switch r.state {
 	case keyRunning:
 		r.again = min(r.again, band)
@@ -104,7 +112,8 @@ func (q *queue) want(r *record, band Band) {
 		since := r.queuedAt
 		r.lane.dequeue(r)
 		r.lane.enqueue(r, band, since)
-		return // it was runnable before, if it is now
+		q.handOut() // a rate limit may have held it back, and does not hold back orders
+		return
 	case keyWaiting:
 		if band == BandBackground && r.backoff {
 			return // it will look again by itself; only news may hurry a retry
@@ -150,11 +159,14 @@ func (q *queue) forget(r *record) {
 		r.lane.dequeue(r)
 	}
 	q.rt.timers.clear(r)
-	r.state, r.outcome = keyIdle, codeGone
+	r.setOverdue(false)
+	r.state, r.outcome, r.reason = keyIdle, codeGone, ""
 	if r.ordered {
 		q.rt.receipts.end(r, r.snapshot())
 	}
 	delete(r.lane.records, r.key)
+	delete(r.lane.handled, r.key)
+	q.rt.dependencies.forget(r.lane, r.key)
 }
 
 // lost notes that a key's object is gone. The record goes at once when nothing is kept for it elsewhere (keeps says
@@ -241,6 +253,11 @@ func (q *queue) settle(run run) {
 		q.orphans--
 		if !r.lane.gone { // the member's next engagement wants it as well
 			r.attempts, r.outcome, r.lastErr = 0, codeNone, ""
+			r.state = keyIdle
+			if r.lane.member.detached != "" {
+				q.giveUp(r)
+				return
+			}
 			r.lane.enqueue(r, min(again, BandBackground), now)
 		}
 		return
@@ -250,7 +267,9 @@ func (q *queue) settle(run run) {
 		q.wait(r, now+int64(backoffFirst), "its engagement ends", true)
 		return
 	}
-	r.ended, r.outcome, r.attempts, r.lastErr = now, v.outcome, v.attempts, v.err
+	r.ended, r.outcome, r.attempts, r.lastErr, r.reason = now, v.outcome, v.attempts, v.err, v.reason
+	r.setOverdue(v.overdue)
+	r.lane.handle(r.key, v.asked)
 	r.runs++
 	q.next(r, v, again, now)
 	if r.ordered {
@@ -262,6 +281,8 @@ func (q *queue) settle(run run) {
 func (q *queue) next(r *record, v verdict, again Band, now int64) {
 	r.state = keyIdle
 	switch {
+	case r.lane.member.detached != "" && v.next != nextGone:
+		q.giveUp(r)
 	case again < BandBackground, again == BandBackground && v.next != nextRetry:
 		r.lane.enqueue(r, again, now)
 	case v.next == nextGone:

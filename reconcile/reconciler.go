@@ -27,6 +27,13 @@ type Request[T client.Object] struct {
 	Client client.Client // reads from the member's cache, writes fenced by ownership
 	Live   client.Reader // reads from the member's API server; not for hot paths
 	Events Recorder      // records Events in the member, about Object
+
+	// Conditions of Object, which are written with its status when the reconcile has ended; see [StatusObject].
+	Conditions *Conditions
+
+	scope *scope // nil in a request that was not made by a controller
+
+	needs *needs // what this reconcile requires; nil for a request that no controller made
 }
 
 // Recorder records Events about the object of one request. Events are sent in the background and deduplicated; a member

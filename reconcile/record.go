@@ -17,7 +17,7 @@ type record struct {
 	// prev and next link the record into its lane while it is queued.
 	prev, next *record
 
-	reason  string // why it waits, in words
+	reason  string // why it waits or is left alone, in words
 	lastErr string
 
 	due      int64 // when its timer fires: next try or resync; meaningless while heapIndex is negative
@@ -36,6 +36,7 @@ type record struct {
 	again   Band // while running: the band in which it must run again, or bands when nothing came in
 	backoff bool // while waiting: for a retry, which only a real change may hurry
 	ordered bool // receipts follow it
+	overdue bool // it is being cleaned up, and has taken too long; counted in its lane
 }
 
 // keyState is a record's state as it is stored.
@@ -60,21 +61,40 @@ const (
 	codePanic
 	codeTimeout
 	codeGone
+	codePaused
+	codePending
+	codeCleanedUp
+	codeNotOurs
 )
 
 var outcomes = [...]Outcome{
 	codeNone: OutcomeNone, codeDone: OutcomeDone, codeRequeue: OutcomeRequeue, codeError: OutcomeError,
 	codeTerminal: OutcomeTerminal, codePanic: OutcomePanic, codeTimeout: OutcomeTimeout, codeGone: OutcomeGone,
+	codePaused: OutcomePaused, codePending: OutcomePending, codeCleanedUp: OutcomeCleanedUp, codeNotOurs: OutcomeNotOurs,
 }
 
 // outcomeLabels are the values of the label outcome.
 var outcomeLabels = [...]string{
 	codeNone: "none", codeDone: "done", codeRequeue: "requeue", codeError: "error",
 	codeTerminal: "terminal", codePanic: "panic", codeTimeout: "timeout", codeGone: "gone",
+	codePaused: "paused", codePending: "pending", codeCleanedUp: "cleaned_up", codeNotOurs: "not_ours",
 }
 
 func newRecord(key types.NamespacedName, l *lane) *record {
 	return &record{key: key, lane: l, heapIndex: -1, again: bands}
+}
+
+// setOverdue keeps the lane's count right.
+func (r *record) setOverdue(overdue bool) {
+	if r.overdue == overdue {
+		return
+	}
+	r.overdue = overdue
+	if overdue {
+		r.lane.overdue++
+	} else {
+		r.lane.overdue--
+	}
 }
 
 // snapshot copies the record out of the lock.
@@ -89,10 +109,11 @@ func (r *record) snapshot() Record {
 		LastStarted: rt.wall(r.started),
 		LastEnded:   rt.wall(r.ended),
 		Runs:        uint64(r.runs),
+		Handled:     r.lane.handled[r.key],
 	}
 	switch r.state {
 	case keyIdle:
-		s.State = StateIdle
+		s.State, s.Reason = StateIdle, r.reason
 	case keyRunning:
 		s.State = StateRunning
 	case keyWaiting:

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,10 @@ func (h happening) sameness() sameness {
 	return sameness{about: about, kind: h.kind, reason: h.reason, message: h.message}
 }
 
+// standing tells whether what happened stands until somebody mends it. Such an Event has a name by what it says, so that a
+// process that has just started does not write again what the one before it wrote.
+func (h happening) standing() bool { return h.kind == corev1.EventTypeWarning && h.about.UID != "" }
+
 // maxEventPrefix leaves room for the suffix in an Event's name.
 const maxEventPrefix = 230
 
@@ -66,8 +71,14 @@ func (h happening) event(component string, now metav1.Time) *corev1.Event {
 		namespace = metav1.NamespaceDefault
 	}
 	prefix := h.about.Name[:min(len(h.about.Name), maxEventPrefix)]
+	suffix := now.UnixNano()
+	if h.standing() {
+		sum := fnv.New64a()
+		fmt.Fprintf(sum, "%s\x00%s\x00%s\x00%s", component, h.about.UID, h.reason, h.message)
+		suffix = int64(sum.Sum64() >> 1)
+	}
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", prefix, now.UnixNano())},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", prefix, suffix)},
 		InvolvedObject: h.about, Type: h.kind, Reason: h.reason, Message: h.message,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source: corev1.EventSource{Component: component}, ReportingController: component,

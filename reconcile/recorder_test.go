@@ -89,6 +89,35 @@ func TestTheSameEventIsCountedAndWrittenOnceInTenMinutes(t *testing.T) {
 	})
 }
 
+func TestEventsThatDifferEachTimeAreLimitedForEachObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, a, events := eventHub(t, interceptor.Funcs{})
+		for i := range 100 {
+			events.Warning("Failing", "attempt %d", i)
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(a.events(t)); n != eventLimit.burst {
+			t.Errorf("%d events, want %d", n, eventLimit.burst)
+		}
+		if n := h.value("plimsoll_events_dropped_total", "member=a"); n != float64(100-eventLimit.burst) {
+			t.Errorf("%v events counted as dropped", n)
+		}
+		events.(*recorder).sink.about(configMap("another")).Warning("Failing", "attempt 1")
+		if n := len(a.events(t)); n != eventLimit.burst+1 {
+			t.Errorf("%d events, want one more about another object", n)
+		}
+		time.Sleep(time.Minute)
+		for range 5 {
+			events.Warning("Failing", "attempt %d", time.Now().UnixNano())
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(a.events(t)); n != eventLimit.burst+3 {
+			t.Errorf("%d events after a minute, want two more", n)
+		}
+		h.cancel()
+	})
+}
+
 func TestAnEventThatTheMemberForgotIsWrittenAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, events := eventHub(t, interceptor.Funcs{})

@@ -11,6 +11,7 @@ type Result struct {
 	verb   verb
 	reason string
 	after  time.Duration
+	unmet  *Unmet // of [WaitFor]
 }
 
 type verb uint8

@@ -2,11 +2,13 @@ package reconcile
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +33,12 @@ type Options struct {
 	// Receipts is how many receipts of manual requeues are kept, done or not; the newest push out the oldest.
 	// Default 10,000.
 	Receipts int
+	// ExternalNetworks are the networks in which endpoints may be that objects depend on ([OnEndpoint]); it is checked when
+	// they are dialled, after names were resolved. Empty: anywhere but loopback, link-local (which holds the metadata
+	// services of clouds), multicast, broadcast and unspecified addresses.
+	ExternalNetworks []netip.Prefix
+	// ExternalRoots are the authorities that such endpoints' certificates are checked against. Default: the system's.
+	ExternalRoots *x509.CertPool
 	// Scheme knows the kinds of all controllers. Default: client-go's.
 	Scheme *runtime.Scheme
 	// Log takes one error per failed reconcile, and little else. Default: discarded.
@@ -71,6 +79,7 @@ type Runtime struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
+	outside *outside
 	epoch   time.Time // where the runtime's clock began; see now
 
 	// mu guards everything below, and all queues, lanes, members, records and receipts. It is held for short, bounded
@@ -83,6 +92,10 @@ type Runtime struct {
 	timers      timers
 	receipts    receipts
 	active      active
+	indexes     map[indexKey]sharedIndex
+
+	instances    instances
+	dependencies *dependencies
 }
 
 // NewRuntime makes a runtime and registers its metrics. It starts nothing.
@@ -94,9 +107,11 @@ func NewRuntime(opts Options) (*Runtime, error) {
 	rt := &Runtime{
 		opts: opts, log: opts.Log, epoch: time.Now(),
 		controllers: map[string]*Controller{}, queues: map[string]*queue{}, members: map[string]*member{},
-		receipts: newReceipts(opts.Receipts),
+		receipts: newReceipts(opts.Receipts), indexes: map[indexKey]sharedIndex{},
 	}
 	rt.metrics = newMetrics(rt)
+	rt.outside = newOutside(&opts)
+	rt.dependencies = newDependencies(rt)
 	if opts.Registerer == nil {
 		return rt, nil
 	}

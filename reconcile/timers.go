@@ -94,6 +94,10 @@ func (rt *Runtime) fireSome() (more bool) {
 // expire queues a record whose time has come: its own next try, or a resync that comes before it.
 func (rt *Runtime) expire(r *record, now int64) {
 	rt.timers.clear(r)
+	if r.lane.member.detached != "" {
+		r.lane.queue.giveUp(r)
+		return
+	}
 	band := BandBackground
 	if r.state == keyWaiting && r.due >= r.nextTry {
 		band = BandChanged

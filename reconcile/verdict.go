@@ -13,10 +13,12 @@ const maxErrorLength = 1024
 type verdict struct {
 	outcome  outcomeCode
 	attempts uint32 // consecutive tries without success, this one included
-	reason   string
+	reason   string // shown while it waits, or is idle for a reason
 	err      string
+	overdue  bool // cleaning up has taken too long
 	next     nextStep
 	after    time.Duration // with nextWait and nextRetry
+	asked    asking
 }
 
 // nextStep is where the record goes.
@@ -34,34 +36,74 @@ const (
 type ending struct {
 	result  Result
 	err     error
-	outcome outcomeCode // codePanic, codeTimeout or codeGone, when the result and error do not tell; else codeNone
+	outcome outcomeCode // when the result and the error do not tell how it ended; else codeNone
+	overdue string      // that cleaning up has taken too long; empty: it has not
+	asked   asking
+}
+
+// asking is what [AnnotationRequestedAt] of an object said when its reconcile began.
+type asking struct {
+	value string
+	seen  bool // the object was read, and not paused
 }
 
 // judge decides what an ending means after so many failed attempts before it. random is in [0, 1).
-func judge(end ending, attempts uint32, random float64) verdict {
+func judge(end ending, attempts uint32, p pace, random float64) verdict {
+	v := judgeEnding(end, attempts, p, random)
+	v.asked = end.asked
+	if v.overdue = end.overdue != ""; v.overdue {
+		v.reason = clip(end.overdue + ": " + v.reason)
+	}
+	return v
+}
+
+func judgeEnding(end ending, attempts uint32, p pace, random float64) verdict {
 	switch {
 	case end.outcome == codeGone:
 		return verdict{outcome: codeGone, next: nextGone}
-	case end.err != nil && end.outcome == codeNone && IsTerminal(end.err):
-		return verdict{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
+	case end.terminal():
+		v := verdict{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
+		if p.stalled > 0 {
+			v.reason, v.next, v.after = reasonStalled, nextRetry, jitter(p.stalled, random)
+		}
+		return v
 	case end.err != nil:
 		v := verdict{outcome: end.outcome, attempts: attempts + 1, err: clip(end.err.Error()), next: nextRetry}
 		if v.outcome == codeNone {
 			v.outcome = codeError
 		}
 		v.reason = retryReasons[v.outcome]
-		v.after = backoff(v.attempts, random)
+		v.after = p.backoff(v.attempts, random)
 		return v
 	}
-	switch end.result.verb {
-	case verbRequeue:
-		return verdict{outcome: codeRequeue, attempts: attempts + 1, reason: clip(end.result.reason),
-			next: nextRetry, after: backoff(attempts+1, random)}
-	case verbRequeueAfter:
-		return verdict{outcome: codeRequeue, reason: clip(end.result.reason), next: nextWait, after: end.result.after}
-	}
-	return verdict{outcome: codeDone}
+	return judgeResult(end, attempts, p, random)
 }
+
+// judgeResult decides what an ending without an error means.
+func judgeResult(end ending, attempts uint32, p pace, random float64) verdict {
+	v := verdict{outcome: end.outcome, reason: clip(end.result.reason)}
+	switch {
+	case end.result.verb == verbRequeue:
+		v.attempts, v.next, v.after = attempts+1, nextRetry, p.backoff(attempts+1, random)
+	case end.result.verb == verbRequeueAfter:
+		v.next, v.after = nextWait, end.result.after
+	case end.outcome != codeNone:
+		v.next = nextChange
+	}
+	if v.outcome == codeNone {
+		v.outcome = codeDone
+		if end.result.verb != verbDone {
+			v.outcome = codeRequeue
+		}
+	}
+	return v
+}
+
+// terminal tells whether no retry can mend the error.
+func (e ending) terminal() bool { return e.err != nil && e.outcome == codeNone && IsTerminal(e.err) }
+
+// reasonStalled is shown of a key that ended with a terminal error and is tried again slowly.
+const reasonStalled = "stalled: tried again slowly"
 
 var retryReasons = map[outcomeCode]string{
 	codeError:   "backing off after an error",

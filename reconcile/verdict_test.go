@@ -34,7 +34,7 @@ func TestWhatAnEndingMeans(t *testing.T) {
 			verdict{outcome: codeTimeout, attempts: 4, reason: "backing off after a missed deadline", err: "e", next: nextRetry, after: 8 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, judge(tc.end, before, middle), cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := cmp.Diff(tc.want, judge(tc.end, before, usualPace, middle), cmp.AllowUnexported(verdict{}, asking{})); diff != "" {
 				t.Error(diff)
 			}
 		})

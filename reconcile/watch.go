@@ -33,7 +33,7 @@ type watch struct {
 	role   role
 	owner  schema.GroupKind // the reconciled kind
 	mapper Mapper
-	accept func(old, obj client.Object) bool // of the primary
+	weigh  func(old, obj client.Object, initial bool) (Band, bool) // of the primary
 }
 
 // handler turns a kind's events in one engagement into wake-ups.
@@ -46,24 +46,24 @@ func (w *watch) handler(e *engagement) toolscache.ResourceEventHandler {
 
 // primaryHandler wakes the object's own key. Updates that change nothing are the informer's resync, and ours is better.
 func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
-	wake := func(old, obj client.Object, band Band) {
+	wake := func(old, obj client.Object, initial bool) {
 		if obj.GetNamespace() == "" {
 			e.clusterScoped.Store(true)
 		}
-		if w.accept(old, obj) {
+		if band, ok := w.weigh(old, obj, initial); ok {
 			e.controller.queue.wake(e.lane, client.ObjectKeyFromObject(obj), band, nil)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			if obj, ok := added.(client.Object); ok {
-				wake(nil, obj, bandOfAdd(initial))
+				wake(nil, obj, initial)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, obj, ok := changed(before, after)
 			if ok {
-				wake(old, obj, BandChanged)
+				wake(old, obj, false)
 			}
 		},
 		DeleteFunc: func(deleted any) {

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 )
 
@@ -23,10 +24,22 @@ const (
 	calledTimeout = 2 // seconds
 )
 
-// controlledByApps is true for pods that a ReplicaSet or a StatefulSet makes: no other can have a slot, so no other needs
-// to wait for us.
-const controlledByApps = `has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +
-	`has(o.controller) && o.controller && o.apiVersion.startsWith("apps/") && (o.kind == "ReplicaSet" || o.kind == "StatefulSet"))`
+// controlled is true for pods that a ReplicaSet, a StatefulSet or one of the owners makes: no other can have a slot, so no
+// other needs to wait for us.
+func controlled(owners []schema.GroupKind) string {
+	made := `o.apiVersion.startsWith("apps/") && (o.kind == "ReplicaSet" || o.kind == "StatefulSet")`
+	if len(owners) > 0 {
+		made = "(" + made + ")"
+	}
+	for _, owner := range owners {
+		made += fmt.Sprintf(` || (o.apiVersion.startsWith(%q) && o.kind == %q)`, owner.Group+"/", owner.Kind)
+	}
+	if len(owners) > 0 {
+		made = "(" + made + ")"
+	}
+	return `has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +
+		`has(o.controller) && o.controller && ` + made + `)`
+}
 
 // Wanted is what a member's webhook configuration follows from, beside its token.
 type Wanted struct {
@@ -38,6 +51,10 @@ type Wanted struct {
 	EnabledLabel string
 	// Namespaces restricts the namespaces further; nil: no further.
 	Namespaces *metav1.LabelSelector
+	// Owners are the kinds of controllers whose pods are placed beside those of ReplicaSets and StatefulSets.
+	Owners []schema.GroupKind
+	// Only are the names of the namespaces that the member is registered for; nil: any.
+	Only []string
 }
 
 // Desired returns the webhooks of a member's configuration, every field set as the API server would default it, so that
@@ -67,9 +84,9 @@ func Desired(wanted Wanted, member, token string) []admissionregistrationv1.Muta
 		AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "controlled-by-replicaset-or-statefulset", Expression: controlledByApps,
+			Name: "controlled-by-replicaset-or-statefulset", Expression: controlled(wanted.Owners),
 		}},
-	}}
+	}, WebAppDefaults(wanted, member, token)}
 }
 
 // namespaceSelector leaves kube-system alone whatever its labels are: a cluster must come up without us.
@@ -82,6 +99,11 @@ func namespaceSelector(wanted Wanted) *metav1.LabelSelector {
 		{Key: wanted.EnabledLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{"true"}},
 		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem}},
 	}, selector.MatchExpressions...)
+	if wanted.Only != nil {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: wanted.Only,
+		})
+	}
 	return selector
 }
 

@@ -20,6 +20,8 @@ const (
 	maxBody = 3 << 20
 	// maxPooled is the largest buffer that is kept for the next call.
 	maxPooled = 256 << 10
+	// patchSize has room for the patch of a usual pod.
+	patchSize = 768
 
 	// placeTimeout leaves API servers, which wait for 2 s, time for the way there and back.
 	placeTimeout = 1500 * time.Millisecond
@@ -73,8 +75,8 @@ func (h *Handler) fromPeer(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, forwarder *Forwarder) {
 	started := time.Now()
-	ctx, cancel := context.WithTimeout(r.Context(), placeTimeout)
-	defer cancel()
+	ctx := withDeadline(r.Context(), started.Add(placeTimeout))
+	defer ctx.cancel()
 	buffers := borrow()
 	defer buffers.giveBack()
 
@@ -82,12 +84,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		h.reject(w, reason, status)
 		return
 	}
-	call, err := decodeReview(buffers.body.Bytes())
+	call := &buffers.call
+	err := call.decode(buffers.body.Bytes(), h.Placer.Reads)
 	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return
 	}
-	outcome := h.decide(ctx, member, &call, forwarder, buffers)
+	outcome := h.decide(ctx, member, call, forwarder, buffers)
 	h.Metrics.count(member, outcome, time.Since(started))
 	header := w.Header()
 	header["Content-Type"] = jsonType
@@ -106,6 +109,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 	local, owner := h.Router.Route(member)
 	switch {
 	case local:
+		call.pod.PatchInto = buffers.patch[:0]
 		placed := h.place(ctx, member, &call.pod)
 		buffers.allow(call.pod.RequestUID, placed.Patch)
 		if call.pod.DryRun && len(placed.Patch) > 0 {
@@ -148,7 +152,11 @@ func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reaso
 }
 
 // buffers are what one call is read into and answered from.
-type buffers struct{ body, answer bytes.Buffer }
+type buffers struct {
+	body, answer bytes.Buffer
+	call         review
+	patch        [patchSize]byte
+}
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
@@ -160,6 +168,7 @@ func (b *buffers) giveBack() {
 	}
 	b.body.Reset()
 	b.answer.Reset()
+	b.call.reset()
 	bufferPool.Put(b)
 }
 

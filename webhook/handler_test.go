@@ -28,6 +28,9 @@ func (f placerFunc) Place(ctx context.Context, member string, pod *spot.PodReque
 	return f(ctx, member, pod)
 }
 
+// Reads tells that it looks at everything.
+func (f placerFunc) Reads([]byte) bool { return true }
+
 type routerFunc func(member string) (bool, string)
 
 func (f routerFunc) Route(member string) (bool, string) { return f(member) }
@@ -114,10 +117,10 @@ func reviewOf(uid, more string) []byte {
 
 func TestAPodGetsThePatchThatThePlacerMadeForIt(t *testing.T) {
 	g := NewWithT(t)
-	var asked *spot.PodRequest
+	var asked spot.PodRequest
 	var of string
 	h := newHub(t, func(_ context.Context, member string, pod *spot.PodRequest) spot.Placement {
-		of, asked = member, pod
+		of, asked = member, *pod
 		return inSpot
 	})
 	g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(Equal(spotPatch))
@@ -248,14 +251,12 @@ func TestWhatIsNotTheCreationOfAPodIsLetThroughUnplaced(t *testing.T) {
 func TestAPlacerThatHangsCostsAPlacementAndNoPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		stuck := make(chan struct{})
-		h := newHub(t, func(context.Context, string, *spot.PodRequest) spot.Placement {
-			<-stuck
+		h := newHub(t, func(ctx context.Context, _ string, _ *spot.PodRequest) spot.Placement {
+			<-ctx.Done()
 			return inSpot
 		})
 		g.Expect(allowed(g, h.call(h.path(), recordedReview(t)), recordedUID)).To(BeEmpty())
 		g.Expect(h.counted(outcomeTimeout)).To(Equal(1.0))
-		close(stuck)
 	})
 }
 
@@ -305,6 +306,23 @@ func TestTheSeriesOfAMemberGoWithIt(t *testing.T) {
 	g.Expect(testutil.CollectAndCount(h.Metrics.duration)).To(BeZero())
 	h.call(h.path(), recordedReview(t))
 	g.Expect(h.counted("spot")).To(Equal(1.0))
+}
+
+// The predecessor parses the whole pod and lists the namespace for each call. What ours allocates does not grow with the
+// review, beyond the memory to read it into: containers, variables and volumes are passed over.
+func TestWhatACallAllocatesDoesNotGrowWithItsPod(t *testing.T) {
+	g := NewWithT(t)
+	h := newHub(t, toSpot)
+	containers := func(n int) []byte {
+		one := `{"name":"app","image":"images.example.com/app:1","env":[{"name":"A","value":"b"}],"volumeMounts":[{"name":"data","mountPath":"/data"}]}`
+		return reviewOf("1", `,"object":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[`+strings.Repeat(one+",", n-1)+one+`]}}`)
+	}
+	allocations := func(body []byte) float64 {
+		g.Expect(allowed(g, h.call(h.path(), body), "1")).To(Equal(spotPatch))
+		return testing.AllocsPerRun(200, func() { h.call(h.path(), body) })
+	}
+	small, large := allocations(containers(1)), allocations(containers(100))
+	g.Expect(large).To(BeNumerically("<", small+20), "%v with one container", small)
 }
 
 func BenchmarkHandler(b *testing.B) {

@@ -45,6 +45,8 @@ type InstallerOptions struct {
 	Tokens *Tokens
 	// Wanted tells what configurations follow from now; it is asked at every reconcile, as certificates change.
 	Wanted func() Wanted
+	// Namespaces are those that a member is registered for; nil: the whole cluster. Nil as a function: always that.
+	Namespaces func(member string) []string
 }
 
 // Installer keeps the webhook configuration of every member current. It never makes one: what decides about all pods of a
@@ -72,6 +74,9 @@ func NewInstaller(options InstallerOptions) (*Installer, error) {
 	if err := options.Wanted().validate(); err != nil {
 		return nil, err
 	}
+	if options.Namespaces == nil {
+		options.Namespaces = func(string) []string { return nil }
+	}
 	return &Installer{options: options, installations: map[string]Installation{}}, nil
 }
 
@@ -80,6 +85,8 @@ func (i *Installer) Kind() clusters.Kind {
 	return clusters.Kind{
 		Object: &admissionregistrationv1.MutatingWebhookConfiguration{},
 		Fields: fields.OneTermEqualSelector("metadata.name", i.options.Name),
+		// Tenants of one cluster would otherwise overwrite each other's.
+		PerTenant: true,
 	}
 }
 
@@ -87,20 +94,29 @@ func (i *Installer) Kind() clusters.Kind {
 func (i *Installer) Access() []clusters.Access {
 	return []clusters.Access{{
 		Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations", Name: i.options.Name,
-		Verbs: []string{"get", "list", "watch", "patch"},
-		For:   "placing new pods as they are made",
+		Verbs: []string{"get", "list", "watch", "patch"}, ClusterScoped: true, PerTenant: true,
+		For: "placing new pods as they are made",
 	}}
+}
+
+// name is that of a member's configuration.
+func (i *Installer) name(member string) string {
+	if i.options.Namespaces(member) != nil {
+		return clusters.TenantName(i.options.Name, member)
+	}
+	return i.options.Name
 }
 
 // Installation tells how the configuration of a member was when last seen.
 func (i *Installer) Installation(member string) Installation {
+	name := i.name(member)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if known, ok := i.installations[member]; ok {
 		return known
 	}
 	return Installation{Reason: ReasonMissing, Message: fmt.Sprintf(
-		"the member has no MutatingWebhookConfiguration %s: make one with `plimsoll register`; until then pods are placed after they were made", i.options.Name)}
+		"the member has no MutatingWebhookConfiguration %s: make one with `plimsoll register`; until then pods are placed after they were made", name)}
 }
 
 func (i *Installer) set(member string, is Installation) {
@@ -118,7 +134,7 @@ func (i *Installer) Forget(_ context.Context, member string, _ types.NamespacedN
 
 // Reconcile makes the configuration what it should be, and writes nothing when it is.
 func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration]) (reconcile.Result, error) {
-	if req.Object.Name != i.options.Name || !req.Object.DeletionTimestamp.IsZero() {
+	if req.Object.Name != i.name(req.Member) || !req.Object.DeletionTimestamp.IsZero() {
 		return reconcile.Done(), nil
 	}
 	changed, err := i.bring(ctx, req)
@@ -130,7 +146,7 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 		return reconcile.Done(), err
 	}
 	i.set(req.Member, Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"})
-	if changed {
+	if changed && i.options.Namespaces(req.Member) == nil { // it would be in a namespace that is no tenant's
 		req.Events.Normal("WebhookConfigured", "Plimsoll brought the webhook up to date")
 	}
 	return reconcile.Done(), nil
@@ -139,6 +155,7 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 // bring patches the configuration if it differs.
 func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration]) (changed bool, err error) {
 	wanted := i.options.Wanted()
+	wanted.Only = i.options.Namespaces(req.Member)
 	if err := wanted.validate(); err != nil {
 		return false, err
 	}
@@ -154,7 +171,7 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	req.Object.Webhooks = desired
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := req.Client.Patch(ctx, req.Object, patch); err != nil {
-		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, i.options.Name, err), token)
+		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), token)
 	}
 	return true, nil
 }

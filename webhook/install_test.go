@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +28,11 @@ type site struct {
 	client  client.Client
 	members registered
 	wanted  Wanted
-	events  []string
-	patches int
-	refuse  error // what the next patches are answered with
+	// namespaces that "eu" is registered for
+	namespaces []string
+	events     []string
+	patches    int
+	refuse     error // what the next patches are answered with
 }
 
 func newSite(t *testing.T, objects ...client.Object) *site {
@@ -46,7 +49,10 @@ func newSite(t *testing.T, objects ...client.Object) *site {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
-	s.Installer, err = NewInstaller(InstallerOptions{Tokens: NewTokens(tokenKey, s.members.look), Wanted: func() Wanted { return s.wanted }})
+	s.Installer, err = NewInstaller(InstallerOptions{
+		Tokens: NewTokens(tokenKey, s.members.look), Wanted: func() Wanted { return s.wanted },
+		Namespaces: func(string) []string { return s.namespaces },
+	})
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
 }
@@ -92,7 +98,7 @@ func TestAnEmptyConfigurationIsFilledInAndThenLeftAlone(t *testing.T) {
 	g.Expect(s.Installation("eu").Reason).To(Equal(ReasonCurrent))
 	found := s.installed(g)
 	g.Expect(found.Labels).To(HaveKeyWithValue("kept", "yes"))
-	g.Expect(found.Webhooks).To(HaveLen(1))
+	g.Expect(found.Webhooks).To(HaveLen(2), "of pods and of WebApps")
 	hook := found.Webhooks[0]
 	g.Expect(*hook.ClientConfig.URL).To(Equal("https://hub.example:9443/webhook/v1/members/eu/" + s.token(g) + "/pods"))
 	g.Expect(hook.ClientConfig.CABundle).To(Equal([]byte("bundle")))
@@ -152,6 +158,30 @@ func TestOnlyTheNamedConfigurationIsTouched(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.patches).To(BeZero())
 	g.Expect(s.Kind().Fields.String()).To(Equal("metadata.name=plimsoll"))
+}
+
+func TestATenantHasAConfigurationOfItsOwnForItsNamespacesOnly(t *testing.T) {
+	g := NewWithT(t)
+	own := empty()
+	own.Name = "plimsoll-eu"
+	s := newSite(t, empty(), own)
+	s.namespaces = []string{"cart", "shop"}
+	g.Expect(s.Installation("eu").Message).To(ContainSubstring("MutatingWebhookConfiguration plimsoll-eu"))
+	for _, name := range []string{ConfigurationName, "plimsoll-eu"} {
+		found := &configuration{}
+		g.Expect(s.client.Get(context.Background(), types.NamespacedName{Name: name}, found)).To(Succeed())
+		_, err := s.Reconcile(context.Background(), reconcile.Request[*configuration]{Member: "eu", Object: found, Client: s.client, Live: s.client, Events: s})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(s.installed(g).Webhooks).To(BeEmpty(), "that of the whole cluster is somebody else's")
+	found := &configuration{}
+	g.Expect(s.client.Get(context.Background(), types.NamespacedName{Name: "plimsoll-eu"}, found)).To(Succeed())
+	selector, err := metav1.LabelSelectorAsSelector(found.Webhooks[0].NamespaceSelector)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(selector.Matches(labels.Set{"plimsoll.dev/enabled": "true", "kubernetes.io/metadata.name": "shop"})).To(BeTrue())
+	g.Expect(selector.Matches(labels.Set{"plimsoll.dev/enabled": "true", "kubernetes.io/metadata.name": "pay"})).To(BeFalse())
+	g.Expect(selector.Matches(labels.Set{"kubernetes.io/metadata.name": "shop"})).To(BeFalse())
+	g.Expect(s.Installation("eu").Reason).To(Equal(ReasonCurrent))
 }
 
 func TestAMissingConfigurationIsNamedWithWhatToDo(t *testing.T) {

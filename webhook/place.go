@@ -7,28 +7,26 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// A Placer decides where a pod goes; *spot.Engine is one. It is called concurrently, with a deadline on ctx. Once ctx is
-// done nobody hears its answer, so it should reserve nothing any more.
+// A Placer decides where a pod goes; *spot.Engine is one. It is called concurrently.
 type Placer interface {
+	// Reads tells whether it looks at the pod's label, or annotation, with that key; others are not given to it.
+	Reads(key []byte) bool
+	// Place is done when ctx is, which has a deadline: once it is done nobody hears the answer, so nothing should be reserved
+	// any more. The pod is used again for another call as soon as Place returns.
 	Place(ctx context.Context, member string, pod *spot.PodRequest) spot.Placement
 }
 
-// place asks the placer, and answers for it when it panics or is not done in time.
-func (h *Handler) place(ctx context.Context, member string, pod *spot.PodRequest) spot.Placement {
-	done := make(chan spot.Placement, 1)
-	go func() {
-		defer func() {
-			if cause := recover(); cause != nil {
-				h.Log.Error("placing a pod panicked; the pod was let through", "member", member, "panic", cause, "stack", string(debug.Stack()))
-				done <- spot.Placement{Outcome: outcomeError}
-			}
-		}()
-		done <- h.Placer.Place(ctx, member, pod)
+// place asks the placer, and answers for it when it panics.
+func (h *Handler) place(ctx context.Context, member string, pod *spot.PodRequest) (placed spot.Placement) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.Log.Error("placing a pod panicked; the pod was let through", "member", member, "panic", cause, "stack", string(debug.Stack()))
+			placed = spot.Placement{Outcome: outcomeError}
+		}
 	}()
-	select {
-	case placed := <-done:
-		return placed
-	case <-ctx.Done():
+	placed = h.Placer.Place(ctx, member, pod)
+	if ctx.Err() != nil {
 		return spot.Placement{Outcome: outcomeTimeout}
 	}
+	return placed
 }

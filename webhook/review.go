@@ -15,15 +15,17 @@ type review struct {
 	subResource      string
 	operation        string
 	pod              spot.PodRequest
+	spare            []corev1.Toleration // memory for the next pod's
 }
 
-// textGuess is how much text a review of a usual pod holds, so that it is allocated once.
-const textGuess = 1536
+// textGuess is how much text of a usual pod's review is kept, so that it is allocated once.
+const textGuess = 512
 
-// decodeReview reads the body of an admission call. Its errors tell where the body is wrong, and never quote it.
-func decodeReview(body []byte) (review, error) {
-	var r review
-	s := scanner{data: body}
+// decode reads the body of an admission call into r, which keeps nothing of an earlier one but its memory. reads tells
+// which labels and annotations of the pod are looked at; nil: all. Errors tell where the body is wrong, and never quote it.
+func (r *review) decode(body []byte, reads func(key []byte) bool) error {
+	r.reset()
+	s := scanner{data: body, reads: reads}
 	s.text.Grow(textGuess)
 	var once seen
 	for fields := s.object(); fields.nextField(); {
@@ -36,15 +38,20 @@ func decodeReview(body []byte) (review, error) {
 			r.kind = s.string()
 		case "request":
 			once.once(&s, 1<<2)
-			s.request(&r)
+			s.request(r)
 		default:
 			s.skip()
 		}
 	}
 	if s.end(); s.err != nil {
-		return review{}, fmt.Errorf("admission review: %w", s.err)
+		r.reset()
+		return fmt.Errorf("admission review: %w", s.err)
 	}
-	return r, nil
+	return nil
+}
+
+func (r *review) reset() {
+	*r = review{spare: r.spare}
 }
 
 func (s *scanner) request(r *review) {
@@ -71,7 +78,7 @@ func (s *scanner) request(r *review) {
 			r.pod.DryRun = s.bool()
 		case "object":
 			once.once(s, 1<<6)
-			s.pod(&r.pod)
+			s.pod(r)
 		default:
 			s.skip()
 		}
@@ -94,16 +101,16 @@ func (s *scanner) groupResource(r *review) {
 	}
 }
 
-func (s *scanner) pod(p *spot.PodRequest) {
+func (s *scanner) pod(r *review) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "metadata":
 			once.once(s, 1<<0)
-			s.metadata(p)
+			s.metadata(&r.pod)
 		case "spec":
 			once.once(s, 1<<1)
-			s.spec(p)
+			s.spec(r)
 		default:
 			s.skip()
 		}
@@ -119,10 +126,10 @@ func (s *scanner) metadata(p *spot.PodRequest) {
 			p.Name = s.string()
 		case "labels":
 			once.once(s, 1<<1)
-			p.Labels = s.stringMap()
+			p.Labels, p.MoreLabels = s.stringMap(s.reads)
 		case "annotations":
 			once.once(s, 1<<2)
-			p.Annotations = s.stringMap()
+			p.Annotations, p.MoreAnnotations = s.stringMap(s.reads)
 		case "ownerReferences":
 			once.once(s, 1<<3)
 			s.controller(p)
@@ -169,19 +176,19 @@ func (s *scanner) owner() (owner spot.OwnerRef, controls bool) {
 	return owner, controls
 }
 
-func (s *scanner) spec(p *spot.PodRequest) {
+func (s *scanner) spec(r *review) {
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
 		case "nodeSelector":
 			once.once(s, 1<<0)
-			p.NodeSelector = s.stringMap()
+			r.pod.NodeSelector, _ = s.stringMap(nil)
 		case "affinity":
 			once.once(s, 1<<1)
-			s.affinity(p)
+			s.affinity(&r.pod)
 		case "tolerations":
 			once.once(s, 1<<2)
-			p.Tolerations = s.tolerations()
+			r.pod.Tolerations = s.tolerations(r)
 		default:
 			s.skip()
 		}
@@ -189,14 +196,18 @@ func (s *scanner) spec(p *spot.PodRequest) {
 }
 
 // tolerations reads an array of them, without their seconds; one that is there and empty is not nil.
-func (s *scanner) tolerations() []corev1.Toleration {
+func (s *scanner) tolerations(r *review) []corev1.Toleration {
 	if s.null() {
 		return nil
 	}
-	list := []corev1.Toleration{}
+	if r.spare == nil {
+		r.spare = make([]corev1.Toleration, 0, 4)
+	}
+	list := r.spare[:0]
 	for items := s.array(); items.next(); {
 		list = append(list, s.toleration())
 	}
+	r.spare = list
 	return list
 }
 

@@ -17,6 +17,7 @@ type scanner struct {
 	pos   int
 	depth int
 	err   error
+	reads func(key []byte) bool // which labels and annotations are kept; nil: all
 	// text backs all strings of one scan, so that they cost one allocation. Strings taken from it earlier stay as they
 	// are when it grows.
 	text strings.Builder

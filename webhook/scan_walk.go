@@ -104,20 +104,37 @@ func (f *seen) once(s *scanner, field seen) {
 	*f |= field
 }
 
-// stringMap reads an object of strings; null is nil, as for encoding/json.
-func (s *scanner) stringMap() map[string]string {
-	if s.null() {
-		return nil
-	}
-	entries := map[string]string{}
+// stringMap reads an object of strings, those of the keys that reads tells; nil: all. more says that there were others. null
+// is nil, as for encoding/json, and so is an object without such keys.
+func (s *scanner) stringMap(reads func(key []byte) bool) (entries map[string]string, more bool) {
 	for fields := s.object(); fields.nextField(); {
+		if reads != nil && !reads(fields.key) {
+			more = true
+			s.skipText()
+			continue
+		}
 		key := s.copied(fields.key)
+		if entries == nil {
+			entries = make(map[string]string, 4)
+		}
 		if _, twice := entries[key]; twice {
 			s.fail(errDuplicate)
 		}
 		entries[key] = s.string()
 	}
-	return entries
+	return entries, more
+}
+
+// skipText takes a string or null.
+func (s *scanner) skipText() {
+	switch s.peek() {
+	case '"':
+		s.skipString()
+	case 'n':
+		s.literal("null")
+	default:
+		s.mismatch()
+	}
 }
 
 // strings reads an array of strings; null is nil.

@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 )
@@ -29,13 +31,13 @@ type Registrations func(member string) (clusters.Registration, bool)
 // own member, because API servers log the URL of a webhook that fails. Nothing is stored: a token follows from the hub's
 // key, the member, its registration's UID and the generation. Tokens may be used concurrently.
 type Tokens struct {
-	key           []byte
 	registrations Registrations
+	macs          sync.Pool // of hash.Hash with the key
 }
 
 // NewTokens derives tokens from key, which must be random and at least 32 bytes; see [CA.Tokens].
 func NewTokens(key []byte, registrations Registrations) *Tokens {
-	return &Tokens{key: key, registrations: registrations}
+	return &Tokens{registrations: registrations, macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
 // Current returns the token that the member's webhook configuration should carry now.
@@ -79,7 +81,9 @@ func (t *Tokens) derive(into *[tokenChars]byte, member, uid string, generation u
 	text = append(text, uid...)
 	text = append(text, 0)
 	text = strconv.AppendUint(text, generation, 10)
-	mac := hmac.New(sha256.New, t.key)
+	mac := t.macs.Get().(hash.Hash)
+	defer t.macs.Put(mac)
+	mac.Reset()
 	mac.Write(text)
 	var sum [sha256.Size]byte
 	base64.RawURLEncoding.Encode(into[:], mac.Sum(sum[:0])[:tokenBytes])

@@ -38,6 +38,10 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			_, err := s.workloads().RequeueWorkload(ctx, &plimsollv1.RequeueWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
 			return err
 		},
+		plimsollv1.WorkloadService_WhatIf_FullMethodName: func(ctx context.Context) error {
+			_, err := s.workloads().WhatIf(ctx, &plimsollv1.WhatIfRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
+			return err
+		},
 		plimsollv1.ObjectService_GetObjectState_FullMethodName: func(ctx context.Context) error {
 			_, err := s.objects().GetObjectState(ctx, &plimsollv1.GetObjectStateRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"})
 			return err
@@ -59,6 +63,7 @@ var rights = map[string]Access{
 	plimsollv1.ClusterService_GetCluster_FullMethodName:       {Verb: "get", Resource: "clusters", Member: "prod"},
 	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {Verb: "list", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {Verb: "get", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {Verb: "requeue", Resource: "workloads", Member: "prod"},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {Verb: "get", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},

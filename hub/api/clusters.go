@@ -113,7 +113,7 @@ func (c *core) names() []string {
 
 // counts sums up the workloads of a member; nil while no kind of them is cached.
 func (c *core) counts(known clusters.Status) *plimsollv1.WorkloadCounts {
-	if !anyWorkloadKind(known) {
+	if !c.anyWorkloadKind(known) {
 		return nil
 	}
 	sum := &plimsollv1.WorkloadCounts{}

@@ -45,6 +45,7 @@ type replica struct {
 	changed   chan struct{} // closed and replaced when a receipt changes
 	calls     int           // that reached the backend
 	panics    bool
+	lapsed    bool // could not renew its Lease
 }
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
@@ -135,9 +136,10 @@ func (r *replica) enter() func() {
 	return r.mu.Unlock
 }
 
-// Owner and Mine implement Ownership.
+// Owner, Mine and Acts implement Ownership.
 func (r *replica) Owner(member string) string { return r.fleet.owner(member) }
 func (r *replica) Mine(member string) bool    { return r.fleet.owner(member) == r.address }
+func (r *replica) Acts(member string) bool    { return !r.lapsed && r.Mine(member) }
 
 // Statuses implements Members; the order is any, as promised to nobody.
 func (r *replica) Statuses() []clusters.Status {
@@ -249,11 +251,30 @@ func (l workloadLists) Get(member, kind, namespace, name string) (spot.WorkloadV
 	return spot.WorkloadView{}, false
 }
 
+func (l workloadLists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool) {
+	view, ok := l.Get(member, kind, namespace, name)
+	view.Pods = nil
+	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: spot.Spot, For: spot.PurposeMove, Strategy: spot.StrategyEvict}}}
+	answer.Then.Planned = now
+	if h.Percentage != nil {
+		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, spot.SourceRequest
+	}
+	return answer, ok
+}
+
 func (workloadLists) Controller(kind string) (string, bool) {
 	if kind != spot.KindDeployment && kind != spot.KindStatefulSet {
 		return "", false
 	}
 	return strings.ToLower(kind) + "-spot", true
+}
+
+func (workloadLists) Placed() []spot.PlacedKind {
+	return []spot.PlacedKind{
+		{Name: spot.KindDeployment, Controller: "deployment-spot", Cached: "apps/v1 Deployment"},
+		{Name: spot.KindStatefulSet, Controller: "statefulset-spot", Cached: "apps/v1 StatefulSet"},
+		{Name: "Rollout.argoproj.io", Controller: "rollout-argoproj-io-spot", Cached: "argoproj.io/v1alpha1 Rollout", Optional: true},
+	}
 }
 
 func workloadKey(namespace, kind, name string) spot.WorkloadKey {

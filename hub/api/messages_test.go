@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,15 +41,25 @@ func TestAClusterIsShownWhole(t *testing.T) {
 
 func TestAWorkloadIsShownWhole(t *testing.T) {
 	floor := math.MaxInt
+	nightly, err := spot.ParseWindow("0 0 * * *", "1h", "Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
 	view := spot.WorkloadView{
 		Member: "prod", WorkloadKey: workloadKey("shop", spot.KindStatefulSet, "db"), State: spot.StateInvalid, Reason: "why",
 		Policy: spot.Policy{
 			MinOnDemand: &floor, MinOnDemandSource: spot.SourceDefault, PercentageSource: spot.SourceWorkload,
+			Window: nightly, WindowSource: spot.SourceNamespace,
 			Problems: []spot.Problem{{Key: "k", Value: "v", Rule: "r", Source: spot.SourceWorkload}},
 		},
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
+		Doomed: 7, Released: 8, Settings: spot.Settings{ReadOnly: true, Paused: true, Strategy: spot.StrategyRelease, PendingTimeout: time.Minute},
+		Waits:       []spot.Wait{{Kind: spot.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
+		Moves:       []spot.Move{{At: then, Pod: "db-2", From: spot.OnDemand, For: spot.PurposeDrought, Strategy: spot.StrategyEvict, Why: "dry"}},
+		Explanation: []string{"So it is."},
 		Pods: []spot.PodView{
-			{Name: "db-0", Slot: 0, Wanted: spot.Spot, Actual: spot.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves"},
+			{Name: "db-0", Slot: 0, Wanted: spot.Spot, Actual: spot.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
+				Doomed: true, Released: true, Waits: spot.WaitWindow},
 			{Name: "db-1", Slot: -1},
 		},
 	}
@@ -60,16 +71,31 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 			SpotPercentageSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 			MinOnDemand:          &most, MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
 			Problems: []*plimsollv1.PolicyProblem{{Key: "k", Value: "v", Rule: "r"}}, Reason: "why", NextCheckAt: timestamppb.New(then),
+			Doomed: 7, Released: 8, ReadOnlyBy: "hub", Paused: true, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+			PendingTimeout: durationpb.New(time.Minute),
+			Window: &plimsollv1.DisruptionWindow{
+				Schedule: "0 0 * * *", TimeZone: "Asia/Tokyo", Duration: durationpb.New(time.Hour), Source: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
+				NextOpening: timestamppb.New(time.Date(2023, 11, 15, 15, 0, 0, 0, time.UTC)),
+			},
 		},
+		Waits: []*plimsollv1.Wait{{
+			Kind: plimsollv1.WaitKind_WAIT_KIND_BUDGET, Subject: "db", Replicas: 2, Since: timestamppb.New(then), Until: timestamppb.New(then), Reason: "no",
+		}},
+		LastMoves: []*plimsollv1.Move{{
+			MovedAt: timestamppb.New(then), Pod: "db-2", From: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
+			Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT, Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT, Reason: "dry",
+		}},
+		Explanation: []string{"So it is."},
 		Pods: []*plimsollv1.Pod{
 			{
 				Name: "db-0", Slot: &first, CapacityTypeWanted: plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
 				CapacityTypeActual: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
+				Doomed: true, Released: true, WaitsFor: plimsollv1.WaitKind_WAIT_KIND_WINDOW,
 			},
 			{Name: "db-1"},
 		},
 	}
-	if diff := cmp.Diff(want, workloadMessage(&view), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, workloadMessage(&view, then), protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -99,6 +125,9 @@ func TestEveryWordOfTheHubHasItsOwnOnTheWire(t *testing.T) {
 	distinct(t, "reconcile states", reconcileStates, plimsollv1.ReconcileState_name, 1)
 	distinct(t, "outcomes", outcomes, plimsollv1.ReconcileOutcome_name, 1)
 	distinct(t, "sources", sources, plimsollv1.ValueSource_name, 1)
+	distinct(t, "strategies", strategies, plimsollv1.MoveStrategy_name, 1)
+	distinct(t, "purposes", purposes, plimsollv1.MovePurpose_name, 1)
+	distinct(t, "waits", waitKinds, plimsollv1.WaitKind_name, 1)
 	distinct(t, "capacities", capacities, plimsollv1.CapacityType_name, 1)
 }
 

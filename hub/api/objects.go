@@ -53,6 +53,7 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 	}
 	answer := &plimsollv1.RequeueObjectResponse{}
 	err := s.ask(ctx, request.GetCluster(), question{
+		order: true,
 		local: func() (err error) {
 			answer.Receipt, err = s.requeue(resourceObjects, keyFrom(request))
 			return err
@@ -109,6 +110,8 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		LastStartedAt:  moment(record.LastStarted),
 		LastFinishedAt: moment(record.LastEnded),
 		NextTryAt:      moment(record.NextTry),
+
+		LastHandledRequest: record.Handled,
 	}
 }
 
@@ -132,4 +135,9 @@ var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{
 	reconcile.OutcomePanic:    plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_PANIC,
 	reconcile.OutcomeTimeout:  plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT,
 	reconcile.OutcomeGone:     plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_GONE,
+
+	reconcile.OutcomePaused:    plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_PAUSED,
+	reconcile.OutcomePending:   plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_PENDING,
+	reconcile.OutcomeCleanedUp: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_CLEANED_UP,
+	reconcile.OutcomeNotOurs:   plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_NOT_OURS,
 }

@@ -31,6 +31,8 @@ type core struct {
 
 // question is asked of the replica that owns a member.
 type question struct {
+	// order is set when something is to be done and not only told.
+	order bool
 	// local answers it here.
 	local func() error
 	// remote asks the replica behind conn.
@@ -90,6 +92,9 @@ func (c *core) member(name string) (clusters.Status, error) {
 func (c *core) ask(ctx context.Context, member string, q question) error {
 	for again := false; ; again = true {
 		if c.ownership.Mine(member) {
+			if q.order && !c.ownership.Acts(member) {
+				return &unreachable{member, "its owner could not renew its Lease, and nobody has taken over yet"}
+			}
 			return q.local()
 		}
 		if c.peers == nil {

@@ -68,7 +68,7 @@ func TestPagesOfWorkloadsPutTogetherAreTheWholeList(t *testing.T) {
 		for _, r := range asked.fleet.replicas {
 			for _, view := range r.workloads {
 				if slices.Contains(reachable, view.Member) && allowed(view.Member) && (namespace == "" || namespace == view.Namespace) {
-					want = append(want, keyOfWorkload(workloadMessage(&view)))
+					want = append(want, keyOfWorkload(workloadMessage(&view, then)))
 				}
 			}
 		}
@@ -230,7 +230,7 @@ func (r *replica) drop(rt *rapid.T, stays map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.workloads {
-		if key := keyOfWorkload(workloadMessage(&r.workloads[i])); !stays[key] && rapid.Bool().Draw(rt, "drop") {
+		if key := keyOfWorkload(workloadMessage(&r.workloads[i], then)); !stays[key] && rapid.Bool().Draw(rt, "drop") {
 			r.workloads = slices.Delete(r.workloads, i, i+1)
 			return
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -25,8 +26,13 @@ type Workloads interface {
 	List(member, namespace string) []spot.WorkloadView
 	// Get returns one workload with its pods; false: there is none, or it is not enabled.
 	Get(member, kind, namespace, name string) (spot.WorkloadView, bool)
+	// Suppose answers what the plan of a workload would be under a hypothesis; false: there is no such workload, or none that
+	// was planned.
+	Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool)
 	// Controller names the controller whose keys are the workloads of a kind; false: the kind is not placed.
 	Controller(kind string) (controller string, ok bool)
+	// Placed returns all kinds of workloads that are placed. The caller does not change it.
+	Placed() []spot.PlacedKind
 }
 
 // Objects is the ledger of this replica. Safe for concurrent use.
@@ -48,6 +54,9 @@ type Ownership interface {
 	Owner(member string) string
 	// Mine tells whether this replica answers for member: it is the owner, or was the last one that is known.
 	Mine(member string) bool
+	// Acts tells whether this replica may act on member at this moment. Orders are for such a replica only: the last owner
+	// that is known may have lost the member without having heard of it.
+	Acts(member string) bool
 }
 
 // Peers connects to other replicas, with mutual authentication. Safe for concurrent use.

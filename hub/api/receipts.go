@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,12 +78,7 @@ func (s *objectService) holds(id receiptID) bool {
 
 // places tells whether the keys of a controller are workloads.
 func (s *objectService) places(controller string) bool {
-	for _, kind := range []string{spot.KindDeployment, spot.KindStatefulSet} {
-		if name, ok := s.workloads.Controller(kind); ok && name == controller {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.workloads.Placed(), func(kind spot.PlacedKind) bool { return kind.Controller == controller })
 }
 
 // follow answers when the order is final, or the time that the caller would wait is over, or this replica stops.
@@ -144,7 +140,11 @@ func finalState(last *reconcile.Record) (plimsollv1.ReceiptState, string) {
 	switch last.LastOutcome {
 	case reconcile.OutcomeDone:
 		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object is as it should be"
-	case reconcile.OutcomeRequeue:
+	case reconcile.OutcomeCleanedUp:
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up, and may go"
+	case reconcile.OutcomePaused, reconcile.OutcomeNotOurs:
+		return plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, last.Reason
+	case reconcile.OutcomeRequeue, reconcile.OutcomePending:
 		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: " + last.Reason
 	case reconcile.OutcomeGone:
 		if last.Reason != "" {

@@ -95,6 +95,10 @@ func TestAReceiptSaysHowFarItsOrderIs(t *testing.T) {
 		"a panic":   {done(reconcile.OutcomePanic, "", "panic"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "panic"},
 		"too long":  {done(reconcile.OutcomeTimeout, "", "deadline"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "deadline"},
 		"gone":      {done(reconcile.OutcomeGone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the object no longer exists"},
+		"paused":    {done(reconcile.OutcomePaused, "paused by a person", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "paused by a person"},
+		"pending":   {done(reconcile.OutcomePending, "two are left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: two are left"},
+		"cleaned":   {done(reconcile.OutcomeCleanedUp, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up, and may go"},
+		"not ours":  {done(reconcile.OutcomeNotOurs, "detached", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "detached"},
 		"left with": {done(reconcile.OutcomeGone, "the member left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the member left"},
 	} {
 		c.receipt.Accepted = accepted
@@ -123,6 +127,28 @@ func TestAReceiptOfAMemberThatChangedHandsIsSuperseded(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
+}
+
+func TestAnOwnerThatCouldNotRenewAnswersQuestionsAndTakesNoOrders(t *testing.T) {
+	asked, owner := twoReplicas(t)
+	owner.lapsed = true
+	before := len(owner.receipts)
+	for _, r := range []*replica{asked, owner} {
+		s := r.services(everything{})
+		got, err := s.workloads.GetWorkload(t.Context(), &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
+		if err != nil || got.GetWorkload().GetName() != "cart" {
+			t.Errorf("%s: got %v, %v", r.address, got, err)
+		}
+		_, err = s.workloads.RequeueWorkload(t.Context(), &plimsollv1.RequeueWorkloadRequest{
+			Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart",
+		})
+		if status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: an order got %v, want %s", r.address, err, codes.Unavailable)
+		}
+	}
+	if len(owner.receipts) != before || len(asked.receipts) > 0 {
+		t.Error("an order was accepted")
+	}
 }
 
 func TestAReceiptThatItsOwnerDoesNotKnowIsNotFound(t *testing.T) {

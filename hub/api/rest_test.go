@@ -46,7 +46,8 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"a receipt that is not":     {"GET /v1/receipts/w.prod.id-9", "", "admin", 404, 5, "ordering again does no harm", ""},
 		"nobody's member":           {"GET /v1/clusters/lonely/namespaces/shop/workloads/Deployment/cart", "", "admin", 503, 14, "no replica owns it", ""},
 		"a name in capitals":        {"GET /v1/clusters/Prod", "", "admin", 400, 3, "cluster", "cluster"},
-		"a kind that is not placed": {"GET /v1/clusters/prod/namespaces/shop/workloads/DaemonSet/cart", "", "admin", 400, 3, "kind", "kind"},
+		"a kind that is not placed": {"GET /v1/clusters/prod/namespaces/shop/workloads/DaemonSet/cart", "", "admin", 404, 5, "no DaemonSet shop/cart", ""},
+		"a kind that is none":       {"GET /v1/clusters/prod/namespaces/shop/workloads/deployment/cart", "", "admin", 400, 3, "kind", "kind"},
 		"a page too large":          {"GET /v1/clusters?page_size=501", "", "admin", 400, 3, "page_size", "page_size"},
 		"a page that is no number":  {"GET /v1/clusters?page_size=many", "", "admin", 400, 3, "page_size", ""},
 		"a token of no page":        {"GET /v1/clusters?pageToken=x", "", "admin", 400, 3, "page_token", "page_token"},
@@ -56,6 +57,8 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"a parameter of the path":   {"GET /v1/clusters/prod?cluster=other", "", "admin", 400, 3, "cluster", "cluster"},
 		"a body that is no JSON":    {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", "{", "admin", 400, 3, "", ""},
 		"a body with more":          {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", `{"force":true}`, "admin", 400, 3, "force", ""},
+		"a question out of range":   {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf", `{"spotPercentage":101}`, "admin", 400, 3, "", "spot_percentage"},
+		"a question about nothing":  {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cartt:whatIf", "{}", "admin", 404, 5, "no Deployment shop/cartt", ""},
 		"a body too large":          {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", `{"name":"` + strings.Repeat("x", maxRequest) + `"}`, "admin", 400, 3, "", ""},
 		"no such path":              {"GET /v2/clusters", "", "admin", 404, 5, "/openapi.json", ""},
 		"no such method":            {"DELETE /v1/clusters/prod", "", "admin", 405, 12, "/openapi.json", ""},
@@ -99,6 +102,7 @@ func TestRESTAnswersWithWhatIsAsked(t *testing.T) {
 		"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart":          {"object.lastOutcome": "RECONCILE_OUTCOME_DONE"},
 		"GET /v1/receipts/w.prod.id-0":                                                 {"receipt.state": "RECEIPT_STATE_PENDING"},
 		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue":     {"receipt.key.controller": "deployment-spot"},
+		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf":      {"moves": 2.0, "firstMoves.0.pod": "cart-0", "firstMoves.0.purpose": "MOVE_PURPOSE_MIX", "then.placement.strategy": "MOVE_STRATEGY_EVICT"},
 		"POST /v1/clusters/prod/controllers/deployment-spot/objects/shop/cart:requeue": {"receipt.key.name": "cart"},
 	} {
 		t.Run(call, func(t *testing.T) {

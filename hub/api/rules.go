@@ -37,6 +37,7 @@ var rules = map[string]rule{
 	plimsollv1.ClusterService_GetCluster_FullMethodName:       {needs: onMember(verbGet, resourceClusters)},
 	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {needs: onMember(verbList, resourceWorkloads)},
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
+	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},

@@ -1,13 +1,19 @@
 package api
 
 import (
+	"cmp"
 	"math"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-func workloadMessage(view *spot.WorkloadView) *plimsollv1.Workload {
+// workloadMessage shows a workload; now is when it is asked about.
+func workloadMessage(view *spot.WorkloadView, now time.Time) *plimsollv1.Workload {
 	shown := &plimsollv1.Workload{
 		Cluster:   view.Member,
 		Namespace: view.Namespace,
@@ -28,7 +34,23 @@ func workloadMessage(view *spot.WorkloadView) *plimsollv1.Workload {
 			MinOnDemandSource:    sources[view.Policy.MinOnDemandSource],
 			Reason:               view.Reason,
 			NextCheckAt:          moment(view.NextCheck),
+			Doomed:               count(view.Doomed),
+			Released:             count(view.Released),
+			Window:               windowMessage(&view.Policy, now),
+			Strategy:             strategies[cmp.Or(view.Settings.Strategy, spot.StrategyEvict)],
+			PendingTimeout:       durationpb.New(view.Settings.PendingTimeout),
+			Paused:               view.Settings.Paused,
 		},
+		Explanation: view.Explanation,
+	}
+	if view.Settings.ReadOnly {
+		shown.Placement.ReadOnlyBy = strings.TrimPrefix(cmp.Or(view.Settings.ReadOnlyBy, "hub"), "the ")
+	}
+	for i := range view.Waits {
+		shown.Waits = append(shown.Waits, waitMessage(&view.Waits[i]))
+	}
+	for i := range view.Moves {
+		shown.LastMoves = append(shown.LastMoves, moveMessage(&view.Moves[i]))
 	}
 	for _, problem := range view.Policy.Problems {
 		shown.Placement.Problems = append(shown.Placement.Problems, &plimsollv1.PolicyProblem{
@@ -50,11 +72,38 @@ func podMessage(view *spot.PodView) *plimsollv1.Pod {
 		Phase:              view.Phase,
 		Ready:              view.Ready,
 		Reason:             view.Reason,
+		Doomed:             view.Doomed,
+		Released:           view.Released,
+		WaitsFor:           waitKinds[view.Waits],
 	}
 	if view.Slot >= 0 {
 		shown.Slot = optional(&view.Slot)
 	}
 	return shown
+}
+
+// windowMessage shows the disruption window; nil: there is none.
+func windowMessage(policy *spot.Policy, now time.Time) *plimsollv1.DisruptionWindow {
+	w := policy.Window
+	if w == nil {
+		return nil
+	}
+	return &plimsollv1.DisruptionWindow{
+		Schedule: w.Schedule, TimeZone: w.Zone, Duration: durationpb.New(w.Duration), Source: sources[policy.WindowSource],
+		Open: w.Contains(now), NextOpening: moment(w.Next(now)),
+	}
+}
+
+func waitMessage(w *spot.Wait) *plimsollv1.Wait {
+	return &plimsollv1.Wait{
+		Kind: waitKinds[w.Kind], Subject: w.Subject, Replicas: count(w.Replicas), Since: moment(w.Since), Until: moment(w.Until), Reason: w.Reason,
+	}
+}
+
+func moveMessage(m *spot.Move) *plimsollv1.Move {
+	return &plimsollv1.Move{
+		MovedAt: moment(m.At), Pod: m.Pod, From: capacities[m.From], Strategy: strategies[m.Strategy], Purpose: purposes[m.For], Reason: m.Why,
+	}
 }
 
 // positionOf is where a list goes on behind a workload.
@@ -75,6 +124,34 @@ var sources = map[spot.Source]plimsollv1.ValueSource{
 	spot.SourceWorkload:  plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 	spot.SourceNamespace: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
 	spot.SourceDefault:   plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
+	spot.SourceRequest:   plimsollv1.ValueSource_VALUE_SOURCE_REQUEST,
+}
+
+var strategies = map[spot.Strategy]plimsollv1.MoveStrategy{
+	spot.StrategyEvict:   plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT,
+	spot.StrategyRelease: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+}
+
+var purposes = map[spot.Purpose]plimsollv1.MovePurpose{
+	spot.PurposeMove:         plimsollv1.MovePurpose_MOVE_PURPOSE_MIX,
+	spot.PurposeDrought:      plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT,
+	spot.PurposeInterruption: plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
+	spot.PurposeFinish:       plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
+}
+
+var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
+	spot.WaitWindow:      plimsollv1.WaitKind_WAIT_KIND_WINDOW,
+	spot.WaitCooldown:    plimsollv1.WaitKind_WAIT_KIND_COOLDOWN,
+	spot.WaitBudget:      plimsollv1.WaitKind_WAIT_KIND_BUDGET,
+	spot.WaitRollout:     plimsollv1.WaitKind_WAIT_KIND_ROLLOUT,
+	spot.WaitUnexplained: plimsollv1.WaitKind_WAIT_KIND_UNEXPLAINED,
+	spot.WaitReplacement: plimsollv1.WaitKind_WAIT_KIND_REPLACEMENT,
+	spot.WaitDry:         plimsollv1.WaitKind_WAIT_KIND_DRY,
+	spot.WaitCapacity:    plimsollv1.WaitKind_WAIT_KIND_CAPACITY,
+	spot.WaitCeiling:     plimsollv1.WaitKind_WAIT_KIND_CEILING,
+	spot.WaitPaused:      plimsollv1.WaitKind_WAIT_KIND_PAUSED,
+	spot.WaitReadOnly:    plimsollv1.WaitKind_WAIT_KIND_READ_ONLY,
+	spot.WaitTemplate:    plimsollv1.WaitKind_WAIT_KIND_TEMPLATE,
 }
 
 var capacities = map[spot.Capacity]plimsollv1.CapacityType{

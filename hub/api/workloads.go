@@ -113,9 +113,9 @@ func (l *workloadList) local(known clusters.Status, limit int) part[*plimsollv1.
 		behind := spot.WorkloadKey{Kind: l.after[2], NamespacedName: types.NamespacedName{Namespace: l.after[1], Name: l.after[3]}}
 		views = views[sort.Search(len(views), func(i int) bool { return views[i].Compare(behind) > 0 }):]
 	}
-	found := part[*plimsollv1.Workload]{more: len(views) > limit, gap: gapOfMember(known)}
+	found, now := part[*plimsollv1.Workload]{more: len(views) > limit, gap: l.gapOfMember(known)}, time.Now()
 	for i := range views[:min(limit, len(views))] {
-		found.items = append(found.items, workloadMessage(&views[i]))
+		found.items = append(found.items, workloadMessage(&views[i], now))
 		found.asOf = older(found.asOf, views[i].Planned)
 	}
 	if known.State == clusters.StateUnreachable {
@@ -162,22 +162,33 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 }
 
 func (s *workloadService) get(known clusters.Status, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
-	view, ok := s.workloads.Get(known.Name, request.GetKind(), request.GetNamespace(), request.GetName())
-	if reason := blindTo(known, request.GetKind()); !ok && reason != "" {
-		return nil, &unreachable{known.Name, reason}
-	}
+	kind := s.kindOf(request.GetKind())
+	view, ok := s.workloads.Get(known.Name, kind, request.GetNamespace(), request.GetName())
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "member %q: no %s %s/%s is enabled for spot placement there",
-			known.Name, request.GetKind(), request.GetNamespace(), request.GetName())
+		return nil, s.missing(known, kind, request.GetNamespace(), request.GetName())
 	}
+	found := s.aboutOne(known, view.Planned)
+	return &plimsollv1.GetWorkloadResponse{Workload: workloadMessage(&view, time.Now()), AsOf: found.moment(), Unreachable: found.unreachable}, nil
+}
+
+// missing is why a workload cannot be shown.
+func (s *workloadService) missing(known clusters.Status, kind, namespace, name string) error {
+	if reason := s.blindTo(known, kind); reason != "" {
+		return &unreachable{known.Name, reason}
+	}
+	return status.Errorf(codes.NotFound, "member %q: no %s %s/%s is enabled for spot placement there", known.Name, kind, namespace, name)
+}
+
+// aboutOne says how old an answer about one workload is, and whether it comes from a copy that may be old.
+func (s *workloadService) aboutOne(known clusters.Status, planned time.Time) page[*plimsollv1.Workload] {
 	found := page[*plimsollv1.Workload]{asOf: time.Now()}
-	shown := part[*plimsollv1.Workload]{asOf: view.Planned}
+	shown := part[*plimsollv1.Workload]{asOf: planned}
 	if known.State != clusters.StateReady && known.State != clusters.StateDegraded {
-		shown.gap = gapOfMember(known)
+		shown.gap = s.gapOfMember(known)
 		shown.asOf = older(shown.asOf, known.Since)
 	}
 	found.add(known.Name, &shown, 1)
-	return &plimsollv1.GetWorkloadResponse{Workload: workloadMessage(&view), AsOf: found.moment(), Unreachable: found.unreachable}, nil
+	return found
 }
 
 // RequeueWorkload implements [plimsollv1.WorkloadServiceServer].
@@ -188,8 +199,9 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 	}
 	answer := &plimsollv1.RequeueWorkloadResponse{}
 	err = s.ask(ctx, known.Name, question{
+		order: true,
 		local: func() (err error) {
-			controller, ok := s.workloads.Controller(request.GetKind())
+			controller, ok := s.workloads.Controller(s.kindOf(request.GetKind()))
 			if !ok {
 				return status.Errorf(codes.NotFound, "no controller places workloads of kind %s", request.GetKind())
 			}
@@ -207,37 +219,64 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 	return answer, err
 }
 
-// workloadKinds are the kinds without which workloads of a member are missing, as [clusters.KindStatus] names them.
-var workloadKinds = []string{"apps/v1 Deployment", "apps/v1 StatefulSet"}
+// placedAs returns the kind of workloads that a cached kind holds; false: it holds none. ReplicaSets are a part of Deployments
+// as well, and counted with these.
+func (c *core) placedAs(cached string) (spot.PlacedKind, bool) {
+	for _, kind := range c.workloads.Placed() {
+		if kind.Cached == cached {
+			return kind, true
+		}
+	}
+	return spot.PlacedKind{}, false
+}
 
-func anyWorkloadKind(known clusters.Status) bool {
+// kindOf is how a kind is written that a caller may have written in other letters.
+func (c *core) kindOf(asked string) string {
+	for _, kind := range c.workloads.Placed() {
+		if strings.EqualFold(kind.Name, asked) {
+			return kind.Name
+		}
+	}
+	return asked
+}
+
+func (c *core) anyWorkloadKind(known clusters.Status) bool {
 	return slices.ContainsFunc(known.Kinds, func(kind clusters.KindStatus) bool {
-		return kind.Engaged && slices.Contains(workloadKinds, kind.Kind)
+		_, placed := c.placedAs(kind.Kind)
+		return kind.Engaged && placed
 	})
 }
 
-// blindTo says why nobody can tell what workloads of a kind a member has; "": the kind is cached.
-func blindTo(known clusters.Status, kind string) string {
+// blindTo says why nobody can tell what workloads of a kind a member has; "": the kind is cached, or placed nowhere.
+func (c *core) blindTo(known clusters.Status, kind string) string {
+	placed := slices.IndexFunc(c.workloads.Placed(), func(one spot.PlacedKind) bool { return one.Name == kind })
+	if placed < 0 {
+		return ""
+	}
+	cached := c.workloads.Placed()[placed].Cached
 	for _, one := range known.Kinds {
-		if one.Kind == "apps/v1 "+kind && one.Engaged {
+		if one.Kind == cached && one.Engaged {
 			return ""
 		}
 	}
-	if gap := gapOfMember(known); gap != "" {
+	if gap := c.gapOfMember(known); gap != "" {
 		return gap
 	}
-	return fmt.Sprintf("apps/v1 %s is not cached", kind)
+	return cached + " is not cached"
 }
 
-// gapOfMember says why the workloads of a member are not all listed, or may be old; "": neither.
-func gapOfMember(known clusters.Status) string {
+// gapOfMember says why the workloads of a member are not all listed, or may be old; "": neither. What is optional and not
+// there is no gap.
+func (c *core) gapOfMember(known clusters.Status) string {
 	switch known.State {
 	case clusters.StateReady:
 		return ""
 	case clusters.StateDegraded:
 		var missing []string
 		for _, kind := range known.Kinds {
-			if !kind.Engaged && slices.Contains(workloadKinds, kind.Kind) {
+			placed, ok := c.placedAs(kind.Kind)
+			absent := placed.Optional && kind.Reason == clusters.ReasonKindNotFound
+			if ok && !kind.Engaged && !absent {
 				missing = append(missing, fmt.Sprintf("%s is not cached: %s", kind.Kind, kind.Reason))
 			}
 		}

@@ -2,7 +2,8 @@ package spot
 
 import "github.com/plimsoll-dev/plimsoll/clusters"
 
-// Access is what spot placement needs to be allowed in a member, and what is lost without it.
+// Access is what spot placement needs to be allowed in a member, and what is lost without it. Beside that, probes are created
+// and deleted in one namespace; see [ProbeOptions.Namespace].
 func Access() []clusters.Access {
 	read := []string{"get", "list", "watch"}
 	return []clusters.Access{
@@ -10,9 +11,11 @@ func Access() []clusters.Access {
 		{Group: "apps", Resource: "statefulsets", Verbs: read, For: "placing StatefulSets"},
 		{Group: "apps", Resource: "replicasets", Verbs: read, For: "placing Deployments"},
 		{Resource: "namespaces", Verbs: read, For: "knowing which namespaces are enabled"},
-		{Resource: "nodes", Verbs: read, For: "knowing the capacity type of bound pods"},
+		{Resource: "nodes", Verbs: read, ClusterScoped: true, For: "knowing the capacity type of bound pods"},
 		{Resource: "pods", Verbs: append([]string{"patch"}, read...), For: "giving slots to pods"},
 		{Resource: "pods", Subresource: "eviction", Verbs: []string{"create"}, For: "moving pods"},
+		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: read, For: "knowing which disruption budgets moves wait for"},
+		{Resource: "services", Verbs: []string{"list"}, For: "releasing pods that no Service selects by their hash"},
 		{Resource: "events", Verbs: []string{"create", "patch"}, For: "telling in the member what was done"},
 	}
 }

@@ -21,7 +21,8 @@ const (
 // Accounting knows, for one direct owner of pods, which slots are held and what was promised to pods that the cache does
 // not show yet. It gives every new pod of the owner its slot and capacity type; see [Accounting.Reserve].
 //
-// A slot is held by a pod that is alive, or by a reservation whose pod was not seen yet. Methods take the time from the
+// A slot is held by a pod that is supply ([Pod.Supply]), or by a reservation whose pod was not seen yet: a pod whose node
+// goes holds none, so that its replacement finds its slot free. Methods take the time from the
 // caller, who must not let it run backwards by more than clocks do. It is not safe for concurrent use: the caller locks.
 type Accounting struct {
 	ordinals map[int]*ordinal // of a StatefulSet; nil for a ReplicaSet
@@ -33,7 +34,7 @@ type Accounting struct {
 	reserved tally // reservations that hold a slot
 	lost     tally // reservations whose slot was given out again, and whose pods may exist all the same
 
-	byID              map[string]*reservation
+	promised          reservations
 	waiting, replaced queue // of reserved and of lost, the oldest first
 
 	gone   map[types.UID]tombstone
@@ -50,11 +51,15 @@ type seen struct {
 	version  uint64
 	at       time.Time
 	alive    bool      // as observed
+	doomed   bool      // as observed: its node goes
+	released *Released // as observed, or as we are about to write it: it is no business of its owner any more
 	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
-	before   time.Time // the last move before this pod was freed
+	letGo    bool      // released was not observed yet
+	before   time.Time // the last move before this pod was freed or let go
+	freedAt  time.Time // when it was
 }
 
-func (s *seen) holds() bool { return s.alive && !s.freed }
+func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.released == nil }
 
 // tombstone keeps late answers about a pod from bringing it back.
 type tombstone struct {
@@ -84,7 +89,7 @@ func (t *tally) of(capacity Capacity) int {
 
 // NewAccounting returns an empty accounting: of a StatefulSet if ordinals is true, else of a ReplicaSet.
 func NewAccounting(ordinals bool) *Accounting {
-	a := &Accounting{pods: map[types.UID]*seen{}, byID: map[string]*reservation{}, gone: map[types.UID]tombstone{}}
+	a := &Accounting{pods: map[types.UID]*seen{}, gone: map[types.UID]tombstone{}}
 	if ordinals {
 		a.ordinals = map[int]*ordinal{}
 	}
@@ -106,9 +111,10 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 		delete(a.gone, p.UID)
 	}
 	if p.Reservation != "" {
-		if r := a.byID[p.Reservation]; r != nil {
+		if r := a.promised.find(p.Reservation); r != 0 {
+			made := a.promised.madeAt(r)
 			a.drop(r)
-			a.dropBefore(r.At.Add(-overtaken))
+			a.dropBefore(made.Add(-overtaken))
 		}
 	}
 	if known == nil {
@@ -118,8 +124,11 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 		a.count(known, -1)
 	}
 	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
-	known.alive = p.GoneBy.IsZero() && !p.Finished
+	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.Doom != nil
 	known.freed = known.freed || p.Evicted
+	if p.Released != nil || !known.letGo {
+		known.released, known.letGo = p.Released, false
+	}
 	a.count(known, 1)
 	if a.ordinals != nil {
 		a.observeOrdinal(p)
@@ -151,30 +160,69 @@ func (a *Accounting) buryOld(now time.Time) {
 }
 
 // Free says that we are about to evict a pod: its slot is free from now on, so that the replacement, which may be admitted
-// before the eviction is answered, finds it. It returns false when the pod holds nothing anyway.
+// before the eviction is answered, finds it. It returns false when there is no such pod, or it is going already.
 func (a *Accounting) Free(uid types.UID, now time.Time) bool {
 	known := a.pods[uid]
-	if known == nil || !known.holds() {
+	if known == nil || !known.alive || known.freed {
 		return false
 	}
 	a.free(known)
-	known.before = a.movedAt
+	known.before, known.freedAt = a.movedAt, now
+	if known.released == nil { // else its replacement is there already
+		a.moves, a.movedAt = a.movesAt(now)+1, now
+	}
+	return true
+}
+
+// LetGo says that we are about to release a pod: from now on it is no business of its owner, and its slot is free for the
+// replacement. It returns false when there is no such pod, or it is going already. r is kept.
+func (a *Accounting) LetGo(uid types.UID, r *Released, now time.Time) bool {
+	known := a.pods[uid]
+	if known == nil || !known.alive || known.freed || known.released != nil {
+		return false
+	}
+	a.count(known, -1)
+	known.released, known.letGo = r, true
+	known.before, known.freedAt = a.movedAt, now
 	a.moves, a.movedAt = a.movesAt(now)+1, now
 	return true
 }
 
-// Restore takes back the last [Accounting.Free], whose eviction failed.
+// Restore takes back the last [Accounting.Free] or [Accounting.LetGo] of a pod, whose write failed.
 func (a *Accounting) Restore(uid types.UID) {
 	known := a.pods[uid]
-	if known == nil || !known.freed {
+	switch {
+	case known == nil:
+		return
+	case known.freed:
+		known.freed = false
+	case known.letGo:
+		known.released, known.letGo = nil, false
+	default:
 		return
 	}
-	known.freed = false
 	a.count(known, 1)
-	a.moves, a.movedAt = max(a.moves-1, 0), known.before
+	if known.released == nil {
+		a.moves = max(a.moves-1, 0)
+		if a.movedAt.Equal(known.freedAt) { // else another was freed since
+			a.movedAt = known.before
+		}
+	}
 }
 
-// LastMove returns when we last evicted a pod of the owner; zero: never, as far as this process knows.
+// Mark sets what is known of a pod beyond the cache's word: that we evicted it, or are releasing it.
+func (a *Accounting) Mark(p *Pod) {
+	known := a.pods[p.UID]
+	if known == nil {
+		return
+	}
+	p.Evicted = p.Evicted || known.freed
+	if known.letGo && p.Released == nil {
+		p.Released = known.released
+	}
+}
+
+// LastMove returns when we last evicted or released a pod of the owner; zero: never, as far as this process knows.
 func (a *Accounting) LastMove() time.Time { return a.movedAt }
 
 // Sync takes in a complete live list of the owner's pods. asked is when the list was requested: pods that are missing in
@@ -191,8 +239,8 @@ func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
 			a.free(known)
 		}
 	}
-	for _, r := range a.byID {
-		if asked.Sub(r.At) > time.Second {
+	for _, r := range a.promised.byID {
+		if asked.Sub(a.promised.madeAt(r)) > time.Second {
 			a.drop(r)
 		}
 	}
@@ -213,17 +261,20 @@ func (a *Accounting) Retain(cached func(types.UID) bool, now time.Time) {
 
 // Release gives up a reservation whose pod will not come.
 func (a *Accounting) Release(id string) {
-	if r := a.byID[id]; r != nil {
+	if r := a.promised.find(id); r != 0 {
 		a.drop(r)
 	}
 }
 
 // Live returns the reservation with the id, if its pod was not seen and its slot was not given out again.
 func (a *Accounting) Live(id string) (Reservation, bool) {
-	if r := a.byID[id]; r != nil && !r.lost {
-		return r.Reservation, true
+	r := a.promised.find(id)
+	if r == 0 || a.promised.at(r).lost {
+		return Reservation{}, false
 	}
-	return Reservation{}, false
+	live := a.promised.show(r)
+	live.ID = id
+	return live, true
 }
 
 // Reservations returns how many reservations hold a slot.
@@ -234,10 +285,15 @@ func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 	a.expire(now)
 	var s Summary
 	fresh := a.visible.all + a.lost.all
-	for r := a.waiting.first; r != nil; r = r.next {
-		s.Reserved = append(s.Reserved, r.Reservation)
-		if now.Sub(r.At) < SettleTime {
-			fresh++
+	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
+		s.Reserved = append(s.Reserved, a.promised.show(r))
+		if now.Sub(a.promised.madeAt(r)) >= SettleTime {
+			continue
+		}
+		fresh++
+		// There is never more than one pod of an ordinal: the one before is gone, and what is seen of it must not be counted on.
+		if slot := int(a.promised.at(r).slot); a.ordinals != nil && a.slots.count(slot) > 1 {
+			s.Unexplained++
 		}
 	}
 	if a.ordinals == nil {

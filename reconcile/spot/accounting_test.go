@@ -59,6 +59,32 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 	}
 }
 
+// A pod that somebody takes away can be replaced before the cache shows it gone. Of an ordinal there is only one.
+func TestAnOrdinalThatIsReplacedWhileItsOldPodIsStillSeenHoldsMovesBack(t *testing.T) {
+	a, mix := NewAccounting(true), Mix{Percent: 40, Floor: 3, Managed: true}
+	var pods []Pod
+	for i, pod := range replicas(5, Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
+		pod.Name = fmt.Sprintf("db-%d", i)
+		a.Observe(&pod, epoch)
+		pods = append(pods, pod)
+	}
+	a.Reserve(Ask{ID: "r", Wanted: 5, Mix: mix, Ordinal: 1}, epoch)
+	plan := func(now time.Time) PlanResult {
+		return Plan(Observed{Ordinals: true, Replicas: 5, Pods: pods,
+			Owners: []Owner{{UID: testOwner, Name: "db", Replicas: 5, Accounting: a.Summary(5, now)}}}, policyOf(40, 3), testSettings, now)
+	}
+	if r := plan(epoch.Add(time.Second)); len(r.Evictions) > 0 || waitOf(&r, WaitUnexplained) == nil {
+		t.Errorf("%d evictions, waits %+v", len(r.Evictions), r.Waits)
+	}
+	if r := plan(epoch.Add(SettleTime)); len(r.Evictions) != 1 {
+		t.Errorf("%d evictions once it is certain that the pod was refused", len(r.Evictions))
+	}
+	a.Gone(pods[1].UID, 100, epoch)
+	if n := a.Summary(5, epoch.Add(time.Second)).Unexplained; n != 0 {
+		t.Errorf("%d unexplained when the old pod is seen to be gone", n)
+	}
+}
+
 // The floor under everything that others do: pods evicted at random, refusals after admission, disruption budgets, a cache
 // that lags by seconds, our own moves and restarts.
 func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
@@ -267,7 +293,7 @@ func TestReservationsEndByThemselves(t *testing.T) {
 		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, epoch)
 	}
 	a.Retain(func(types.UID) bool { return true }, epoch.Add(ReservationTTL+time.Second))
-	if a.Reservations() != 0 || a.lost.all != 0 || len(a.byID) != 0 || a.slots.free() != 0 {
+	if a.Reservations() != 0 || a.lost.all != 0 || len(a.promised.items) != 0 || a.slots.free() != 0 {
 		t.Errorf("left: %+v", a)
 	}
 	a.Reserve(Ask{ID: "x", Wanted: 2, Mix: m}, epoch)

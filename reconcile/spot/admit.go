@@ -13,21 +13,24 @@ import (
 
 // Incoming is what an admission request shows of a pod that is being created, as far as placement looks at it.
 type Incoming struct {
+	// Labels and Annotations hold at least what [Patcher.Reads] tells; MoreLabels and MoreAnnotations say that the pod has others,
+	// too. NodeSelector is whole.
 	Labels, Annotations, NodeSelector map[string]string
+	MoreLabels, MoreAnnotations       bool
 	// Required is the pod's required node affinity; nil: none.
 	Required *corev1.NodeSelector
 	// Tolerations that the pod has already.
 	Tolerations []corev1.Toleration
-	// ReplicaSet is true where the pod's owner is one: only ReplicaSets look at deletion costs.
+	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
 }
 
 // Patcher writes the JSON patch that puts a new pod on its slot. It is safe for concurrent use.
 type Patcher struct {
-	keys        Keys
 	capacity    CapacityLabels
 	tolerations []toleration
 
+	slotKey, reservationKey, movedKey              string
 	slotPath, reservationPath, movedPath, costPath string // JSON pointers
 	steerPath                                      string
 }
@@ -40,7 +43,8 @@ type toleration struct {
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
 func NewPatcher(keys Keys, capacity CapacityLabels, spotTolerations []corev1.Toleration) (*Patcher, error) {
 	steer, _ := capacity.Steer(Spot)
-	p := &Patcher{keys: keys, capacity: capacity,
+	p := &Patcher{capacity: capacity,
+		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(),
 		slotPath:        "/metadata/labels/" + pointer(keys.Slot()),
 		reservationPath: "/metadata/annotations/" + pointer(keys.Reservation()),
 		movedPath:       "/metadata/annotations/" + pointer(keys.Moved()),
@@ -57,14 +61,23 @@ func NewPatcher(keys Keys, capacity CapacityLabels, spotTolerations []corev1.Tol
 	return p, nil
 }
 
+// Reads tells whether a pod's label or annotation with that key is looked at.
+func (p *Patcher) Reads(key []byte) bool {
+	switch string(key) {
+	case p.slotKey, p.reservationKey, p.movedKey, DeletionCost:
+		return true
+	}
+	return false
+}
+
 // Admit decides where a new pod goes and appends the JSON patch that sends it there to dst; it appends nothing when the pod
 // is as it should be, or the answer is a doubt.
 //
 // A pod that carries a live stamp of ours was here before (reinvocation, because a later webhook changed it): it keeps its
 // slot, and what was undone is done again. A stamp of any other origin, copied into a template for example, is replaced.
 func (p *Patcher) Admit(dst []byte, in *Incoming, a *Accounting, ask Ask, now time.Time) ([]byte, Answer) {
-	if id := in.Annotations[p.keys.Reservation()]; id != "" {
-		if r, ok := a.Live(id); ok && in.Labels[p.keys.Slot()] == strconv.Itoa(r.Slot) {
+	if id := in.Annotations[p.reservationKey]; id != "" {
+		if r, ok := a.Live(id); ok && in.Labels[p.slotKey] == strconv.Itoa(r.Slot) {
 			return p.AppendPatch(dst, in, r), Answer{Reservation: r, Reused: true, Reason: reasonRepeated}
 		}
 	}
@@ -95,9 +108,9 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	slot := strconv.Itoa(r.Slot)
 	switch {
 	case r.Slot < 0: // an ordinal below the first one that is known; it is stamped when more is known
-	case len(in.Labels) == 0:
-		ops.addMap("/metadata/labels", p.keys.Slot(), slot)
-	case in.Labels[p.keys.Slot()] != slot:
+	case len(in.Labels) == 0 && !in.MoreLabels:
+		ops.addMap("/metadata/labels", p.slotKey, slot)
+	case in.Labels[p.slotKey] != slot:
 		ops.add(p.slotPath, slot)
 	}
 	cost := ""
@@ -108,17 +121,17 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	if r.Moved {
 		moved = movedValue
 	}
-	if len(in.Annotations) == 0 {
-		ops.addMap("/metadata/annotations", p.keys.Reservation(), r.ID, DeletionCost, cost, p.keys.Moved(), moved)
+	if len(in.Annotations) == 0 && !in.MoreAnnotations {
+		ops.addMap("/metadata/annotations", p.reservationKey, r.ID, DeletionCost, cost, p.movedKey, moved)
 		return
 	}
-	if in.Annotations[p.keys.Reservation()] != r.ID {
+	if in.Annotations[p.reservationKey] != r.ID {
 		ops.add(p.reservationPath, r.ID)
 	}
 	if cost != "" && in.Annotations[DeletionCost] != cost {
 		ops.add(p.costPath, cost)
 	}
-	if old, has := in.Annotations[p.keys.Moved()]; moved != "" && old != moved {
+	if old, has := in.Annotations[p.movedKey]; moved != "" && old != moved {
 		ops.add(p.movedPath, moved)
 	} else if has && moved == "" {
 		ops.remove(p.movedPath)
@@ -127,7 +140,7 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	return ownCost(parseSlot(in.Labels[p.keys.Slot()]), in.Annotations[DeletionCost])
+	return ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
 }
 
 // steer sends the pod to a capacity type.

@@ -2,16 +2,13 @@ package spot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,10 +19,8 @@ import (
 const (
 	DeploymentController  = "deployment-spot"
 	StatefulSetController = "statefulset-spot"
+	ReplicaSetController  = "replicaset-spot"
 )
-
-// warmingRetry is when a workload is looked at again whose member's first lists are still coming in.
-const warmingRetry = 100 * time.Millisecond
 
 // Schedule is how often, and by how many workers, workloads are looked at.
 type Schedule struct {
@@ -35,104 +30,18 @@ type Schedule struct {
 	Workers int
 }
 
-// Controllers makes the controllers of Deployments and StatefulSets. The engine itself must be added to the manager before
-// them, so that it knows a member's pods when they are reconciled.
-func (e *Engine) Controllers(rt *reconcile.Runtime, schedule Schedule) ([]*reconcile.Controller, error) {
-	deployments, err := configure(reconcile.For(rt, DeploymentController, deploymentReconciler{e}), schedule).
-		Kind(DeploymentKind(e.Keys)).
-		Watches(replicaSetKind(), e.workloadOfReplicaSet).
-		Watches(podKind(e.Keys, e.Capacity), e.workloadsOfPod(KindDeployment)).
-		Watches(namespaceKind(e.Keys), e.workloadsOfNamespace(KindDeployment)).
-		Uses(nodeKind(e.Capacity)).
-		Register()
-	if err != nil {
-		return nil, err
-	}
-	sets, err := configure(reconcile.For(rt, StatefulSetController, statefulSetReconciler{e}), schedule).
-		Kind(StatefulSetKind(e.Keys)).
-		Watches(podKind(e.Keys, e.Capacity), e.workloadsOfPod(KindStatefulSet)).
-		Watches(namespaceKind(e.Keys), e.workloadsOfNamespace(KindStatefulSet)).
-		Uses(nodeKind(e.Capacity)).
-		Register()
-	if err != nil {
-		return nil, err
-	}
-	return []*reconcile.Controller{deployments, sets}, nil
-}
-
-func configure[T client.Object](b *reconcile.Builder[T], schedule Schedule) *reconcile.Builder[T] {
-	if schedule.Workers > 0 {
-		b = b.Workers(schedule.Workers)
-	}
-	return b.Resync(schedule.Resync)
-}
-
-func (e *Engine) workloadOfReplicaSet(_ context.Context, _ *reconcile.Member, obj client.Object) []types.NamespacedName {
-	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && ref.Kind == KindDeployment && isApps(ref.APIVersion) {
-		return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: ref.Name}}
-	}
-	return nil
-}
-
-// workloadsOfPod maps a pod to the workload behind its controller. A pod whose ReplicaSet is not known yet maps to
-// nothing: the event of the ReplicaSet follows.
-func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
-	return func(_ context.Context, m *reconcile.Member, obj client.Object) []types.NamespacedName {
-		ref := metav1.GetControllerOfNoCopy(obj)
-		if ref == nil || !isApps(ref.APIVersion) {
-			return nil
-		}
-		if ref.Kind == KindStatefulSet && kind == KindStatefulSet {
-			return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: ref.Name}}
-		}
-		if ref.Kind != kindReplicaSet || kind != KindDeployment {
-			return nil
-		}
-		var set appsv1.ReplicaSet
-		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}
-		if err := m.Reader.Get(context.Background(), key, &set, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}); err != nil || set.UID != ref.UID {
-			return nil
-		}
-		if owner := metav1.GetControllerOfNoCopy(&set); owner != nil {
-			return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: owner.Name}}
-		}
-		return nil
-	}
-}
-
-// workloadsOfNamespace wakes the workloads of a namespace, whose policies may come from it.
-func (e *Engine) workloadsOfNamespace(kind string) reconcile.Mapper {
-	return func(ctx context.Context, m *reconcile.Member, obj client.Object) []types.NamespacedName {
-		var list client.ObjectList = &appsv1.DeploymentList{}
-		if kind == KindStatefulSet {
-			list = &appsv1.StatefulSetList{}
-		}
-		if err := m.Reader.List(ctx, list, client.InNamespace(obj.GetName()), readOnlyList); err != nil {
-			return nil // the kind is not cached: there is nothing to wake
-		}
-		var keys []types.NamespacedName
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // our function never fails
-			if o, ok := item.(client.Object); ok {
-				keys = append(keys, client.ObjectKeyFromObject(o))
-			}
-			return nil
-		})
-		return keys
-	}
-}
-
 type deploymentReconciler struct{ *Engine }
 
 // Reconcile places the pods of one Deployment.
 func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Request[*appsv1.Deployment]) (reconcile.Result, error) {
-	sources, err := deploymentSources(ctx, req.Client, req.Object)
+	sources, err := replicaSetSources(ctx, req.Client, req.Object, r.stillHolds(req.Member))
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	d := req.Object
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, replicas: replicasOf(d.Spec.Replicas), sources: sources,
-		rolling: d.Status.ObservedGeneration < d.Generation || len(sources) > 1, client: req.Client, live: req.Live, events: req.Events,
+		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, client: req.Client, live: req.Live, events: req.Events,
 	})
 }
 
@@ -182,6 +91,7 @@ type subject struct {
 	replicas          int
 	sources           []source
 	ordinals, rolling bool
+	noRelease         string // why its pods cannot be released; empty: nothing is known against it
 	client            client.Client
 	live              client.Reader
 	events            reconcile.Recorder
@@ -189,9 +99,9 @@ type subject struct {
 
 // reconcile plans one workload and does what the plan says: first stamps, then one batch of evictions.
 func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, error) {
-	dir := e.directory(s.member)
+	dir := e.awaitDirectory(ctx, s.member)
 	if dir == nil {
-		return reconcile.RequeueAfter(warmingRetry, "the member's caches are not complete yet"), nil
+		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
 	}
 	policy, err := e.policy(ctx, &s)
 	if err != nil {
@@ -199,17 +109,21 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	}
 	if policy == nil {
 		e.forget(s.member, s.key)
-		return reconcile.Done(), nil
+		return e.finish(ctx, dir, &s)
 	}
-	observed, recheck, err := e.observeSubject(ctx, dir, &s)
+	settings := e.settingsFor(s.member, policy)
+	observed, recheck, err := e.observeSubject(ctx, dir, &s, settings)
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	now := time.Now()
-	plan := Plan(observed, *policy, e.Settings, now)
+	plan := Plan(observed, *policy, settings, now)
+	e.metrics.planTook(time.Since(now))
 	plan.Recheck = earlier(plan.Recheck, recheck)
-	result, err := e.act(ctx, dir, &s, observed, &plan, now)
-	e.publish(dir, &s, policy, &plan, now) // after acting, for what was refused belongs to the answer
+	dir.droughts.noteProblem(&observed, &plan)
+	result, err := e.act(ctx, dir, &s, &plan, now)
+	dir.waits.note(s.key, plan.Waits)
+	e.publish(dir, &s, &planned{observed, *policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
 	return result, err
 }
 
@@ -234,16 +148,17 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// observeSubject reads the pods of a subject, those without a slot included, and tells when to look for such again.
-func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject) (o Observed, recheck time.Time, err error) {
+// observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when
+// to look again although nothing has changed.
+func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings Settings) (o Observed, recheck time.Time, err error) {
 	now := time.Now()
 	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, now); err != nil {
 		return o, recheck, err
 	}
-	o.Ordinals, o.Replicas, o.Rolling = s.ordinals, s.replicas, s.rolling
+	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease = s.ordinals, s.replicas, s.rolling, s.noRelease
 	visible := map[types.UID]int{}
 	for i := range o.Pods {
-		if !o.Pods[i].Finished {
+		if !o.Pods[i].Finished && o.Pods[i].Released == nil {
 			visible[o.Pods[i].Owner]++
 		}
 	}
@@ -255,33 +170,34 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject)
 		}
 		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
 	}
+	dir.observeContradictions(&o)
+	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))
+	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
+	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
+		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)
+	}
 	return o, recheck, nil
 }
 
-// act writes what the plan says, and tells when to look again.
-func (e *Engine) act(ctx context.Context, dir *directory, s *subject, observed Observed, plan *PlanResult, now time.Time) (reconcile.Result, error) {
+// act writes what the plan says, in its order, and tells when to look again.
+func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
 	if err := e.stamp(ctx, s.client, s.key.Namespace, plan.Stamps); err != nil {
 		return reconcile.Done(), err
 	}
-	if len(plan.Evictions) > 0 {
-		ownerOf := make(map[types.UID]types.UID, len(observed.Pods))
-		for i := range observed.Pods {
-			ownerOf[observed.Pods[i].UID] = observed.Pods[i].Owner
-		}
-		moved, err := e.evict(ctx, s.client, dir, s.key.Namespace, plan.Evictions, ownerOf)
-		e.metrics.moved(s.member, moved)
-		if moved > 0 {
-			s.events.Normal("Moving", "Moved %d of %d replicas: %s", moved, observed.Replicas, plan.Reason)
-		}
-		if errors.Is(err, errBudget) {
-			if moved == 0 {
-				plan.State = StateWaiting
-			}
-			plan.Reason, plan.Recheck = err.Error(), now.Add(budgetRetry)
-			return reconcile.RequeueAfter(budgetRetry, plan.Reason), nil
-		}
-		if err != nil {
-			return reconcile.Done(), err
+	e.underCeiling(s, plan, now)
+	released, err := e.release(ctx, s.client, dir, s, plan.Releases)
+	if err != nil {
+		return reconcile.Done(), err
+	}
+	evicted, refused, err := e.evict(ctx, s.client, dir, s.key.Namespace, plan.Evictions)
+	e.tell(s, plan, released, evicted)
+	if err != nil {
+		return reconcile.Done(), err
+	}
+	if refused != nil {
+		plan.Refused(refused.pods, refused.budget, refused.message, now.Add(refused.retry))
+		if len(released) == 0 && len(evicted) == 0 {
+			plan.State, plan.Reason = StateWaiting, refused.message
 		}
 	}
 	if plan.Recheck.IsZero() {

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -18,7 +19,9 @@ import (
 const (
 	KindDeployment  = "Deployment"
 	KindStatefulSet = "StatefulSet"
-	kindReplicaSet  = "ReplicaSet"
+	KindReplicaSet  = "ReplicaSet" // one without a controller
+
+	kindReplicaSet = KindReplicaSet // as the owner of pods, whoever owns it
 )
 
 // directory is what the engine knows of one member's namespaces, workloads and direct owners, kept current by informer
@@ -29,14 +32,22 @@ type directory struct {
 	keys     Keys
 	defaults Defaults
 	allowed  labels.Selector // the configuration's namespaceSelector
+	capacity CapacityLabels
+	kinds    kindTable
+	only     []string // the namespaces that the member is registered for; nil: all
 
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
 	workloads  map[WorkloadKey]*workload
 	owners     map[types.UID]*owner
+	journal    journal
+	since      time.Time                    // when it was made
 	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
-	nodes      map[string]map[string]string // capacity labels by name
+	nodes      *nodeTable
+	droughts   *droughts
+	waits      *budgetWaits
+	selectors  *hashSelectors
 }
 
 type namespaceFacts struct {
@@ -44,7 +55,7 @@ type namespaceFacts struct {
 	live                bool // read live, not from the cache
 }
 
-// workload is one enabled Deployment or StatefulSet. Its fields are guarded by directory.mu; policy is replaced, never changed.
+// workload is one Deployment, StatefulSet or other workload. Its fields are guarded by directory.mu; policy is replaced, never changed.
 type workload struct {
 	key         WorkloadKey
 	uid         types.UID
@@ -56,7 +67,7 @@ type workload struct {
 	readAt      time.Time // when it was read live; zero once the cache has shown it
 }
 
-// owner is the direct controller of pods: a ReplicaSet of a workload, or a StatefulSet. The facts are guarded by
+// owner is the direct controller of pods: a ReplicaSet, or a workload that makes its pods itself. The facts are guarded by
 // directory.mu, the accounting by mu.
 type owner struct {
 	uid types.UID
@@ -66,18 +77,20 @@ type owner struct {
 	slots  *Accounting
 	news   chan struct{} // closed when something about the owner was seen; nil while nobody waits
 	listed liveListMark  // when its unlabelled pods were last looked for
+	shape  *Shape        // of its newest pod that was seen before it was bound; nil: none was
 }
 
 // ownerFacts are guarded by directory.mu.
 type ownerFacts struct {
 	kind     string // empty: only pods were seen
 	name     string
-	workload WorkloadKey
-	replicas int       // of its spec
-	desired  int       // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
-	revision string    // of a ReplicaSet
-	start    int       // first ordinal of a StatefulSet
-	readAt   time.Time // when it was read live; zero once the cache has shown it
+	workload WorkloadKey // without a kind: it belongs to something whose pods are not placed
+	replicas int         // of its spec
+	desired  int         // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
+	revision string      // of a ReplicaSet
+	start    int         // first ordinal of a StatefulSet
+	template *template   // nil: unknown, or it wants no replicas
+	readAt   time.Time   // when it was read live; zero once the cache has shown it
 }
 
 // liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
@@ -90,7 +103,9 @@ type liveListMark struct {
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
-		workloads: map[WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[WorkloadKey]WorkloadView{}, nodes: map[string]map[string]string{},
+		workloads: map[WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[WorkloadKey]WorkloadView{}, nodes: newNodeTable(),
+		since:    time.Now(),
+		droughts: newDroughts(DefaultDroughtSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
 	}
 }
 
@@ -171,20 +186,34 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 	}
 }
 
-// setReplicaSet stores a ReplicaSet and returns its workload; false when it belongs to none.
+// setReplicaSet stores a ReplicaSet, which is a workload itself when it has no controller. It returns the workload; false
+// when its pods are not placed.
 func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Time) (WorkloadKey, bool) {
-	ref := metav1.GetControllerOfNoCopy(rs)
-	if ref == nil || ref.Kind != KindDeployment || !isApps(ref.APIVersion) {
-		return WorkloadKey{}, false
-	}
 	desired, err := strconv.Atoi(rs.Annotations[annotationDesiredReplicas])
 	if err != nil {
 		desired = -1
 	}
-	key := WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: rs.Namespace, Name: ref.Name}}
+	key, ok := d.kinds.workloadOfSet(rs)
+	if !ok {
+		key = WorkloadKey{}
+	}
 	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, replicas: replicasOf(rs.Spec.Replicas),
-		desired: desired, revision: rs.Annotations[annotationRevision]}, live, now)
-	return key, true
+		desired: desired, revision: rs.Annotations[annotationRevision], template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
+	if key.Kind == KindReplicaSet {
+		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
+	} else {
+		d.removeWorkload(keyOf(KindReplicaSet, rs), rs.UID) // it may have been adopted
+	}
+	return key, ok
+}
+
+// setConfigured stores a workload of a kind that the configuration names, and what it may be beside that: the direct owner
+// of its pods.
+func (d *directory) setConfigured(k WorkloadKind, obj *unstructured.Unstructured, live bool, now time.Time) {
+	key := keyOf(k.Name(), obj)
+	d.setWorkload(key, metaOf(obj), k.wanted(obj), live, now)
+	d.setOwner(obj.GetUID(), ownerFacts{kind: k.Name(), name: obj.GetName(), workload: key, replicas: k.wanted(obj),
+		desired: -1, template: k.template(obj)}, live, now)
 }
 
 // setStatefulSet stores a StatefulSet as the direct owner of its pods.
@@ -195,7 +224,7 @@ func (d *directory) setStatefulSet(set *appsv1.StatefulSet, live bool, now time.
 	}
 	key := WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 	d.setOwner(set.UID, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
-		desired: -1, start: start}, live, now)
+		desired: -1, start: start, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
 }
 
 func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now time.Time) {
@@ -251,26 +280,6 @@ func (d *directory) dropUnknownOwner(uid types.UID) {
 	}
 }
 
-func (d *directory) setNode(name string, labels map[string]string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.nodes[name] = labels
-}
-
-func (d *directory) removeNode(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.nodes, name)
-}
-
-// node returns the capacity labels of a node; false when it is not known.
-func (d *directory) node(name string) (map[string]string, bool) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	labels, ok := d.nodes[name]
-	return labels, ok
-}
-
 func (d *directory) removeOwner(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -283,7 +292,9 @@ type standing struct {
 	policy *Policy // nil: the workload is not enabled
 	isSet  bool
 	start  int
-	wanted int // replicas that the owner is known to want
+	wanted int  // replicas that the owner is known to want
+	others bool // the owner belongs to something whose pods are not placed
+	dry    bool // spot capacity has no room for its pods now
 }
 
 // lookup tells what is known of an owner. ok is false when the owner, or its workload, is not known, or is known only from
@@ -295,11 +306,15 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 	if o == nil || o.kind == "" {
 		return standing{}, false
 	}
+	if o.workload.Kind == "" && !stale(o.readAt, now) {
+		return standing{owner: o, others: true}, true
+	}
 	w := d.workloads[o.workload]
 	if w == nil || stale(w.readAt, now) || stale(o.readAt, now) {
 		return standing{}, false
 	}
-	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w)}, true
+	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w),
+		dry: !d.drySinceLocked(o).IsZero()}, true
 }
 
 // stale tells whether a live read is too old; a zero time is that of a fact from the cache.

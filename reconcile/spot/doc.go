@@ -8,7 +8,12 @@
 //   - capacity.go: what node labels, selectors and affinities say about capacity ([CapacityLabels]);
 //   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
-//   - plan.go, plan_moves.go, plan_stamps.go, explain.go: what a workload needs now ([Plan]);
+//   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
+//     ([Plan], [Finish]);
+//   - shape.go, shape_of.go, drought.go, verdicts.go, probe.go: for which pods spot has no room, and what finds out when it has
+//     again ([Drought]);
+//   - doom.go, release.go: pods that run and are no supply any more ([Doom], [Released]);
+//   - ceiling.go: how many of the planned moves may start ([Ceiling]);
 //   - accounting.go, reserve.go, ordinals.go, reservation.go, slots.go: which slot and capacity type a new pod gets, and why
 //     the floor stands ([Accounting]);
 //   - admit.go, patch.go: the patch that puts it there ([Patcher]).

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +24,20 @@ import (
 type Options struct {
 	Keys     Keys
 	Capacity CapacityLabels
-	Defaults Defaults
-	Settings Settings
+	// Interruptions tell which nodes are about to go.
+	Interruptions Interruptions
+	Defaults      Defaults
+	Settings      Settings
+	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets.
+	Kinds []WorkloadKind
 	// Namespaces restricts placement to namespaces that match, beside their enabled label. Nil: all.
 	Namespaces labels.Selector
+	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
+	ReadOnlyMember func(member string) bool
+	// Ceilings bound the moves of members and of the hub.
+	Ceilings CeilingLimits
+	// Probes say how it is found out whether spot has room again.
+	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
 	SpotTolerations []corev1.Toleration
 	// Log defaults to discarding.
@@ -36,13 +47,18 @@ type Options struct {
 }
 
 // Engine is the shell of spot placement: it keeps a directory and the slot accounting of every engaged member from
-// informer events, answers admissions, and reconciles Deployments and StatefulSets. All methods are safe for concurrent
+// informer events, answers admissions, and reconciles workloads. All methods are safe for concurrent
 // use.
 type Engine struct {
 	Options
 
+	kinds   kindTable
 	patcher *Patcher
+	ceiling *Ceiling
 	metrics *metrics
+
+	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
+	held atomic.Pointer[func(member string) (reason string, held bool)]
 
 	mu      sync.RWMutex
 	members map[string]*member
@@ -73,12 +89,16 @@ func NewEngine(o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{Options: o, members: map[string]*member{}}
+	o.Probes = o.Probes.withDefaults()
+	e := &Engine{Options: o, ceiling: NewCeiling(o.Ceilings), members: map[string]*member{}}
 	var err error
+	if e.kinds, err = newKindTable(o.Kinds); err != nil {
+		return nil, err
+	}
 	if e.patcher, err = NewPatcher(o.Keys, o.Capacity, o.SpotTolerations); err != nil {
 		return nil, err
 	}
-	e.metrics, err = newMetrics(o.Registerer, e.reservations)
+	e.metrics, err = newMetrics(o.Registerer, e.reservations, e.dry)
 	return e, err
 }
 
@@ -119,6 +139,14 @@ func (e *Engine) leave(m *member) {
 	}
 }
 
+// heldMember tells whether this replica may not act on a member now, and why.
+func (e *Engine) heldMember(name string) (reason string, held bool) {
+	if ask := e.held.Load(); ask != nil {
+		return (*ask)(name)
+	}
+	return "the controllers are not there yet", true
+}
+
 func (e *Engine) member(name string) *member {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -132,6 +160,14 @@ func (e *Engine) directory(name string) *directory {
 		return nil
 	}
 	return m.directory.Load()
+}
+
+// awaitDirectory is directory, and waits a moment for a member that has just started.
+func (e *Engine) awaitDirectory(ctx context.Context, name string) *directory {
+	if m := e.member(name); m != nil {
+		return m.awaitDirectory(ctx)
+	}
+	return nil
 }
 
 // List returns the workloads of a member whose placement was planned, in the order of [WorkloadKey.Compare]; namespace
@@ -161,28 +197,42 @@ func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bo
 		return WorkloadView{}, false
 	}
 	view.Pods = e.podViews(m.cluster.GetClient(), dir, view.WorkloadKey, view.Policy.Mix())
+	if last, ok := dir.journal.last(view.WorkloadKey); ok {
+		view.Explanation = last.explain()
+		tellOfPods(view.Pods, last.plan.Pods)
+	}
+	view.Moves = dir.journal.lastMoves(view.WorkloadKey)
 	return view, true
 }
 
 // Controller returns the name of the controller that reconciles a kind of workload.
 func (e *Engine) Controller(kind string) (string, bool) {
-	switch kind {
-	case KindDeployment:
-		return DeploymentController, true
-	case KindStatefulSet:
-		return StatefulSetController, true
+	for _, placed := range e.kinds.placed() {
+		if placed.Name == kind {
+			return placed.Controller, true
+		}
 	}
 	return "", false
 }
 
+// Placed returns the kinds of workloads that are placed, Kubernetes' own first.
+func (e *Engine) Placed() []PlacedKind { return e.kinds.placed() }
+
 // reservations counts the live reservations by member, for the metric.
-func (e *Engine) reservations() map[string]int {
+func (e *Engine) reservations() map[string]int { return e.count((*directory).reserved) }
+
+// dry counts by member for how many shapes of pods spot has no room, for the metric.
+func (e *Engine) dry() map[string]int {
+	return e.count(func(d *directory) int { return d.droughts.verdicts() })
+}
+
+func (e *Engine) count(of func(*directory) int) map[string]int {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	count := make(map[string]int, len(e.members))
 	for name, m := range e.members {
 		if dir := m.directory.Load(); dir != nil {
-			count[name] = dir.reserved()
+			count[name] = of(dir)
 		}
 	}
 	return count

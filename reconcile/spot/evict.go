@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,46 +19,139 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// budgetRetry is when an eviction that a disruption budget refused is tried again: the API server gives no other sign.
-const budgetRetry = 5 * time.Second
+const (
+	// budgetRetry is when an eviction that the API server refused is tried again, if no change of the budget comes first.
+	budgetRetry = 5 * time.Second
+	// conflictRetry is the same for pods of several budgets, which the API server never lets go: somebody has to act.
+	conflictRetry = time.Minute
+)
 
-// errBudget is wrapped by errors of evictions that a disruption budget does not allow now.
-var errBudget = errors.New("a disruption budget does not allow it now")
-
-// evict moves the pods of one batch, through the API that honours disruption budgets and only the pods with these UIDs. The
-// slot of each is free before the call, for its replacement may be admitted before the call returns. It returns how many
-// were evicted; an error that wraps errBudget means that the rest has to wait.
-func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction, ownerOf map[types.UID]types.UID) (int, error) {
-	evicted := 0
-	for _, move := range batch {
-		o := dir.owner(ownerOf[move.Pod])
-		if o == nil {
-			continue // the owner is gone, and its pods are going
-		}
-		o.mu.Lock()
-		held := o.slots.Free(move.Pod, time.Now())
-		o.mu.Unlock()
-		if !held {
-			continue // gone already
-		}
-		err := evictPod(ctx, c, namespace, move)
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			evicted++ // or it was gone before us
-			continue
-		}
-		o.mu.Lock()
-		o.slots.Restore(move.Pod)
-		o.mu.Unlock()
-		if apierrors.IsTooManyRequests(err) {
-			return evicted, fmt.Errorf("pod %s should move; %w: %s", move.Name, errBudget, refusal(err))
-		}
-		return evicted, fmt.Errorf("evict pod %s/%s: %w", namespace, move.Name, err)
-	}
-	return evicted, nil
+// refusal is the API server's word that a pod may not be evicted now.
+type refusal struct {
+	pods    int    // that were refused, or not tried because of it
+	budget  string // empty: it did not say
+	message string
+	retry   time.Duration
 }
 
-// refusal is what the API server says of a refused eviction: the cause names the disruption budget and what it needs.
-func refusal(err error) string {
+// evict takes pods away, through the API that honours disruption budgets and only the pods with these UIDs. The slot of each
+// is free before the call, for its replacement may be admitted before the call returns. It returns how many were evicted for
+// each purpose. A refusal is no error: the pod waits, and with it those for which the same word would be said.
+func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) (map[Purpose]int, *refusal, error) {
+	b := eviction{evicted: map[Purpose]int{}}
+	var group errgroup.Group // whose failures do not cut off the calls that are under way
+	group.SetLimit(parallelWrites)
+	for i := range batch {
+		group.Go(func() error { return b.one(ctx, c, dir, namespace, &batch[i]) })
+	}
+	err := group.Wait()
+	return b.evicted, b.refused, err
+}
+
+// eviction is one batch while it is under way.
+type eviction struct {
+	mu      sync.Mutex
+	evicted map[Purpose]int
+	refused *refusal
+	ready   bool // what was refused served; what does not serve may go all the same
+}
+
+// one evicts one pod.
+func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, namespace string, move *Eviction) error {
+	o := dir.owner(move.Owner)
+	switch {
+	case b.pointless(move):
+		return nil
+	case o == nil && move.For != PurposeFinish:
+		return nil // the owner is gone, and its pods are going
+	case o != nil && !o.letGo(move.Pod):
+		return nil // gone already
+	}
+	err := evictPod(ctx, c, namespace, move)
+	if err == nil || apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && move.Version == 0) {
+		b.done(move) // or it was gone before us
+		dir.noteMove(o, move.move(time.Now()))
+		return nil
+	}
+	if o != nil {
+		o.restore(move.Pod)
+	}
+	word := refusalOf(err, move.Name)
+	switch {
+	case apierrors.IsConflict(err):
+		return nil // it has changed since it was planned: its event leads to another plan
+	case word == nil:
+		return fmt.Errorf("evict pod %s/%s: %w", namespace, move.Name, err)
+	}
+	b.refuse(word, move.Ready)
+	return nil
+}
+
+// pointless counts a pod with those that wait when the same word would be said of it.
+func (b *eviction) pointless(move *Eviction) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused == nil || (!move.Ready && b.ready) {
+		return false
+	}
+	b.refused.pods++
+	return true
+}
+
+func (b *eviction) done(move *Eviction) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.evicted[move.For]++
+}
+
+func (b *eviction) refuse(word *refusal, ready bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused != nil {
+		word.pods += b.refused.pods
+		ready = ready && b.ready
+	}
+	b.refused, b.ready = word, ready
+}
+
+// letGo frees the slot of a pod that is about to be evicted; false when it is going already.
+func (o *owner) letGo(pod types.UID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.slots.Free(pod, time.Now())
+}
+
+// restore takes back letGo.
+func (o *owner) restore(pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.slots.Restore(pod)
+}
+
+// namedBudget finds the name in what the API server says of a refused eviction.
+var namedBudget = regexp.MustCompile(`[Dd]isruption budget "?([a-z0-9][-a-z0-9.]*)"? `)
+
+// refusalOf reads a refusal of the API server off an error; nil: it is another error.
+func refusalOf(err error, pod string) *refusal {
+	r := &refusal{pods: 1, retry: budgetRetry, message: fmt.Sprintf("pod %s may not be evicted now: %s", pod, causeOf(err))}
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			r.retry = max(r.retry, time.Duration(seconds)*time.Second)
+		}
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
+		r.retry = conflictRetry
+	default:
+		return nil
+	}
+	if found := namedBudget.FindStringSubmatch(r.message); found != nil {
+		r.budget = found[1]
+	}
+	return r
+}
+
+// causeOf is what the API server says of a refused eviction: the cause names the disruption budget and what it needs.
+func causeOf(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {
@@ -65,11 +163,14 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-func evictPod(ctx context.Context, c client.Client, namespace string, move Eviction) error {
-	uid := move.Pod
+func evictPod(ctx context.Context, c client.Client, namespace string, move *Eviction) error {
+	preconditions := metav1.Preconditions{UID: &move.Pod}
+	if move.Version != 0 {
+		preconditions.ResourceVersion = new(strconv.FormatUint(move.Version, 10))
+	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: move.Name}}
 	return c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: move.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &preconditions},
 	})
 }

@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -16,9 +17,32 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 	if r.Pending > 0 {
 		have += fmt.Sprintf("; %s not ready", count(r.Pending, "of them is", "of them are"))
 	}
+	if r.Doomed > 0 {
+		have += fmt.Sprintf("; %s beside them on nodes that go", count(r.Doomed, "pod runs", "pods run"))
+	}
+	if r.Released > 0 {
+		have += fmt.Sprintf("; %s until %s ready", count(r.Released, "released pod serves", "released pods serve"), count(r.Released, "replacement is", "replacements are"))
+	}
 	lines = append(lines, have+".", sentence(r.Reason))
+	for i := range r.Waits {
+		if w := &r.Waits[i]; w.Reason != "" && !strings.Contains(r.Reason, w.Reason) {
+			lines = append(lines, sentence(w.Reason))
+		}
+	}
 	for _, note := range r.Notes {
 		lines = append(lines, sentence(note))
+	}
+	return lines
+}
+
+// explain says in plain sentences what was planned.
+func (p *planned) explain() []string {
+	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
+	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
+		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
+	}
+	if p.settings.Paused {
+		lines = append(lines, "Moves are paused; new pods are placed.")
 	}
 	return lines
 }

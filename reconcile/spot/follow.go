@@ -3,101 +3,23 @@ package spot
 import (
 	"context"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// member follows one member's cache. The directory is published when every kind that is cached has delivered its first
-// list; when a kind is lost, what was known is dropped and built again from what is left, for a directory that silently
-// stands still is worse than none.
-type member struct {
-	engine    *Engine
-	name      string
-	cluster   Cluster
-	directory atomic.Pointer[directory]
-	more      chan struct{} // a further kind may be cached
-	reads     liveReads
-}
-
-// needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.
-func needed() []client.Object {
-	return []client.Object{&corev1.Namespace{}, &corev1.Node{}, &corev1.Pod{}}
-}
-
-func workloadKinds() []client.Object {
-	return []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}}
-}
-
-func newMember(e *Engine, name string, c Cluster) *member {
-	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1)}
-}
-
-func (m *member) kick() {
-	select {
-	case m.more <- struct{}{}:
-	default:
-	}
-}
-
-// run attaches and attaches anew until ctx ends.
-func (m *member) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		if !m.attach(ctx) {
-			select {
-			case <-m.more:
-			case <-ctx.Done():
-			}
-		}
-	}
-	m.directory.Store(nil)
-}
-
-// attach follows the kinds that are cached until one of them is lost, or a further one is there; false when those that
-// are needed are not there yet.
-func (m *member) attach(ctx context.Context) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces)}
-	defer f.detach()
-	for _, obj := range needed() {
-		if !f.follow(ctx, cancel, obj) {
-			return false
-		}
-	}
-	workloads := 0
-	for _, obj := range workloadKinds() {
-		if f.follow(ctx, cancel, obj) {
-			workloads++
-		}
-	}
-	if workloads == 0 || !toolscache.WaitForCacheSync(ctx.Done(), f.synced...) {
-		return workloads > 0
-	}
-	m.directory.Store(f.directory)
-	select {
-	case <-ctx.Done():
-	case <-m.more:
-		if workloads == len(workloadKinds()) {
-			<-ctx.Done() // nothing further can come
-		}
-	}
-	m.directory.Store(nil)
-	return true
-}
-
 // follower feeds one directory from informers.
 type follower struct {
 	member    *member
 	directory *directory
-	synced    []toolscache.InformerSynced
+	lost      func()                   // called when a kind that is followed is disengaged
+	synced    []toolscache.DoneChecker // of the kinds that are followed
 	stop      []func()
 }
 
@@ -107,8 +29,18 @@ func (f *follower) detach() {
 	}
 }
 
-// follow adds a handler to the informer of a kind; lost is called when the kind is disengaged.
-func (f *follower) follow(ctx context.Context, lost func(), obj client.Object) bool {
+// followAll follows each of the kinds that is cached, and returns the others.
+func (f *follower) followAll(ctx context.Context, kinds []client.Object) (others []client.Object) {
+	for _, obj := range kinds {
+		if !f.follow(ctx, obj) {
+			others = append(others, obj)
+		}
+	}
+	return others
+}
+
+// follow adds a handler to the informer of a kind, if it is cached.
+func (f *follower) follow(ctx context.Context, obj client.Object) bool {
 	done, ok := f.member.cluster.Watch(obj)
 	if !ok {
 		return false
@@ -125,12 +57,12 @@ func (f *follower) follow(ctx context.Context, lost func(), obj client.Object) b
 	if err != nil {
 		return false
 	}
-	f.synced = append(f.synced, registration.HasSynced)
+	f.synced = append(f.synced, registration.HasSyncedChecker())
 	f.stop = append(f.stop, func() { _ = informer.RemoveEventHandler(registration) }) // fails only on an informer that ended
 	go func() {
 		select {
 		case <-done:
-			lost()
+			f.lost()
 		case <-ctx.Done():
 		}
 	}()
@@ -143,7 +75,9 @@ func (f *follower) seen(obj any) {
 	case *corev1.Namespace:
 		d.setNamespace(obj, false)
 	case *corev1.Node:
-		d.setNode(obj.Name, obj.Labels)
+		if d.nodes.set(obj, &f.member.engine.Interruptions, now) && f.member.engine.Capacity.OfNode(obj.Labels) == Spot {
+			d.droughts.nodeJoined(now)
+		}
 	case *appsv1.Deployment:
 		d.setWorkload(keyOf(KindDeployment, obj), &obj.ObjectMeta, replicasOf(obj.Spec.Replicas), false, now)
 	case *appsv1.StatefulSet:
@@ -151,6 +85,10 @@ func (f *follower) seen(obj any) {
 		d.setStatefulSet(obj, false, now)
 	case *appsv1.ReplicaSet:
 		d.setReplicaSet(obj, false, now)
+	case *unstructured.Unstructured:
+		if kind, ok := d.kinds.of(obj); ok {
+			d.setConfigured(kind, obj, false, now)
+		}
 	case *corev1.Pod:
 		f.podSeen(obj, now)
 	}
@@ -165,50 +103,63 @@ func (f *follower) gone(obj any) {
 	case *corev1.Namespace:
 		d.removeNamespace(obj.Name)
 	case *corev1.Node:
-		d.removeNode(obj.Name)
+		d.nodes.remove(obj.Name, time.Now())
 	case *appsv1.Deployment:
 		d.removeWorkload(keyOf(KindDeployment, obj), obj.UID)
 	case *appsv1.StatefulSet:
 		d.removeWorkload(keyOf(KindStatefulSet, obj), obj.UID)
 		d.removeOwner(obj.UID)
 	case *appsv1.ReplicaSet:
+		d.removeWorkload(keyOf(KindReplicaSet, obj), obj.UID)
 		d.removeOwner(obj.UID)
+	case *unstructured.Unstructured:
+		if kind, ok := d.kinds.of(obj); ok {
+			d.removeWorkload(keyOf(kind.Name(), obj), obj.GetUID())
+			d.removeOwner(obj.GetUID())
+		}
 	case *corev1.Pod:
 		f.podGone(obj, time.Now())
 	}
 }
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if isProbe(pod) {
+		f.directory.droughts.probeSeen(f.member.engine.Keys, pod, now)
 		return
 	}
-	facts := PodOf(f.member.engine.Keys, pod, f.member.engine.Capacity.OfPod(pod, f.directory.node))
-	o := f.directory.owner(ref.UID)
+	uid, kind := ownerOf(f.member.engine.Keys, pod)
+	if uid == "" {
+		return
+	}
+	facts := f.member.engine.podFacts(f.directory, pod)
+	o := f.directory.owner(uid)
 	if o == nil {
 		if !facts.Alive() {
 			return // the end of a pod whose owner is gone already
 		}
-		o = f.directory.ensureOwner(ref.UID, ref.Kind)
+		o = f.directory.ensureOwner(uid, kind)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.slots.Observe(&facts, now)
+	o.learnShape(pod)
 	o.signalLocked()
 }
 
 func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	f.directory.droughts.gone(pod.UID)
+	if isProbe(pod) {
+		f.directory.droughts.probeGone(pod.Name)
 		return
 	}
-	o := f.directory.owner(ref.UID)
+	uid, _ := ownerOf(f.member.engine.Keys, pod)
+	o := f.directory.owner(uid)
 	if o == nil {
 		return
 	}
 	version, _ := strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	if o.forgetPod(pod.UID, version, now) {
-		f.directory.dropUnknownOwner(ref.UID)
+		f.directory.dropUnknownOwner(uid)
 	}
 }
 

@@ -8,6 +8,9 @@ type Mix struct {
 	Floor int
 	// Managed is false when no value is set anywhere: such a workload is counted and never moved.
 	Managed bool
+	// Dry says that spot capacity has no room for the owner's pods now. It changes nothing of what belongs where; until it
+	// ends, [Accounting.Reserve] places new pods on-demand, and [Plan] moves none to spot.
+	Dry bool
 }
 
 // Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).

@@ -45,11 +45,27 @@ func (k Keys) SpotPercentage() string { return k.Prefix + "/spot-percentage" }
 // MinOnDemand is the annotation with the floor of on-demand replicas: 0 to 10000.
 func (k Keys) MinOnDemand() string { return k.Prefix + "/min-on-demand" }
 
-// DisruptionSchedule is the annotation with the times at which a disruption window opens: five cron fields, in UTC.
+// DisruptionSchedule is the annotation with the times at which a disruption window opens: five cron fields, in UTC unless
+// DisruptionTimezone names another zone.
 func (k Keys) DisruptionSchedule() string { return k.Prefix + "/disruption-schedule" }
 
 // DisruptionDuration is the annotation with the time that a disruption window stays open: a Go duration.
 func (k Keys) DisruptionDuration() string { return k.Prefix + "/disruption-duration" }
+
+// DisruptionTimezone is the annotation with the IANA time zone of the schedule beside it.
+func (k Keys) DisruptionTimezone() string { return k.Prefix + "/disruption-timezone" }
+
+// ReadOnly is the annotation, "true" or "false", on a workload or namespace that is only looked at; see [Modes].
+func (k Keys) ReadOnly() string { return k.Prefix + "/read-only" }
+
+// Paused is the annotation, "true" or "false", on a workload or namespace of which nothing is moved; see [Modes].
+func (k Keys) Paused() string { return k.Prefix + "/paused" }
+
+// Strategy is the annotation with the way in which replicas are moved: evict or release.
+func (k Keys) Strategy() string { return k.Prefix + "/strategy" }
+
+// PendingTimeout is the annotation with the time after which an unschedulable spot pod tells of a drought: a Go duration.
+func (k Keys) PendingTimeout() string { return k.Prefix + "/spot-pending-timeout" }
 
 // Slot is the label on a pod with the number of the slot that it holds, counted from 0.
 func (k Keys) Slot() string { return k.Prefix + "/slot" }

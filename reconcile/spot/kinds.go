@@ -22,17 +22,20 @@ const (
 // ownerUIDIndex finds the pods and ReplicaSets of a controller by its UID.
 const ownerUIDIndex = "plimsoll.controllerUID"
 
+// nodeNameIndex finds the pods of a node.
+const nodeNameIndex = "plimsoll.nodeName"
+
 // Kinds declares what spot placement caches in a member. Workloads are cached by their enabled label and pods by their
 // slot label, so that memory follows what is managed and not the size of the member.
-func Kinds(keys Keys, capacity CapacityLabels) []clusters.Kind {
+func Kinds(keys Keys, capacity CapacityLabels, interruptions Interruptions) []clusters.Kind {
 	return []clusters.Kind{
-		DeploymentKind(keys), StatefulSetKind(keys), replicaSetKind(), podKind(keys, capacity), namespaceKind(keys), nodeKind(capacity),
+		DeploymentKind(keys), StatefulSetKind(keys, capacity), replicaSetKind(keys, capacity), podKind(keys, capacity), namespaceKind(keys), nodeKind(capacity, interruptions),
 	}
 }
 
-// DeploymentKind caches the Deployments that ask for placement.
+// DeploymentKind caches the Deployments that say whether they ask for placement.
 func DeploymentKind(keys Keys) clusters.Kind {
-	return clusters.Kind{Object: &appsv1.Deployment{}, Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
+	return clusters.Kind{Object: &appsv1.Deployment{}, Labels: labelledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.Deployment), into.(*appsv1.Deployment)
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
@@ -44,13 +47,14 @@ func DeploymentKind(keys Keys) clusters.Kind {
 }
 
 // StatefulSetKind caches the StatefulSets that ask for placement.
-func StatefulSetKind(keys Keys) clusters.Kind {
+func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 	return clusters.Kind{Object: &appsv1.StatefulSet{}, Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.StatefulSet), into.(*appsv1.StatefulSet)
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
 		dst.Spec.Replicas, dst.Spec.Selector, dst.Spec.Ordinals = src.Spec.Replicas, src.Spec.Selector, src.Spec.Ordinals
 		dst.Spec.UpdateStrategy = src.Spec.UpdateStrategy
+		keepTemplate(dst, &src.Spec.Template, &dst.Spec.Template, capacity)
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
@@ -58,17 +62,26 @@ func StatefulSetKind(keys Keys) clusters.Kind {
 }
 
 // replicaSetKind caches the link between pods and Deployments. ReplicaSets do not carry the workload's labels, so all of
-// them are cached, in a few hundred bytes each.
-func replicaSetKind() clusters.Kind {
+// them are cached, in a few hundred bytes each. Those without a controller are workloads themselves.
+func replicaSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 	return clusters.Kind{Object: &appsv1.ReplicaSet{}, Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.ReplicaSet), into.(*appsv1.ReplicaSet)
+		shape := dst.Annotations[annotationShape] // by another declaration of the kind
 		dst.Annotations = pick(src.Annotations, annotationRevision, annotationDesiredReplicas)
+		if metav1.GetControllerOfNoCopy(src) == nil {
+			dst.Labels = pick(src.Labels, keys.Enabled())
+			dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
+		}
 		dst.Spec.Replicas, dst.Spec.Selector = src.Spec.Replicas, src.Spec.Selector
 		dst.Status.Replicas, dst.Status.ObservedGeneration = src.Status.Replicas, src.Status.ObservedGeneration
+		if replicasOf(src.Spec.Replicas) > 0 { // of the others, which a Deployment keeps to go back to, nobody asks
+			dst.Spec.Template.Labels = src.Spec.Template.Labels
+			keepShape(dst, shape, &src.Spec.Template.Spec, "", capacity)
+		}
 	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
 }
 
-// podKind caches the pods that hold a slot.
+// podKind caches the pods that hold a slot, those that were released, and probes, which carry the label too.
 func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 	managed, err := labels.NewRequirement(keys.Slot(), selection.Exists, nil)
 	if err != nil {
@@ -76,7 +89,8 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 	}
 	return clusters.Kind{Object: &corev1.Pod{}, Labels: labels.NewSelector().Add(*managed), Keep: func(from, into client.Object) {
 		src, dst := from.(*corev1.Pod), into.(*corev1.Pod)
-		dst.Labels = pick(src.Labels, keys.Slot())
+		shape := dst.Annotations[annotationShape] // by another declaration of the kind
+		dst.Labels = pick(src.Labels, keys.Slot(), templateHash)
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost)
 		dst.Spec.NodeName = src.Spec.NodeName
 		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
@@ -85,13 +99,19 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 				dst.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 			}
 		}
-		dst.Status.Phase = src.Status.Phase
+		if src.Spec.NodeName == "" {
+			keepShape(dst, shape, &src.Spec, src.Name, capacity)
+		}
+		dst.Spec.SchedulingGates = src.Spec.SchedulingGates
+		dst.Status.Phase, dst.Status.Conditions = src.Status.Phase, nil
 		for _, condition := range src.Status.Conditions {
-			if condition.Type == corev1.PodReady {
-				dst.Status.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}}
+			// Of the scheduler's word only its refusal is needed, while no node has the pod.
+			if condition.Type == corev1.PodReady || (condition.Reason == corev1.PodReasonUnschedulable && src.Spec.NodeName == "") {
+				dst.Status.Conditions = append(dst.Status.Conditions, corev1.PodCondition{Type: condition.Type, Status: condition.Status,
+					Reason: condition.Reason, LastTransitionTime: condition.LastTransitionTime})
 			}
 		}
-	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
+	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: ownerOfPod(keys), nodeNameIndex: nodeOfPod, releasedIndex: releasedPod(keys)}}
 }
 
 // namespaceKind keeps labels whole: the configuration's namespaceSelector may ask for any of them.
@@ -102,10 +122,40 @@ func namespaceKind(keys Keys) clusters.Kind {
 	}}
 }
 
-func nodeKind(capacity CapacityLabels) clusters.Kind {
+func nodeKind(_ CapacityLabels, interruptions Interruptions) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Node{}, Keep: func(from, into client.Object) {
-		into.SetLabels(pick(from.GetLabels(), capacity.Keys()...))
+		src, dst := from.(*corev1.Node), into.(*corev1.Node)
+		dst.Labels = internedLabels.labels(src.Labels) // whole: a template may ask for any of them
+		interruptions.keep(src, dst)
 	}}
+}
+
+// ownerOfPod indexes a pod by its controller, or by the one that it had before it was released.
+func ownerOfPod(keys Keys) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			if uid, _ := ownerOf(keys, pod); uid != "" {
+				return []string{string(uid)}
+			}
+		}
+		return nil
+	}
+}
+
+func releasedPod(keys Keys) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if pod, ok := obj.(*corev1.Pod); ok && releasedOf(keys, pod) != nil {
+			return []string{"true"}
+		}
+		return nil
+	}
+}
+
+func nodeOfPod(obj client.Object) []string {
+	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
 }
 
 func enabledSelector(keys Keys) labels.Selector {

@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -25,7 +26,7 @@ type liveReads struct{ flights singleflight.Group }
 
 // ownerRef names the controller of a pod.
 type ownerRef struct {
-	kind      string // ReplicaSet or StatefulSet
+	kind      string // as the table of kinds names it
 	namespace string
 	name      string
 	uid       types.UID
@@ -34,6 +35,9 @@ type ownerRef struct {
 // read fills the directory with an owner, its workload and its namespace, from the API server.
 func (r *liveReads) read(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
 	result := r.flights.DoChan(string(ref.uid), func() (any, error) {
+		if _, known := dir.lookup(ref.uid, time.Now()); known {
+			return nil, nil // a read for another admission ended after this one had looked
+		}
 		// Not the context of the admission that came first: others wait for the same answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveReadTimeout)
 		defer cancel()
@@ -48,6 +52,9 @@ func (r *liveReads) read(ctx context.Context, live client.Reader, dir *directory
 }
 
 func readOwner(ctx context.Context, live client.Reader, dir *directory, ref ownerRef) error {
+	if dir.only != nil && !slices.Contains(dir.only, ref.namespace) {
+		return nil // it is another tenant's
+	}
 	if !dir.knowsNamespace(ref.namespace) {
 		var ns corev1.Namespace
 		if err := live.Get(ctx, types.NamespacedName{Name: ref.namespace}, &ns); err != nil {
@@ -56,29 +63,47 @@ func readOwner(ctx context.Context, live client.Reader, dir *directory, ref owne
 		dir.setNamespace(&ns, true)
 	}
 	key := types.NamespacedName{Namespace: ref.namespace, Name: ref.name}
-	if ref.kind == KindStatefulSet {
-		var set appsv1.StatefulSet
-		if err := live.Get(ctx, key, &set); err != nil {
-			return fmt.Errorf("read StatefulSet %s: %w", key, err)
-		}
-		now := time.Now()
-		dir.setWorkload(keyOf(KindStatefulSet, &set), &set.ObjectMeta, replicasOf(set.Spec.Replicas), true, now)
-		dir.setStatefulSet(&set, true, now)
-		return nil
+	if ref.kind != kindReplicaSet {
+		return readWorkload(ctx, live, dir, WorkloadKey{Kind: ref.kind, NamespacedName: key})
 	}
 	var set appsv1.ReplicaSet
 	if err := live.Get(ctx, key, &set); err != nil {
 		return fmt.Errorf("read ReplicaSet %s: %w", key, err)
 	}
+	keepTemplate(&set, &set.Spec.Template, &set.Spec.Template, dir.capacity)
 	workload, ok := dir.setReplicaSet(&set, true, time.Now())
-	if !ok {
-		return nil // a ReplicaSet of no Deployment is not placed
+	if !ok || workload.Kind == KindReplicaSet {
+		return nil
 	}
-	var deployment appsv1.Deployment
-	if err := live.Get(ctx, workload.NamespacedName, &deployment); err != nil {
-		return fmt.Errorf("read Deployment %s: %w", workload.NamespacedName, err)
+	return readWorkload(ctx, live, dir, workload)
+}
+
+func readWorkload(ctx context.Context, live client.Reader, dir *directory, key WorkloadKey) error {
+	switch key.Kind {
+	case KindDeployment:
+		var deployment appsv1.Deployment
+		if err := live.Get(ctx, key.NamespacedName, &deployment); err != nil {
+			return fmt.Errorf("read Deployment %s: %w", key.NamespacedName, err)
+		}
+		dir.setWorkload(key, &deployment.ObjectMeta, replicasOf(deployment.Spec.Replicas), true, time.Now())
+	case KindStatefulSet:
+		var set appsv1.StatefulSet
+		if err := live.Get(ctx, key.NamespacedName, &set); err != nil {
+			return fmt.Errorf("read StatefulSet %s: %w", key.NamespacedName, err)
+		}
+		now := time.Now()
+		keepTemplate(&set, &set.Spec.Template, &set.Spec.Template, dir.capacity)
+		dir.setWorkload(key, &set.ObjectMeta, replicasOf(set.Spec.Replicas), true, now)
+		dir.setStatefulSet(&set, true, now)
+	default:
+		kind, _ := dir.kinds.find(key.Kind)
+		obj := kind.object()
+		if err := live.Get(ctx, key.NamespacedName, obj); err != nil {
+			return fmt.Errorf("read %s %s: %w", key.Kind, key.NamespacedName, err)
+		}
+		kind.keepTemplate(obj, obj, dir.capacity)
+		dir.setConfigured(kind, obj, true, time.Now())
 	}
-	dir.setWorkload(workload, &deployment.ObjectMeta, replicasOf(deployment.Spec.Replicas), true, time.Now())
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package spot
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -10,22 +12,33 @@ const metricsNamespace = "plimsoll"
 type metrics struct {
 	replicas *prometheus.GaugeVec
 	moves    *prometheus.CounterVec
+	urgent   *prometheus.CounterVec
+	plans    prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer, reservations func() map[string]int) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, reservations, dry func() map[string]int) (*metrics, error) {
 	m := &metrics{
 		replicas: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "workload_replicas",
 			Help: "Replicas of a workload by capacity type; count is wanted (by the policy) or actual.",
 		}, []string{"member", "namespace", "kind", "name", "capacity", "count"}),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: metricsNamespace, Name: "moves_total", Help: "Pods evicted to move their replica to the other capacity type.",
+			Namespace: metricsNamespace, Name: "moves_total", Help: "Pods evicted or released to move their replica to the other capacity type.",
 		}, []string{"member"}),
+		urgent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "replacements_total",
+			Help: "Pods evicted or released because their node goes (interruption), or because spot has no room for them (drought).",
+		}, []string{"member", "for"}),
+		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time that it takes to plan one workload.",
+			// Close together below 5 ms, which is what the 99th percentile is promised to stay under.
+			Buckets: []float64{.00001, .00003, .0001, .0003, .001, .0015, .002, .0025, .003, .0035, .004, .0045, .005, .0075, .01, .02, .05, .1},
+		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.replicas, m.moves, &reservationCollector{count: reservations}} {
+	for _, c := range []prometheus.Collector{m.replicas, m.moves, m.urgent, m.plans, &memberCollector{reservationsDesc, reservations}, &memberCollector{dryDesc, dry}} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -42,9 +55,18 @@ func (m *metrics) planned(v *WorkloadView) {
 	set(OnDemand, v.OnDemandWanted, v.OnDemandActual)
 }
 
-func (m *metrics) moved(member string, n int) {
-	if n > 0 {
-		m.moves.WithLabelValues(member).Add(float64(n))
+// planTook notes the time of one plan.
+func (m *metrics) planTook(d time.Duration) { m.plans.Observe(d.Seconds()) }
+
+// moved notes pods that were taken away, or released, by purpose. What ends a release was counted when it began.
+func (m *metrics) moved(member string, counts map[Purpose]int) {
+	for purpose, n := range counts {
+		switch purpose {
+		case PurposeMove:
+			m.moves.WithLabelValues(member).Add(float64(n))
+		case PurposeDrought, PurposeInterruption:
+			m.urgent.WithLabelValues(member, string(purpose)).Add(float64(n))
+		}
 	}
 }
 
@@ -55,20 +77,27 @@ func (m *metrics) forgetWorkload(member string, key WorkloadKey) {
 func (m *metrics) forgetMember(member string) {
 	m.replicas.DeletePartialMatch(prometheus.Labels{"member": member})
 	m.moves.DeleteLabelValues(member)
+	m.urgent.DeletePartialMatch(prometheus.Labels{"member": member})
 }
 
 var reservationsDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "reservations_live"),
 	"Slots promised to pods that were admitted and not seen yet.", []string{"member"}, nil)
 
-// reservationCollector counts when it is asked: a gauge that is kept current would cost every admission.
-type reservationCollector struct{ count func() map[string]int }
+var dryDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "spot_dry"),
+	"Shapes of pods for which spot capacity of the member has no room.", []string{"member"}, nil)
+
+// memberCollector counts by member when it is asked: a gauge that is kept current would cost every admission.
+type memberCollector struct {
+	desc  *prometheus.Desc
+	count func() map[string]int
+}
 
 // Describe implements prometheus.Collector.
-func (*reservationCollector) Describe(into chan<- *prometheus.Desc) { into <- reservationsDesc }
+func (c *memberCollector) Describe(into chan<- *prometheus.Desc) { into <- c.desc }
 
 // Collect implements prometheus.Collector.
-func (c *reservationCollector) Collect(into chan<- prometheus.Metric) {
+func (c *memberCollector) Collect(into chan<- prometheus.Metric) {
 	for member, n := range c.count() {
-		into <- prometheus.MustNewConstMetric(reservationsDesc, prometheus.GaugeValue, float64(n), member)
+		into <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), member)
 	}
 }

@@ -36,26 +36,59 @@ type source struct {
 	status   int // replicas that its controller has counted
 }
 
-// deploymentSources returns the ReplicaSets of a Deployment that want replicas or still have some.
-func deploymentSources(ctx context.Context, c client.Reader, deployment *appsv1.Deployment) ([]source, error) {
+// replicaSetSources returns the ReplicaSets of a workload that want replicas or still have some, those that were released
+// included, of which holds tells.
+func replicaSetSources(ctx context.Context, c client.Reader, workload client.Object, holds func(types.UID) bool) ([]source, error) {
 	var sets appsv1.ReplicaSetList
-	err := c.List(ctx, &sets, client.InNamespace(deployment.Namespace), client.MatchingFields{ownerUIDIndex: string(deployment.UID)}, readOnlyList)
+	err := c.List(ctx, &sets, client.InNamespace(workload.GetNamespace()), client.MatchingFields{ownerUIDIndex: string(workload.GetUID())}, readOnlyList)
 	if err != nil {
-		return nil, fmt.Errorf("list the ReplicaSets of Deployment %s/%s: %w", deployment.Namespace, deployment.Name, err)
+		return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", workload.GetNamespace(), workload.GetName(), err)
 	}
 	var sources []source
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		if replicasOf(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 {
+		if replicasOf(set.Spec.Replicas) == 0 && set.Status.Replicas == 0 && !holds(set.UID) {
 			continue
 		}
-		sources = append(sources, source{
-			Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas)},
-			kind:  kindReplicaSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
-		})
+		sources = append(sources, replicaSetSource(set))
 	}
 	slices.SortFunc(sources, func(a, b source) int { return cmp.Compare(a.Name, b.Name) })
 	return sources, nil
+}
+
+// working counts the sources that have replicas, or are to get some.
+func working(sources []source) int {
+	n := 0
+	for i := range sources {
+		if sources[i].Replicas > 0 || sources[i].status > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// stillHolds makes the function that tells whether pods of an owner are known.
+func (e *Engine) stillHolds(member string) func(types.UID) bool {
+	dir := e.directory(member)
+	return func(uid types.UID) bool {
+		if dir == nil {
+			return false
+		}
+		o := dir.owner(uid)
+		if o == nil {
+			return false
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.slots.pods) > 0
+	}
+}
+
+func replicaSetSource(set *appsv1.ReplicaSet) source {
+	return source{
+		Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas)},
+		kind:  kindReplicaSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
+	}
 }
 
 func statefulSetSource(set *appsv1.StatefulSet) source {
@@ -82,11 +115,9 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 		cached := make(map[types.UID]struct{}, len(list.Items))
 		o.mu.Lock()
 		for i := range list.Items {
-			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node))
+			pod := e.podFacts(dir, &list.Items[i])
 			o.slots.Observe(&pod, now) // the cache may be ahead of the events that we were given
-			if seen := o.slots.pods[pod.UID]; seen != nil && seen.freed {
-				pod.Evicted = true
-			}
+			o.slots.Mark(&pod)
 			cached[pod.UID] = struct{}{}
 			observed.Pods = append(observed.Pods, pod)
 		}
@@ -124,7 +155,7 @@ func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *direct
 		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref == nil || ref.UID != s.UID {
 			continue
 		}
-		if pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node)); pod.Alive() {
+		if pod := e.podFacts(dir, &list.Items[i]); pod.Alive() {
 			pods = append(pods, pod)
 		}
 	}
@@ -175,7 +206,7 @@ func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, 
 			return nil
 		}
 		for i := range list.Items {
-			pod := PodOf(e.Keys, &list.Items[i], e.Capacity.OfPod(&list.Items[i], dir.node))
+			pod := e.podFacts(dir, &list.Items[i])
 			views = append(views, PodView{
 				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: list.Items[i].Spec.NodeName,
 				Phase: string(list.Items[i].Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),

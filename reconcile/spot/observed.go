@@ -53,8 +53,38 @@ type Settings struct {
 	MaxMoves MoveLimit
 	// Cooldown is the least time between two batches of moves of a workload.
 	Cooldown time.Duration
-	// ReadOnly plans nothing that writes.
+	// ReadOnly plans nothing that writes, for the hub, the member, the namespace or the workload.
 	ReadOnly bool
+	// ReadOnlyBy says what is in read-only mode; empty: the hub.
+	ReadOnlyBy string
+	// Paused moves nothing of the workload, whatever for: no eviction and no release. Slots are still stamped, and new pods
+	// are placed.
+	Paused bool
+	// PendingTimeout is how long a spot pod of the workload may be unschedulable before spot counts as dry for its shape. The
+	// caller hands it to [Drought.Observe]; [Plan] does not look at it.
+	PendingTimeout time.Duration
+	// Strategy is how replicas that serve are moved.
+	Strategy Strategy
+}
+
+// Strategy is how a replica that serves is moved.
+type Strategy string
+
+// Strategies. The zero value is [StrategyEvict].
+const (
+	// StrategyEvict breaks before it makes: the pod is evicted, and its replacement starts while it ends.
+	StrategyEvict Strategy = "evict"
+	// StrategyRelease makes before it breaks: the pod leaves its ReplicaSet and goes on serving; it is evicted when its
+	// replacement is ready. It is for pods of ReplicaSets; where it is not possible, pods are evicted.
+	StrategyRelease Strategy = "release"
+)
+
+// ParseStrategy reads a strategy.
+func ParseStrategy(value string) (Strategy, error) {
+	if s := Strategy(value); s == StrategyEvict || s == StrategyRelease {
+		return s, nil
+	}
+	return "", fmt.Errorf("strategy %q: want %s", shorten(value), ruleStrategy)
 }
 
 // Observed is what is known of one workload and its pods. [Plan] changes nothing in it.
@@ -71,8 +101,25 @@ type Observed struct {
 	// Rolling says that the workload's controller is not at rest with its spec: a generation that it has not observed, or
 	// a rollout under way.
 	Rolling bool
-	// LastMove is when this process last evicted a pod of the workload; zero: never.
+	// LastMove is when this process last evicted or released a pod of the workload; zero: never.
 	LastMove time.Time
+	// Budgets are the PodDisruptionBudgets that select pods of the workload. Without any, evictions are tried and the API
+	// server's word counts; see [PlanResult.Refused].
+	Budgets []Budget
+	// NoRelease says why pods cannot be released, such as "Service shop/web selects pod-template-hash"; empty: they can.
+	NoRelease string
+}
+
+// Budget is what is known of one PodDisruptionBudget.
+type Budget struct {
+	Name string
+	// Allowed is status.disruptionsAllowed; 0 also while the budget's controller has not seen its newest generation.
+	Allowed int
+	// Healthy says that status.currentHealthy is at least status.desiredHealthy, and that this is more than none: then the
+	// API server lets pods go that are not ready, whatever is allowed.
+	Healthy bool
+	// UnhealthyAlways is unhealthyPodEvictionPolicy AlwaysAllow: pods that are not ready may always go.
+	UnhealthyAlways bool
 }
 
 // Owner is one direct controller of pods.
@@ -85,14 +132,18 @@ type Owner struct {
 	Start int
 	// Accounting is what the owner's accounting knows beyond the pods; see [Accounting.Summary]. The zero value: nothing.
 	Accounting Summary
+	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [Drought.Dry] tells; zero: it has.
+	DrySince time.Time
+	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
+	Contradiction Contradiction
 }
 
 // Summary is what an [Accounting] knows beyond the pods that the cache shows.
 type Summary struct {
-	// Reserved are the reservations whose pods were not seen yet, the oldest first.
+	// Reserved are the reservations whose pods were not seen yet, the oldest first, without their ids.
 	Reserved []Reservation
-	// Unexplained is how many pods more were admitted lately than the owner wants: as many that the cache still shows are
-	// gone, or were refused. While it is not 0, counts cannot be trusted.
+	// Unexplained is how many pods more were admitted lately than the owner wants, or than ordinals have room for: as many
+	// that the cache still shows are gone, or were refused. While it is not 0, counts cannot be trusted.
 	Unexplained int
 }
 
@@ -107,20 +158,34 @@ type Reservation struct {
 	At time.Time
 }
 
-// PlanResult is what a workload needs now, and what to tell people about it.
+// PlanResult is what a workload needs now, and what to tell people about it. The shell does it in this order: Stamps,
+// Releases, Evictions.
 type PlanResult struct {
 	State State
 	// Reason is a sentence that says why the state is what it is.
 	Reason string
 	// SpotWanted + OnDemandWanted = Replicas.
 	SpotWanted, OnDemandWanted int
-	// SpotActual, OnDemandActual and UnknownActual count pods that are alive by capacity type; Pending those of them that
-	// are not ready.
+	// SpotActual, OnDemandActual and UnknownActual count the pods that are supply by capacity type, which doomed and released
+	// ones are not; Pending those of them that are not ready.
 	SpotActual, OnDemandActual, UnknownActual, Pending int
-	// Stamps give pods their slots. They come before the evictions.
+	// Doomed and Released count pods that run and are no supply any more. A pod that is both counts as released.
+	Doomed, Released int
+	// Contradiction is what keeps replicas from the capacity type where they belong, whatever the hub does.
+	Contradiction Contradiction
+	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
+	// a [Ceiling].
+	Moving int
+	// Stamps give pods their slots. They come before the releases and evictions.
 	Stamps []Stamp
-	// Evictions are the moves that may start now, in this order. They are one batch.
+	// Releases take pods out of their ReplicaSets, which make replacements while the pods go on serving.
+	Releases []Release
+	// Evictions may start now, in this order: what is urgent first, then what ends releases, then moves for the mix.
 	Evictions []Eviction
+	// Waits are what is waited for, in no particular order; empty: nothing. Waits of one kind and subject are one.
+	Waits []Wait
+	// Pods says what is special about single pods, ordered by name.
+	Pods []PodPlan
 	// Recheck is when to plan again although nothing has changed; zero: only on change or resync.
 	Recheck time.Time
 	// Notes are further sentences for people; they do not depend on the state.
@@ -136,13 +201,131 @@ type Stamp struct {
 	DeletionCost string
 }
 
-// Eviction moves one replica: its replacement is admitted to the other capacity type.
+// Purpose is what a pod is evicted or released for.
+type Purpose string
+
+// Purposes.
+const (
+	// PurposeMove moves a replica for the mix. Windows, cool-downs, the limit of moves and ceilings hold.
+	PurposeMove Purpose = "move"
+	// PurposeDrought replaces a pod that waits for spot capacity that has no room.
+	PurposeDrought Purpose = "drought"
+	// PurposeInterruption replaces a pod whose node goes or has gone.
+	PurposeInterruption Purpose = "interruption"
+	// PurposeFinish ends a release: the replacement is ready, or the pod stands in for nobody any more.
+	PurposeFinish Purpose = "finish"
+)
+
+// Urgent tells whether the purpose ignores disruption windows, cool-downs, the limit of moves and ceilings.
+func (p Purpose) Urgent() bool { return p == PurposeDrought || p == PurposeInterruption }
+
+// Eviction takes one pod away, through the API that honours disruption budgets.
 type Eviction struct {
 	Pod  types.UID
 	Name string
-	From Capacity
+	// Owner is the UID of the controller in whose accounting the pod is.
+	Owner types.UID
+	From  Capacity
 	// Ready tells whether the pod served when the plan was made.
 	Ready bool
+	// For is never empty.
+	For Purpose
+	// Version is the resourceVersion that the pod must still have, as a precondition beside its UID; 0: any. A pod that is
+	// replaced for want of a node may have found one since.
+	Version uint64
 	// Why is a sentence for the Event.
 	Why string
+}
+
+// Release takes one pod out of its ReplicaSet: in one write, with the pod's UID as precondition, its label
+// pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [Keys.Released] becomes Released.String().
+// [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed.
+type Release struct {
+	Pod  types.UID
+	Name string
+	From Capacity
+	// Released is what the annotation says.
+	Released Released
+	// Why is a sentence for the Event.
+	Why string
+}
+
+// WaitKind is what a workload waits for.
+type WaitKind string
+
+// Kinds of waits.
+const (
+	WaitWindow      WaitKind = "window"      // the disruption window is shut; Until is when it opens
+	WaitCooldown    WaitKind = "cooldown"    // the next batch may start at Until
+	WaitBudget      WaitKind = "budget"      // a PodDisruptionBudget, the Subject, allows no more; Until is the next try
+	WaitRollout     WaitKind = "rollout"     // the workload's controller is not at rest
+	WaitUnexplained WaitKind = "unexplained" // pods were admitted that the cache does not explain yet
+	WaitReplacement WaitKind = "replacement" // replicas on the move have to be ready first
+	WaitDry         WaitKind = "dry"         // spot has no room for pods of this shape; Since is since when
+	WaitCapacity    WaitKind = "capacity"    // the capacity type of pods is not known
+	WaitCeiling     WaitKind = "ceiling"     // the moves of the member or the hub, the Subject, are at their ceiling
+	WaitPaused      WaitKind = "paused"      // a person paused the workload
+	WaitReadOnly    WaitKind = "readonly"    // the Subject is in read-only mode
+	WaitTemplate    WaitKind = "template"    // no node of the capacity type that is wanted is what the template asks for
+)
+
+// Wait is one thing that a workload waits for.
+type Wait struct {
+	Kind WaitKind
+	// Subject names what is waited for where the kind has many: a PodDisruptionBudget, "member" or "hub".
+	Subject string
+	// Replicas is how many wait; 0: it does not go by replicas.
+	Replicas int
+	// Since and Until are zero where nobody knows.
+	Since, Until time.Time
+	// Reason is a sentence without its end, such as "the disruption window opens at 2026-01-01T04:00:00Z".
+	Reason string
+}
+
+// PodPlan says what is special about one pod.
+type PodPlan struct {
+	Pod  types.UID
+	Name string
+	// Doomed: its node goes or has gone. Released: it has left its ReplicaSet and stands in until its replacement is ready.
+	Doomed, Released bool
+	// Going: this plan evicts or releases it.
+	Going bool
+	// Waits is the kind of wait that keeps it from going; empty: none.
+	Waits WaitKind
+	// Reason is a sentence without its end.
+	Reason string
+}
+
+// Refused takes in that the API server refused evictions for now (429): that is a wait and not an error. budget may be
+// empty when it is not known, message is what the API server said, and retry is when it is tried again.
+func (r *PlanResult) Refused(pods int, budget, message string, retry time.Time) {
+	r.wait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
+	r.Recheck = soonest(r.Recheck, retry)
+}
+
+// Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
+func (r *PlanResult) Deferred(moves int, scope string, retry time.Time) {
+	r.wait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
+		Reason: "the ceiling of moves of the " + scope + " is reached"})
+	r.Recheck = soonest(r.Recheck, retry)
+}
+
+// wait adds a wait; one of the same kind and subject is counted up.
+func (r *PlanResult) wait(w Wait) {
+	for i := range r.Waits {
+		if known := &r.Waits[i]; known.Kind == w.Kind && known.Subject == w.Subject {
+			known.Replicas += w.Replicas
+			known.Until = soonest(known.Until, w.Until)
+			return
+		}
+	}
+	r.Waits = append(r.Waits, w)
+}
+
+// soonest returns the earlier of two times; zero is never.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
 }

@@ -5,8 +5,8 @@ import "k8s.io/apimachinery/pkg/types"
 // ordinal is what is remembered of one ordinal of a StatefulSet, also while no pod has it.
 type ordinal struct {
 	capacity Capacity
-	pod      types.UID    // seen last
-	waiting  *reservation // made for it and not seen yet
+	pod      types.UID // seen last
+	waiting  ref       // made for it and not seen yet; 0: none
 }
 
 // decideOrdinal places a pod of a StatefulSet. There is at most one pod of an ordinal, so nothing is uncertain: an ordinal
@@ -20,6 +20,10 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 		d.slot = NoSlot
 	}
 	wanted := max(ask.Wanted, d.slot+1)
+	if ask.Mix.Managed && ask.Mix.Dry {
+		d.capacity, d.reason = OnDemand, reasonDry
+		return d
+	}
 	var others tally
 	for number, known := range a.ordinals {
 		if number != ask.Ordinal && number >= ask.Start && number < ask.Start+wanted {
@@ -35,21 +39,21 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 }
 
 // holdOrdinal remembers the type that an ordinal was given, in place of an earlier reservation for it.
-func (a *Accounting) holdOrdinal(r *reservation) {
-	known := a.ordinals[r.ordinal]
+func (a *Accounting) holdOrdinal(r Reservation, number int) {
+	known := a.ordinals[number]
 	if known == nil {
 		known = &ordinal{}
-		a.ordinals[r.ordinal] = known
+		a.ordinals[number] = known
 	}
-	if known.waiting != nil {
+	if known.waiting != 0 {
 		a.drop(known.waiting)
 	}
-	known.capacity, known.waiting = r.Capacity, r
+	known.capacity, known.waiting = r.Capacity, a.hold(r, number)
 }
 
-func (a *Accounting) forgetOrdinalOf(r *reservation) {
-	if known := a.ordinals[r.ordinal]; known != nil && known.waiting == r {
-		known.waiting = nil
+func (a *Accounting) forgetOrdinalOf(r ref) {
+	if known := a.ordinals[int(a.promised.at(r).ordinal)]; known != nil && known.waiting == r {
+		known.waiting = 0
 	}
 }
 
@@ -65,7 +69,7 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 		known = &ordinal{}
 		a.ordinals[number] = known
 	}
-	if known.waiting != nil {
+	if known.waiting != 0 {
 		if p.UID == known.pod || p.Reservation != "" {
 			return
 		}

@@ -25,6 +25,8 @@ type PodRequest struct {
 	Owner OwnerRef
 	// DryRun reserves nothing.
 	DryRun bool
+	// PatchInto is memory that the patch may be written to; nil: it is allocated.
+	PatchInto []byte
 }
 
 // OwnerRef is a controller reference.
@@ -37,7 +39,7 @@ type Outcome string
 const (
 	OutcomeSpot       Outcome = "spot"        // sent to spot capacity
 	OutcomeOnDemand   Outcome = "on_demand"   // sent to on-demand capacity
-	OutcomeNotOwned   Outcome = "not_owned"   // no ReplicaSet or StatefulSet controls the pod
+	OutcomeNotOwned   Outcome = "not_owned"   // nothing whose pods are placed controls the pod
 	OutcomeNotEnabled Outcome = "not_enabled" // the workload, or its namespace, is not enabled
 	OutcomeUnmanaged  Outcome = "unmanaged"   // enabled, and no value is set anywhere
 	OutcomeReadOnly   Outcome = "read_only"   // the hub is configured to change nothing
@@ -56,6 +58,9 @@ type Placement struct {
 	Reason string
 }
 
+// Reads tells whether placement looks at a pod's label or annotation with that key.
+func (e *Engine) Reads(key []byte) bool { return e.patcher.Reads(key) }
+
 // Place decides where a pod goes. It makes no API call but one live read of an owner that the cache does not know, shared
 // by all pods that wait for it, and is done when ctx is.
 func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) Placement {
@@ -67,10 +72,12 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	if dir == nil {
 		return Placement{Outcome: OutcomeWarming}
 	}
-	if !isApps(pod.Owner.APIVersion) || (pod.Owner.Kind != kindReplicaSet && pod.Owner.Kind != KindStatefulSet) {
+	kind := e.kinds.owner(pod.Owner.APIVersion, pod.Owner.Kind)
+	if kind == "" {
 		return Placement{Outcome: OutcomeNotOwned}
 	}
-	s, err := m.standing(ctx, dir, pod)
+	pod.ReplicaSet = kind != KindStatefulSet
+	s, err := m.standing(ctx, dir, kind, pod)
 	switch {
 	case errors.Is(err, errNotOfWorkload):
 		return Placement{Outcome: OutcomeNotOwned}
@@ -78,9 +85,11 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 		e.Log.WarnContext(ctx, "an owner could not be read; its pod was let through", "member", memberName,
 			"namespace", pod.Namespace, "owner", pod.Owner.Kind+"/"+pod.Owner.Name, "error", err)
 		return Placement{Outcome: OutcomeUnknown}
+	case s.others:
+		return Placement{Outcome: OutcomeNotOwned}
 	case s.policy == nil:
 		return Placement{Outcome: OutcomeNotEnabled}
-	case e.Settings.ReadOnly:
+	case e.settingsFor(memberName, s.policy).ReadOnly:
 		return Placement{Outcome: OutcomeReadOnly}
 	}
 	placed := e.reserve(ctx, dir, s, pod)
@@ -90,34 +99,16 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	return placed
 }
 
-// warmingTimeout is how long an admission waits for a member's first lists; warmingPoll is how often it looks.
-const (
-	warmingTimeout = time.Second
-	warmingPoll    = 5 * time.Millisecond
-)
-
-// awaitDirectory returns what is known of the member, which right after its start comes a moment later than its caches; nil
-// when it does not come in time.
-func (m *member) awaitDirectory(ctx context.Context) *directory {
-	for deadline := time.Now().Add(warmingTimeout); ; {
-		if dir := m.directory.Load(); dir != nil || ctx.Err() != nil || time.Now().After(deadline) {
-			return dir
-		}
-		time.Sleep(warmingPoll)
-	}
-}
-
 var errNotOfWorkload = errors.New("the owner belongs to no workload that can be placed")
 
 // standing looks an owner up, and reads it live when the cache does not know it, or what was read live is stale.
-func (m *member) standing(ctx context.Context, dir *directory, pod *PodRequest) (standing, error) {
+func (m *member) standing(ctx context.Context, dir *directory, kind string, pod *PodRequest) (standing, error) {
 	uid := types.UID(pod.Owner.UID)
 	if s, ok := dir.lookup(uid, time.Now()); ok {
 		return s, nil
 	}
 	err := m.reads.read(ctx, m.cluster.Live(), dir, ownerRef{
-		kind: strings.Clone(pod.Owner.Kind), namespace: strings.Clone(pod.Namespace),
-		name: strings.Clone(pod.Owner.Name), uid: types.UID(strings.Clone(pod.Owner.UID)),
+		kind: kind, namespace: strings.Clone(pod.Namespace), name: strings.Clone(pod.Owner.Name), uid: types.UID(strings.Clone(pod.Owner.UID)),
 	})
 	if err != nil {
 		return standing{}, err
@@ -160,14 +151,14 @@ func (e *Engine) ask(s standing, pod *PodRequest, final bool) (Placement, Doubt,
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
-	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.policy.Mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
+	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
 	if s.isSet {
 		ask.Ordinal, _ = OrdinalOf(pod.Name)
 	}
 	ask.ID = strings.Clone(ask.ID)
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
-	patch, answer := e.patcher.Admit(nil, &pod.Incoming, s.owner.slots, ask, time.Now())
+	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, s.owner.slots, ask, time.Now())
 	if answer.Doubt != DoubtNone {
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}

@@ -3,7 +3,6 @@ package spot
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,8 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -74,7 +71,8 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	})
 	m := newMember(e, testMember, &apiServer{reader: reader})
 	s.follower = &follower{member: m, directory: newDirectory(e.Keys, e.Defaults, e.Namespaces)}
-	m.directory.Store(s.follower.directory)
+	s.follower.directory.kinds = e.kinds
+	m.publish(s.follower.directory)
 	e.members[testMember] = m
 	return s
 }
@@ -284,13 +282,13 @@ func TestReadOnlyModePatchesNothing(t *testing.T) {
 }
 
 func TestPodsWithoutAPlacedOwnerStayAsTheyAre(t *testing.T) {
-	orphanSet := replicaSet(1, 1)
-	orphanSet.OwnerReferences = nil
-	s := newShell(t, nil, false, namespace("true", nil), orphanSet)
+	others := replicaSet(1, 1)
+	others.OwnerReferences[0].APIVersion = "example.com/v1"
+	s := newShell(t, nil, false, namespace("true", nil), others)
 	for name, owner := range map[string]OwnerRef{
 		"none": {}, "job": {APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "j"},
-		"a group that begins like apps": {APIVersion: "apps.example.com/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1"},
-		"a bare ReplicaSet":             {APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1"},
+		"a group that begins like apps":                  {APIVersion: "apps.example.com/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1"},
+		"a ReplicaSet of a controller that nobody named": {APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1"},
 	} {
 		request := incoming(1)
 		request.Owner = owner
@@ -340,47 +338,5 @@ func TestTheEndOfAPodWhoseOwnerIsGoneLeavesNothing(t *testing.T) {
 	s.follower.gone(dying)
 	if n := len(s.follower.directory.owners); n != 0 {
 		t.Errorf("%d owners are kept", n)
-	}
-}
-
-func TestAFailedEvictionTakesTheSlotBack(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer error
-		budget bool
-	}{
-		"refused by a budget": {answer: apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0), budget: true},
-		"failed":              {answer: errors.New("the connection broke")},
-	} {
-		s := newShell(t, nil, false)
-		s.cache(namespace("true", nil), deployment(2, "true", mixed("70")), replicaSet(2, 2))
-		pod := stored("web-1-0", s.place(incoming(0)))
-		s.cache(pod)
-		held := -1
-		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
-			SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-				held = s.follower.directory.owner("set-web-1").slots.visible.all
-				return test.answer
-			},
-		})
-		n, err := s.evict(context.Background(), c, s.follower.directory, "shop",
-			[]Eviction{{Pod: pod.UID, Name: pod.Name}}, map[types.UID]types.UID{pod.UID: "set-web-1"})
-		if n != 0 || err == nil || errors.Is(err, errBudget) != test.budget {
-			t.Errorf("%s: %d evicted, error %v", name, n, err)
-		}
-		if after := s.follower.directory.owner("set-web-1").slots.visible.all; held != 0 || after != 1 {
-			t.Errorf("%s: %d slots held during the call and %d after it, want 0 and 1", name, held, after)
-		}
-	}
-}
-
-func TestARefusedEvictionNamesTheBudget(t *testing.T) {
-	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 8 healthy pods and has 8 currently"})
-	if got := refusal(err); got != "The disruption budget web needs 8 healthy pods and has 8 currently" {
-		t.Errorf("%q", got)
-	}
-	if got := refusal(apierrors.NewTooManyRequests("busy", 1)); got != "busy" {
-		t.Errorf("%q", got)
 	}
 }

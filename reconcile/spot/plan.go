@@ -15,19 +15,40 @@ const StuckAfter = 5 * time.Minute
 
 // Plan decides what a workload needs now. It has no effects, and the same input has the same result: it may be asked
 // again at any time, and when everything is as it should be, it wants nothing.
+//
+// What is urgent comes first: pods of nodes that go, and pods that wait for spot capacity that has no room. Then releases
+// are ended whose replacements are ready, and then replicas are moved for the mix.
 func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 	pl := newPlanner(&o, &p, s, now)
 	pl.tell()
+	pl.tellContradiction()
 	switch {
 	case !p.Valid():
 		pl.state(StateInvalid, "%s", problems(p.Problems))
+		pl.tellPods()
 		return pl.result
 	case !p.Managed():
+		pl.finishReleases()
 		pl.state(StateUnmanaged, "no policy value is set on the workload, its namespace or in the configuration: replicas are counted and never moved")
 	default:
+		pl.replaceUrgent()
+		pl.finishReleases()
 		pl.move()
+		pl.tellUrgent()
+		pl.noteStrategy()
 	}
 	pl.stamp()
+	pl.settle()
+	return pl.result
+}
+
+// Finish plans the end of the releases of a workload that is not enabled any more, or is gone: then there are no owners, and
+// all pods that were released go. It moves nothing else.
+func Finish(o Observed, s Settings, now time.Time) PlanResult {
+	pl := newPlanner(&o, &Policy{}, s, now)
+	pl.tell()
+	pl.finishReleases()
+	pl.state(StateUnmanaged, "the workload is not enabled: what was begun is finished")
 	pl.settle()
 	return pl.result
 }
@@ -41,84 +62,157 @@ type planner struct {
 	now      time.Time
 
 	owners []ownerPods
-	excess int      // replicas of one type above what is wanted
-	from   Capacity // that type
-	moving map[types.UID]struct{}
+	strays []*Pod // released pods whose owner is gone
+	room   []int  // what each budget still allows
+	excess int    // replicas of one type above what is wanted
+	from   Capacity
+	moving map[types.UID]Purpose  // pods that this plan takes away
+	held   map[types.UID]WaitKind // pods that should go and wait
+	urgent tallyOfUrgent
 	result PlanResult
 }
 
-// ownerPods is an owner with its pods.
+// ownerPods is an owner with its pods; finished pods are in none of the lists.
 type ownerPods struct {
 	*Owner
-	alive []*Pod // in the order of their slots; see byAge for equal ones
-	dying []*Pod // being deleted, or evicted by us; finished pods are in neither
+	alive    []*Pod // supply, in the order of their slots; see byAge for equal ones
+	doomed   []*Pod // alive on nodes that go
+	released []*Pod // alive, and not the owner's any more
+	dying    []*Pod // being deleted, or evicted by us
 }
 
+// dry tells whether spot has no room for the owner's pods.
+func (o *ownerPods) dry() bool { return !o.DrySince.IsZero() }
+
 func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
-	pl := &planner{Observed: o, policy: p, settings: s, mix: p.Mix(), now: now, moving: map[types.UID]struct{}{}}
+	pl := &planner{Observed: o, policy: p, settings: s, mix: p.Mix(), now: now, owners: make([]ownerPods, len(o.Owners))}
 	index := make(map[types.UID]int, len(o.Owners))
 	for i := range o.Owners {
 		index[o.Owners[i].UID] = i
-		pl.owners = append(pl.owners, ownerPods{Owner: &o.Owners[i]})
+		pl.owners[i].Owner = &o.Owners[i]
+		if len(o.Owners) == 1 {
+			pl.owners[i].alive = make([]*Pod, 0, len(o.Pods))
+		}
 	}
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		at, ours := index[pod.Owner]
 		switch {
-		case !ours || pod.Finished:
-		case pod.Alive():
-			pl.owners[at].alive = append(pl.owners[at].alive, pod)
-		default:
+		case pod.Finished:
+		case pod.Released != nil && !pod.Alive(): // its replacement is there, and nobody waits for its end
+		case pod.Released != nil && !ours:
+			pl.strays = append(pl.strays, pod)
+		case !ours:
+		case !pod.Alive():
 			pl.owners[at].dying = append(pl.owners[at].dying, pod)
+		case pod.Released != nil:
+			pl.owners[at].released = append(pl.owners[at].released, pod)
+		case pod.Doom != nil:
+			pl.owners[at].doomed = append(pl.owners[at].doomed, pod)
+		default:
+			pl.owners[at].alive = append(pl.owners[at].alive, pod)
 		}
 	}
 	for i := range pl.owners {
-		slices.SortFunc(pl.owners[i].alive, bySlot)
+		if alive := pl.owners[i].alive; !slices.IsSortedFunc(alive, bySlot) {
+			slices.SortFunc(alive, bySlot)
+		}
+	}
+	for i := range o.Budgets {
+		pl.room = append(pl.room, o.Budgets[i].Allowed)
 	}
 	return pl
 }
 
 // tell fills in the numbers.
 func (pl *planner) tell() {
-	pl.result.SpotWanted, pl.result.OnDemandWanted = pl.mix.Spot(pl.Replicas), pl.mix.OnDemand(pl.Replicas)
+	r := &pl.result
+	r.SpotWanted, r.OnDemandWanted = pl.mix.Spot(pl.Replicas), pl.mix.OnDemand(pl.Replicas)
+	r.Released = len(pl.strays)
 	for i := range pl.owners {
-		for _, pod := range pl.owners[i].alive {
+		o := &pl.owners[i]
+		for _, pod := range o.alive {
 			switch pod.Capacity {
 			case Spot:
-				pl.result.SpotActual++
+				r.SpotActual++
 			case OnDemand:
-				pl.result.OnDemandActual++
+				r.OnDemandActual++
 			default:
-				pl.result.UnknownActual++
+				r.UnknownActual++
 			}
 			if !pod.Ready {
-				pl.result.Pending++
+				r.Pending++
 			}
 		}
+		r.Doomed += len(o.doomed)
+		r.Released += len(o.released)
+		r.Moving += pl.movingOf(o)
 	}
 }
 
-// settle brings state and actions together, and takes back what read-only mode forbids.
+// movingOf counts the replicas of an owner that we took away or let go, and whose replacements are not ready yet.
+func (pl *planner) movingOf(o *ownerPods) int {
+	coming := 0
+	for _, pod := range o.alive {
+		if pod.Moved && !pod.Ready && pl.now.Before(pod.UnreadySince.Add(StuckAfter)) {
+			coming++
+		}
+	}
+	missing := max(o.Replicas-len(o.alive)-len(o.doomed), 0)
+	return max(len(o.released)+min(len(o.dying), missing), coming)
+}
+
+// settle brings state and actions together, and takes back what the workload's mode forbids.
 func (pl *planner) settle() {
 	r := &pl.result
-	if !pl.settings.ReadOnly {
-		if r.State == StateConverged && len(r.Stamps) > 0 {
-			pl.state(StateMoving, "every replica is where it belongs; %s a slot", count(len(r.Stamps), "pod gets", "pods get"))
-		}
+	wanted := len(r.Evictions) + len(r.Releases)
+	switch {
+	case pl.settings.ReadOnly:
+		pl.settleReadOnly(wanted)
+	case pl.settings.Paused:
+		pl.settlePaused(wanted)
+	case r.State == StateConverged && len(r.Stamps) > 0:
+		pl.state(StateMoving, "every replica is where it belongs; %s a slot", count(len(r.Stamps), "pod gets", "pods get"))
+	}
+	pl.tellPods()
+}
+
+func (pl *planner) settleReadOnly(wanted int) {
+	r := &pl.result
+	r.Stamps, r.Releases, r.Evictions = nil, nil, nil
+	by := pl.settings.ReadOnlyBy
+	if by == "" {
+		by = "the hub"
+	}
+	switch {
+	case pl.excess > 0 && r.State != StateUnmanaged:
+		pl.state(StateReadOnly, "%s should move from %s to %s; %s is in read-only mode", count(pl.excess, "replica"), pl.from, pl.from.Other(), by)
+	case wanted > 0:
+		pl.state(StateReadOnly, "%s should be replaced; %s is in read-only mode", count(wanted, "pod"), by)
+	default:
 		return
 	}
-	r.Stamps, r.Evictions = nil, nil
-	if pl.excess > 0 && r.State != StateUnmanaged {
+	r.Recheck = time.Time{}
+	pl.wait(Wait{Kind: WaitReadOnly, Subject: by, Replicas: max(pl.excess, wanted)}, "%s is in read-only mode", by)
+}
+
+func (pl *planner) settlePaused(wanted int) {
+	r := &pl.result
+	r.Releases, r.Evictions = nil, nil
+	if todo := max(pl.excess, wanted); todo > 0 {
 		r.Recheck = time.Time{}
-		pl.state(StateReadOnly, "%s should move from %s to %s; the hub is in read-only mode", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateWaiting, "%s should move; the workload is paused", count(todo, "replica"))
+		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "the workload is paused")
+		return
 	}
+	pl.note("the workload is paused: nothing of it would be moved")
 }
 
 // sole returns the only owner that has or wants pods, nil when there are several, or none.
 func (pl *planner) sole() *ownerPods {
 	var sole *ownerPods
 	for i := range pl.owners {
-		if o := &pl.owners[i]; o.Replicas > 0 || len(o.alive) > 0 {
+		if o := &pl.owners[i]; o.Replicas > 0 || len(o.alive)+len(o.doomed) > 0 {
 			if sole != nil {
 				return nil
 			}

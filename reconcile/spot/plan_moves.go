@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// move sets the state and picks the batch of evictions that may start now.
+// move sets the state and picks the batch of moves for the mix that may start now.
 //
 // Only what is visibly too much moves: pods beyond the wanted number of their type. What is missing comes by itself, and
 // admission sends it to the right type. So there are never more moves than the counts differ.
@@ -17,20 +17,28 @@ func (pl *planner) move() {
 		return
 	}
 	pl.findExcess(o)
+	if pl.from == OnDemand && o.dry() {
+		pl.stayOnDemand(o)
+		return
+	}
 	if pl.excess == 0 {
 		pl.atRest(o)
+		return
+	}
+	if o.Contradiction.leavesOut(pl.from.Other()) {
+		pl.stayWhereTheyFit(o)
 		return
 	}
 	if !pl.mayMove(o) {
 		return
 	}
-	victims := pl.victims(o, pl.from)[:pl.excess]
 	budget := pl.budget(o)
 	if budget <= 0 {
 		pl.state(StateMoving, "%s still to move from %s to %s; replicas on the move have to be ready first", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "replicas on the move have to be ready first")
 		return
 	}
-	pl.evict(o, victims[:min(budget, len(victims))])
+	pl.startMoves(o, pl.victims(o, pl.from)[:pl.excess], budget)
 }
 
 // withoutOwner is for workloads of several ReplicaSets, or of none.
@@ -40,26 +48,48 @@ func (pl *planner) withoutOwner() {
 		pl.state(StateConverged, "no replicas are wanted")
 	case pl.result.SpotActual > pl.result.SpotWanted:
 		pl.state(StateWaiting, "replicas move when the rollout is through; new ones are placed as they come")
+		pl.wait(Wait{Kind: WaitRollout, Replicas: pl.result.SpotActual - pl.result.SpotWanted}, "the rollout is not through")
 	default:
 		pl.state(StateMoving, "a rollout is under way; replicas are placed as they come")
 	}
 }
 
-// findExcess finds the capacity type of which there are more alive pods than wanted. There is at most one: with no more
-// pods than replicas, both cannot be. With more pods than replicas the owner takes some away first.
+// findExcess finds the capacity type of which there are more pods than wanted. There is at most one: with no more pods than
+// replicas, both cannot be. With more pods than replicas the owner takes some away first.
 func (pl *planner) findExcess(o *ownerPods) {
 	if len(o.alive) > o.Replicas {
 		return
 	}
 	var have tally
 	for _, pod := range o.alive {
-		have.add(pod.Capacity, 1)
+		if _, going := pl.moving[pod.UID]; !going {
+			have.add(pod.Capacity, 1)
+		}
 	}
 	for _, capacity := range []Capacity{Spot, OnDemand} {
 		if excess := have.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); excess > pl.excess {
 			pl.excess, pl.from = excess, capacity
 		}
 	}
+}
+
+// stayOnDemand leaves replicas where they are that belong on spot, which has no room for them.
+func (pl *planner) stayOnDemand(o *ownerPods) {
+	why := "spot has had no room for such pods since " + o.DrySince.UTC().Format(time.RFC3339)
+	if o.Contradiction == ContradictionSpot {
+		why = o.Contradiction.reason()
+	}
+	pl.state(StateWaiting, "%s on-demand: %s", count(pl.excess, "replica stays", "replicas stay"), why)
+	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Since: o.DrySince}, "%s", why)
+	pl.excess, pl.from = 0, Unknown
+}
+
+// stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
+// could only wait.
+func (pl *planner) stayWhereTheyFit(o *ownerPods) {
+	pl.state(StateWaiting, "%s on %s: %s", count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
+	pl.waitForNodes(o.Contradiction, pl.excess)
+	pl.excess, pl.from = 0, Unknown
 }
 
 // atRest names the state of a workload without excess.
@@ -75,13 +105,30 @@ func (pl *planner) atRest(o *ownerPods) {
 	case pl.unexplained(o) > 0:
 		pl.state(StateMoving, "%s admitted that the cache does not explain yet", count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
+	case pl.stranded(o) > 0:
+		pl.state(StateWaiting, "%s for a node: %s", count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
+		pl.waitForNodes(o.Contradiction, pl.stranded(o))
 	case pl.result.UnknownActual > 0:
 		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
+		pl.wait(Wait{Kind: WaitCapacity, Replicas: pl.result.UnknownActual}, "no node has the replicas yet, or none of the known node labels tells its capacity type")
 	case pl.result.Pending > 0:
 		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", count(pl.result.Pending, "replica is", "replicas are"))
+	case pl.result.Released > 0:
+		pl.state(StateMoving, "every replica is where it belongs; %s for its end", count(pl.result.Released, "released pod waits", "released pods wait"))
 	default:
 		pl.state(StateConverged, "every replica is where it belongs")
 	}
+}
+
+// stranded counts the pods that wait for nodes that their template does not allow.
+func (pl *planner) stranded(o *ownerPods) int {
+	n := 0
+	for _, pod := range o.alive {
+		if !pod.Bound && pod.Capacity != Unknown && o.Contradiction.leavesOut(pod.Capacity) {
+			n++
+		}
+	}
+	return n
 }
 
 // mayMove checks everything that forbids moves whatever their number, and names the state if something does.
@@ -90,20 +137,34 @@ func (pl *planner) mayMove(o *ownerPods) bool {
 	switch {
 	case pl.Rolling || o.Replicas != pl.Replicas:
 		pl.state(StateWaiting, "%s should move to %s when the workload's controller is at rest", todo, pl.from.Other())
+		pl.wait(Wait{Kind: WaitRollout, Replicas: pl.excess}, "the workload's controller is at work")
 	case pl.unexplained(o) > 0:
 		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(pl.unexplained(o), "pod was", "pods were"))
+		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
+			count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
-	case pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now):
+	case pl.shut():
 		opens := pl.policy.Window.Next(pl.now)
 		pl.state(StateWaiting, "%s should move to %s; the disruption window opens at %s", todo, pl.from.Other(), opens.UTC().Format(time.RFC3339))
-		pl.recheck(opens)
+		pl.waitWindow(pl.excess)
 	case pl.now.Before(pl.lastMove().Add(pl.settings.Cooldown)):
+		until := pl.lastMove().Add(pl.settings.Cooldown)
 		pl.state(StateMoving, "%s still to move from %s to %s; the next batch waits for the cool-down", todo, pl.from, pl.from.Other())
-		pl.recheck(pl.lastMove().Add(pl.settings.Cooldown))
+		pl.wait(Wait{Kind: WaitCooldown, Replicas: pl.excess, Until: until}, "the next batch may start at %s", until.UTC().Format(time.RFC3339))
+		pl.recheck(until)
 	default:
 		return true
 	}
 	return false
+}
+
+// shut tells whether the workload has a disruption window, and it is not open.
+func (pl *planner) shut() bool { return pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now) }
+
+func (pl *planner) waitWindow(replicas int) {
+	opens := pl.policy.Window.Next(pl.now)
+	pl.wait(Wait{Kind: WaitWindow, Replicas: replicas, Until: opens}, "the disruption window opens at %s", opens.UTC().Format(time.RFC3339))
+	pl.recheck(opens)
 }
 
 // unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
@@ -125,29 +186,37 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 }
 
 // lastMove returns when the last batch was: what this process remembers, and what the cluster shows of a process before
-// it, which is the newest replacement of a pod that was evicted by us. Creation times are whole seconds, hence the second;
-// one in the future is by another clock and tells nothing.
+// it, which is the newest pod that was released for the mix, or the newest replacement of a pod that we took away. A
+// replacement that came soon after a batch that we remember is of that batch. Times in the cluster are whole seconds, hence
+// the second; one in the future is by another clock and tells nothing.
 func (pl *planner) lastMove() time.Time {
 	last := pl.LastMove
 	for i := range pl.Pods {
-		if pod := &pl.Pods[i]; pod.Moved && !pod.Created.After(pl.now) {
-			if at := pod.Created.Add(time.Second); at.After(last) {
-				last = at
-			}
+		pod := &pl.Pods[i]
+		var shown time.Time
+		switch {
+		case pod.Released != nil && pod.Released.For == PurposeMove:
+			shown = pod.Released.At
+		case pod.Moved:
+			shown = pod.Created
 		}
+		if shown.IsZero() || shown.After(pl.now) || shown.Before(pl.LastMove.Add(SettleTime)) {
+			continue
+		}
+		last = later(last, shown.Add(time.Second))
 	}
 	return last
 }
 
 // budget returns how many replicas may start to move now: the limit less those on the move. On the move are pods that are
-// going away and, mostly the same ones seen from the other end, replicas that are missing or not ready where they went.
-// Pods that are not ready where they should leave are no obstacle: they are the first to go.
+// going away, doomed and released ones included, and, mostly the same ones seen from the other end, replicas that are missing
+// or not ready where they went. Pods that are not ready where they should leave are no obstacle: they are the first to go.
 func (pl *planner) budget(o *ownerPods) int {
 	limit := pl.settings.MaxMoves.Of(o.Replicas)
 	if pl.Ordinals {
 		limit = 1
 	}
-	going := 0
+	going := len(o.doomed) + len(o.released) + len(pl.strays)
 	for _, pod := range o.dying {
 		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
 			going++
@@ -164,6 +233,10 @@ func (pl *planner) budget(o *ownerPods) int {
 		}
 	}
 	for _, pod := range o.alive {
+		if _, urgent := pl.moving[pod.UID]; urgent {
+			coming++
+			continue
+		}
 		if pod.Ready || pod.Capacity == pl.from {
 			continue
 		}
@@ -194,7 +267,7 @@ func (pl *planner) lastChange(o *ownerPods) time.Time {
 func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
 	var pods []*Pod
 	for _, pod := range o.alive {
-		if pod.Capacity == capacity {
+		if _, going := pl.moving[pod.UID]; pod.Capacity == capacity && !going {
 			pods = append(pods, pod)
 		}
 	}
@@ -219,23 +292,34 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// evict plans a batch. A pod without a slot gets one first: what holds none cannot give it to its replacement.
+// startMoves plans a batch out of the victims. A pod without a slot gets one first: what holds none cannot give it to its
+// replacement. A ready pod that a disruption budget holds back is left out for the next one.
 //
 // The floor stands. A spot replica may always go: its replacement is on-demand. On-demand replicas go only while there are
 // more than wanted, which is never fewer than the floor; those that are not ready go first, so when a ready one goes, no
 // other kind is left, and OnDemand(n) ≥ min(floor, n) ready ones stay behind.
-func (pl *planner) evict(o *ownerPods, batch []*Pod) {
-	for _, pod := range batch {
-		if pod.Slot == NoSlot {
-			continue
+func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
+	started := 0
+	for _, pod := range victims {
+		if started == budget {
+			break
 		}
-		pl.moving[pod.UID] = struct{}{}
-		pl.result.Evictions = append(pl.result.Evictions, Eviction{Pod: pod.UID, Name: pod.Name, From: pl.from, Ready: pod.Ready, Why: pl.why(o)})
+		switch {
+		case pod.Slot == NoSlot:
+			budget-- // its place in the batch
+		case pl.leave(o, pod, PurposeMove, pl.why(o)):
+			started++
+		case !pod.Ready:
+			budget = started
+		}
 	}
-	if len(pl.moving) == 0 {
+	switch {
+	case started > 0:
+		pl.state(StateMoving, "moving %d of %s from %s to %s", started, count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.recheck(pl.now.Add(pl.settings.Cooldown))
+	case pl.waiting(WaitBudget):
+		pl.state(StateWaiting, "%s should move from %s to %s; a disruption budget allows none now", count(pl.excess, "replica"), pl.from, pl.from.Other())
+	default:
 		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", count(pl.excess, "replica"), pl.from, pl.from.Other())
-		return
 	}
-	pl.state(StateMoving, "moving %d of %s from %s to %s", len(pl.moving), count(pl.excess, "replica"), pl.from, pl.from.Other())
-	pl.recheck(pl.now.Add(pl.settings.Cooldown))
 }

@@ -59,16 +59,26 @@ func (pl *planner) assign(o *ownerPods) {
 	}
 }
 
-// excessOf returns the pods of an owner that are too many of their type, in the order in which they would be moved.
+// excessOf returns the pods of an owner that go by this plan, and those that are too many of their type beside them, in the
+// order in which they would be moved.
 func (pl *planner) excessOf(o *ownerPods) map[types.UID]struct{} {
 	if !pl.mix.Managed {
 		return nil
 	}
-	excess := map[types.UID]struct{}{}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		pods := pl.victims(o, capacity)
-		for _, pod := range pods[:max(len(pods)-pl.mix.Wanted(capacity, o.Replicas), 0)] {
+	excess := make(map[types.UID]struct{}, len(pl.moving))
+	var stay tally
+	for _, pod := range o.alive {
+		if _, going := pl.moving[pod.UID]; going {
 			excess[pod.UID] = struct{}{}
+		} else {
+			stay.add(pod.Capacity, 1)
+		}
+	}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		if over := stay.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); over > 0 {
+			for _, pod := range pl.victims(o, capacity)[:over] {
+				excess[pod.UID] = struct{}{}
+			}
 		}
 	}
 	return excess
@@ -79,7 +89,7 @@ func (pl *planner) excessOf(o *ownerPods) map[types.UID]struct{} {
 func (pl *planner) stampPod(pod *Pod, slot int) {
 	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
 	ours := ownCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && (ours || (pod.DeletionCost == "" && pl.mix.Managed)) && pod.DeletionCost != costOf(slot) {
+	if !pl.Ordinals && (ours || (pod.DeletionCost == "" && pl.mix.Managed)) && !ownCost(slot, pod.DeletionCost) {
 		s.DeletionCost = costOf(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,10 +47,25 @@ type Pod struct {
 	UnreadySince time.Time
 	// Evicted says that we evicted it, or saw by a live read that it is gone, and the cache does not show that yet.
 	Evicted bool
+	// UnschedulableSince is when the scheduler first found no node for the pod; zero: it did not say so, or a node has it.
+	UnschedulableSince time.Time
+	// Hash is the pod-template-hash of a ReplicaSet's pod; empty: it has none, and cannot be released.
+	Hash string
+	// Released is set of a pod that has left its ReplicaSet; Owner is then the UID of that ReplicaSet. Pods that share it
+	// only read it.
+	Released *Released
+	// Doom is set by the caller of a pod whose node goes or has gone; nil: none. Pods of a node may share it.
+	Doom *Doom
+	// Budgets are set by the caller: indexes into [Observed.Budgets] of all that select the pod. Pods may share the slice.
+	Budgets []int
 }
 
 // Alive tells whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.
 func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evicted }
+
+// Supply tells whether the pod counts towards the replicas that are wanted: it is alive, its node stays, and its controller
+// counts on it.
+func (p *Pod) Supply() bool { return p.Alive() && p.Doom == nil && p.Released == nil }
 
 // PodOf reads the facts off a pod. Its capacity type is told by the caller; see [CapacityLabels.OfPod].
 func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
@@ -67,17 +83,27 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		p.Owner = ref.UID
 	}
-	for i := range pod.Status.Conditions {
-		condition := &pod.Status.Conditions[i]
-		if condition.Type != corev1.PodReady {
-			continue
-		}
-		p.Ready = condition.Status == corev1.ConditionTrue
-		if condition.LastTransitionTime.After(p.UnreadySince) {
-			p.UnreadySince = condition.LastTransitionTime.Time
-		}
+	p.conditions(pod)
+	p.Hash = pod.Labels[templateHash]
+	if value := pod.Annotations[keys.Released()]; value != "" {
+		p.released(value)
 	}
 	return p
+}
+
+func (p *Pod) conditions(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		switch {
+		case condition.Type == corev1.PodReady:
+			p.Ready = condition.Status == corev1.ConditionTrue
+			if condition.LastTransitionTime.After(p.UnreadySince) {
+				p.UnreadySince = condition.LastTransitionTime.Time
+			}
+		case condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable && !p.Bound:
+			p.UnschedulableSince = condition.LastTransitionTime.Time
+		}
+	}
 }
 
 // OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
@@ -108,4 +134,10 @@ func parseSlot(value string) int {
 func costOf(slot int) string { return strconv.Itoa(-slot) }
 
 // ownCost tells whether a deletion cost is the one that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, cost string) bool { return slot != NoSlot && cost == costOf(slot) }
+func ownCost(slot int, cost string) bool {
+	if slot <= 0 {
+		return slot == 0 && cost == "0"
+	}
+	number, negative := strings.CutPrefix(cost, "-")
+	return negative && parseSlot(number) == slot
+}

@@ -15,18 +15,20 @@ const (
 	SourceWorkload                // an annotation of the workload
 	SourceNamespace               // an annotation of its namespace
 	SourceDefault                 // spot.defaults of the configuration
+	SourceRequest                 // the question that a [Hypothesis] is
 )
 
 // String returns the word for messages.
 func (s Source) String() string {
-	return [...]string{"none", "workload", "namespace", "default"}[s&3]
+	return [...]string{"none", "workload", "namespace", "default", "request"}[min(s, SourceRequest)]
 }
 
 // Defaults are the values of spot.defaults, for workloads where neither they nor their namespace say. Nil or empty: unset.
 type Defaults struct {
 	Percentage, MinOnDemand *int
-	// Schedule and Duration of a disruption window, written as in the annotations; both or neither.
-	Schedule, Duration string
+	// Schedule, Duration and Timezone of a disruption window, written as in the annotations: the first two both or neither,
+	// the last only beside them.
+	Schedule, Duration, Timezone string
 }
 
 // Validate returns an error that names the first value that no policy could use.
@@ -67,6 +69,8 @@ type Policy struct {
 	Window *Window
 	// WindowSource is where the window's schedule comes from.
 	WindowSource Source
+	// Modes are what else is switched on or set.
+	Modes
 	// Problems are the values in force that cannot be used; values that a nearer level overrides are not looked at.
 	Problems []Problem
 }
@@ -107,6 +111,9 @@ const (
 	ruleMinOnDemand = "a whole number from 0 to 10000"
 
 	maxMinOnDemand = 10000
+
+	pathPercentage  = "spot.defaults.spotPercentage"
+	pathMinOnDemand = "spot.defaults.minOnDemand"
 )
 
 // ParsePolicy reads the policy of a workload from its annotations, those of its namespace and the defaults. It always
@@ -114,9 +121,10 @@ const (
 func ParsePolicy(keys Keys, workload, namespace map[string]string, defaults Defaults) Policy {
 	r := reader{workload: workload, namespace: namespace}
 	var p Policy
-	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), "spot.defaults.spotPercentage", defaults.Percentage, parsePercentage, rulePercentage)
-	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), "spot.defaults.minOnDemand", defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
+	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), pathPercentage, defaults.Percentage, parsePercentage, rulePercentage)
+	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), pathMinOnDemand, defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
 	p.Window, p.WindowSource = r.window(keys, defaults)
+	p.Modes = r.modes(keys)
 	p.Problems = r.problems
 	return p
 }
@@ -154,38 +162,79 @@ func (r *reader) number(key, path string, fallback *int, parse func(string) (int
 	return &n, source
 }
 
+// windowLevel is what one level says about the disruption window. It counts as a whole: a level with any of the values
+// hides those of the levels below it.
+type windowLevel struct {
+	source                   Source
+	schedule, duration, zone windowValue
+}
+
+// windowValue is a value with the key under which a problem names it.
+type windowValue struct {
+	key, text string
+	set       bool
+}
+
+func annotated(annotations map[string]string, key string) windowValue {
+	text, set := annotations[key]
+	return windowValue{key, text, set}
+}
+
+func configured(path, text string) windowValue { return windowValue{path, text, text != ""} }
+
+// windowLevels returns what each level says, the nearest first.
+func (r *reader) windowLevels(keys Keys, defaults Defaults) []windowLevel {
+	levels := []windowLevel{{source: SourceWorkload}, {source: SourceNamespace}, {
+		source:   SourceDefault,
+		schedule: configured("spot.defaults.disruptionSchedule", defaults.Schedule),
+		duration: configured("spot.defaults.disruptionDuration", defaults.Duration),
+		zone:     configured("spot.defaults.disruptionTimezone", defaults.Timezone),
+	}}
+	for i, values := range []map[string]string{r.workload, r.namespace} {
+		levels[i].schedule = annotated(values, keys.DisruptionSchedule())
+		levels[i].duration = annotated(values, keys.DisruptionDuration())
+		levels[i].zone = annotated(values, keys.DisruptionTimezone())
+	}
+	return levels
+}
+
+// window returns the window of the nearest level that says anything about it.
 func (r *reader) window(keys Keys, defaults Defaults) (*Window, Source) {
-	scheduleKey, durationKey := keys.DisruptionSchedule(), keys.DisruptionDuration()
-	schedule, scheduleSource := r.lookup(scheduleKey)
-	if scheduleSource == SourceNone && defaults.Schedule != "" {
-		scheduleKey, schedule, scheduleSource = "spot.defaults.disruptionSchedule", defaults.Schedule, SourceDefault
+	for _, level := range r.windowLevels(keys, defaults) {
+		if level.schedule.set || level.duration.set || level.zone.set {
+			return r.windowOf(level), level.source
+		}
 	}
-	duration, durationSource := r.lookup(durationKey)
-	if durationSource == SourceNone && defaults.Duration != "" {
-		durationKey, duration, durationSource = "spot.defaults.disruptionDuration", defaults.Duration, SourceDefault
+	return nil, SourceNone
+}
+
+// windowOf returns the window of a level; nil with its problems where the values make none.
+func (r *reader) windowOf(level windowLevel) *Window {
+	found := len(r.problems)
+	for _, value := range []windowValue{level.schedule, level.duration} {
+		if !value.set {
+			r.problem(value.key, "", ruleWindow, level.source)
+		}
 	}
-	switch {
-	case scheduleSource == SourceNone && durationSource == SourceNone:
-		return nil, SourceNone
-	case scheduleSource == SourceNone:
-		r.problem(scheduleKey, "", ruleWindow, durationSource)
-		return nil, SourceNone
-	case durationSource == SourceNone:
-		r.problem(durationKey, "", ruleWindow, scheduleSource)
-		return nil, scheduleSource
+	if len(r.problems) > found {
+		return nil
 	}
-	spec, err := parseSchedule(schedule)
+	spec, err := parseSchedule(level.schedule.text)
 	if err != nil {
-		r.problem(scheduleKey, schedule, ruleSchedule, scheduleSource)
+		r.problem(level.schedule.key, level.schedule.text, ruleSchedule, level.source)
 	}
-	d, err2 := parseDuration(duration)
-	if err2 != nil {
-		r.problem(durationKey, duration, ruleDuration, durationSource)
+	d, err := parseDuration(level.duration.text)
+	if err != nil {
+		r.problem(level.duration.key, level.duration.text, ruleDuration, level.source)
 	}
-	if err != nil || err2 != nil {
-		return nil, scheduleSource
+	location, err := parseTimezone(level.zone.text)
+	if err != nil || (level.zone.set && level.zone.text == "") {
+		r.problem(level.zone.key, level.zone.text, ruleTimezone, level.source)
 	}
-	return &Window{Schedule: schedule, Duration: d, spec: spec}, scheduleSource
+	if len(r.problems) > found {
+		return nil
+	}
+	return newWindow(level.schedule.text, spec, d, location)
 }
 
 func (r *reader) problem(key, value, rule string, source Source) {

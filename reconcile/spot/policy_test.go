@@ -3,6 +3,7 @@ package spot
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,7 +103,12 @@ func TestAWindowNeedsBothOfItsValues(t *testing.T) {
 	}{
 		{annotations("disruption-schedule", "0 2 * * *"), nil, "/disruption-duration"},
 		{annotations("disruption-duration", "4h"), nil, "/disruption-schedule"},
-		{annotations("disruption-schedule", "0 2 * * *"), annotations("disruption-duration", "4h"), ""},
+		{annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "4h"), nil, ""},
+		{annotations("disruption-schedule", "0 2 * * *"), annotations("disruption-duration", "4h"), "/disruption-duration"},
+		{nil, annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "4h", "disruption-timezone", "Asia/Tokyo"), ""},
+		{annotations("disruption-timezone", "Asia/Tokyo"), annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "4h"), "/disruption-schedule"},
+		{annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "4h", "disruption-timezone", ""), nil, "/disruption-timezone"},
+		{annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "4h", "disruption-timezone", "Mars/Olympus"), nil, "/disruption-timezone"},
 		{annotations("disruption-schedule", "", "disruption-duration", "4h"), nil, "/disruption-schedule"},
 		{annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "0s"), nil, "/disruption-duration"},
 		{annotations("disruption-schedule", "@daily", "disruption-duration", "1h"), nil, "/disruption-schedule"},
@@ -114,9 +120,22 @@ func TestAWindowNeedsBothOfItsValues(t *testing.T) {
 			}
 			continue
 		}
-		if len(p.Problems) != 1 || !strings.HasSuffix(p.Problems[0].Key, c.problem) || p.Window != nil {
+		if len(p.Problems) == 0 || !strings.HasSuffix(p.Problems[0].Key, c.problem) || p.Window != nil {
 			t.Errorf("%v: problems %v, want one of %s", c.workload, p.Problems, c.problem)
 		}
+	}
+}
+
+func TestAWindowIsTakenWholeFromTheNearestLevel(t *testing.T) {
+	p := ParsePolicy(testKeys, annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "1h"),
+		annotations("disruption-schedule", "0 3 * * *", "disruption-duration", "2h", "disruption-timezone", "Asia/Tokyo"),
+		Defaults{Schedule: "0 4 * * *", Duration: "3h", Timezone: "Europe/Berlin"})
+	if got := p.Window; got == nil || got.Schedule != "0 2 * * *" || got.Duration != time.Hour || got.Zone != "UTC" || p.WindowSource != SourceWorkload {
+		t.Errorf("window %v of the %s, problems %v", got, p.WindowSource, p.Problems)
+	}
+	p = ParsePolicy(testKeys, annotations("spot-percentage", "70"), nil, Defaults{Schedule: "0 4 * * *", Duration: "3h", Timezone: "Europe/Berlin"})
+	if got := p.Window; got == nil || got.Zone != "Europe/Berlin" || p.WindowSource != SourceDefault {
+		t.Errorf("window %v of the %s, problems %v", got, p.WindowSource, p.Problems)
 	}
 }
 
@@ -128,6 +147,8 @@ func TestDefaultsThatNoPolicyCouldUseAreRefused(t *testing.T) {
 		"spot.defaults.spotPercentage":     {Percentage: ptr.To(101)},
 		"spot.defaults.minOnDemand":        {MinOnDemand: ptr.To(-1)},
 		"spot.defaults.disruptionSchedule": {Schedule: "never", Duration: "1h"},
+		"spot.defaults.disruptionDuration": {Schedule: "0 2 * * *", Timezone: "UTC"},
+		"spot.defaults.disruptionTimezone": {Schedule: "0 2 * * *", Duration: "1h", Timezone: "Local"},
 	} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", d, err)
@@ -157,14 +178,14 @@ func TestAPrefixMustBeADomain(t *testing.T) {
 }
 
 func FuzzParsePolicyNeverPanicsAndAlwaysJudges(f *testing.F) {
-	f.Add("70%", "1", "0 2 * * *", "4h")
-	f.Add("", "-0", "TZ=", "1ns")
-	f.Add("100", "10000", "CRON_TZ=Mars 0 0 30 2 *", "-1h")
-	f.Add("0", "0", ", , , , ,", "2562047h47m16.854775807s")
-	f.Add("٣", "9999999999", "*/9223372036854775807 * * * *", "1e9h")
-	f.Fuzz(func(t *testing.T, percentage, floor, schedule, duration string) {
+	f.Add("70%", "1", "0 2 * * *", "4h", "UTC")
+	f.Add("", "-0", "TZ=", "1ns", "")
+	f.Add("100", "10000", "CRON_TZ=Mars 0 0 30 2 *", "-1h", "Local")
+	f.Add("0", "0", ", , , , ,", "2562047h47m16.854775807s", "Europe/Berlin")
+	f.Add("٣", "9999999999", "*/9223372036854775807 * * * *", "1e9h", "\x00")
+	f.Fuzz(func(t *testing.T, percentage, floor, schedule, duration, zone string) {
 		p := ParsePolicy(testKeys, annotations("spot-percentage", percentage, "min-on-demand", floor,
-			"disruption-schedule", schedule, "disruption-duration", duration), nil, Defaults{})
+			"disruption-schedule", schedule, "disruption-duration", duration, "disruption-timezone", zone), nil, Defaults{})
 		m := p.Mix()
 		if !m.Managed || m.Percent < 0 || m.Percent > 100 || m.Floor < 0 || m.Floor > maxMinOnDemand {
 			t.Fatalf("mix %+v", m)

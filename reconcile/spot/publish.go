@@ -1,35 +1,124 @@
 package spot
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
-func (e *Engine) publish(dir *directory, s *subject, policy *Policy, plan *PlanResult, now time.Time) {
+func (e *Engine) publish(dir *directory, s *subject, p *planned) {
 	before, known := dir.view(s.key)
-	view := WorkloadView{
-		Member: s.member, WorkloadKey: s.key, State: plan.State, Reason: plan.Reason, Policy: *policy, Replicas: s.replicas,
-		SpotWanted: plan.SpotWanted, OnDemandWanted: plan.OnDemandWanted, SpotActual: plan.SpotActual,
-		OnDemandActual: plan.OnDemandActual, Unassigned: plan.UnknownActual, Pending: plan.Pending,
-		NextCheck: plan.Recheck, Planned: now,
-	}
+	view := viewOf(s.member, s.key, p)
 	dir.setView(view)
+	dir.journal.planned(s.key, *p)
 	e.metrics.planned(&view)
-	if known && before.State == view.State && before.Reason == view.Reason {
-		return
+	if !known && s.meta.CreationTimestamp.After(dir.since) {
+		before, known = WorkloadView{}, true // it is new, and not only new to this process
 	}
-	switch {
-	case plan.State == StateInvalid:
-		for _, problem := range policy.Problems {
-			s.events.Warning("InvalidPolicy", "%s; nothing is moved and new pods go on-demand until it is mended", problem)
+	for _, a := range announcements(&before, known, &view) {
+		if a.warning {
+			s.events.Warning(a.reason, "%s", a.message)
+		} else {
+			s.events.Normal(a.reason, "%s", a.message)
 		}
-	case known && plan.State == StateConverged && before.State != StateConverged:
-		s.events.Normal("Converged", "%d replicas on spot, %d on on-demand capacity", plan.SpotActual, plan.OnDemandActual)
+	}
+}
+
+// viewOf is what a plan says to people.
+func viewOf(member string, key WorkloadKey, p *planned) WorkloadView {
+	plan := &p.plan
+	waits := slices.Clone(plan.Waits)
+	slices.SortStableFunc(waits, compareWaits)
+	return WorkloadView{
+		Member: member, WorkloadKey: key, State: plan.State, Reason: plan.Reason, Policy: p.policy, Settings: p.settings,
+		Replicas: p.observed.Replicas, SpotWanted: plan.SpotWanted, OnDemandWanted: plan.OnDemandWanted, SpotActual: plan.SpotActual,
+		OnDemandActual: plan.OnDemandActual, Unassigned: plan.UnknownActual, Pending: plan.Pending,
+		Contradiction: plan.Contradiction, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.at,
+	}
+}
+
+// compareWaits orders waits by their end, those without one last.
+func compareWaits(a, b Wait) int {
+	if a.Until.IsZero() != b.Until.IsZero() {
+		return compareBool(a.Until.IsZero(), b.Until.IsZero())
+	}
+	return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+}
+
+// announcement is one Event about a workload.
+type announcement struct {
+	warning         bool
+	reason, message string
+}
+
+// announcements are the Events that say what has changed between two plans: one for a change, none without.
+//
+// A process that has just started does not know what was before, and says nothing that its predecessor has said already:
+// known is false. Only what a person has to mend is always said; its Event has a name by what it says, so that it is written
+// once whoever writes it.
+func announcements(before *WorkloadView, known bool, now *WorkloadView) []announcement {
+	var all []announcement
+	if was := problems(before.Policy.Problems); now.State == StateInvalid && (!known || was != problems(now.Policy.Problems)) {
+		for _, problem := range now.Policy.Problems {
+			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; nothing is moved and new pods go on-demand until it is mended"})
+		}
+	}
+	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
+		all = append(all, announcement{true, "Contradiction", sentence(c.reason()) + " " + c.consequence()})
+	}
+	if !known || signOf(before) == signOf(now) {
+		return all
+	}
+	switch now.State {
+	case StateConverged:
+		all = append(all, announcement{false, "Converged", count(now.SpotActual, "replica") + " on spot, " + count(now.OnDemandActual, "replica") + " on on-demand capacity"})
+	case StateWaiting, StateReadOnly, StateUnmanaged:
+		all = append(all, announcement{false, string(now.State), sentence(now.Reason)})
+	}
+	return all // Moving: each batch says what it moves
+}
+
+// signOf is what two views have in common between which nothing has changed that people have to be told: the state and, if
+// it waits, what for. Numbers and times are no part of it, nor are waits that come and go with every batch.
+func signOf(v *WorkloadView) string {
+	if v.State != StateWaiting {
+		return string(v.State)
+	}
+	sign := []string{string(v.State)}
+	for i := range v.Waits {
+		switch v.Waits[i].Kind {
+		case WaitCooldown, WaitReplacement, WaitUnexplained, WaitCeiling:
+		default:
+			sign = append(sign, string(v.Waits[i].Kind)+"/"+v.Waits[i].Subject)
+		}
+	}
+	slices.Sort(sign)
+	return strings.Join(sign, " ")
+}
+
+// tellOfPods adds to the pods what the last plan said of them.
+func tellOfPods(pods []PodView, plans []PodPlan) {
+	byName := make(map[string]*PodPlan, len(plans))
+	for i := range plans {
+		byName[plans[i].Name] = &plans[i]
+	}
+	for i := range pods {
+		if p := byName[pods[i].Name]; p != nil {
+			pods[i].Doomed, pods[i].Released, pods[i].Waits = p.Doomed, p.Released, p.Waits
+			pods[i].Reason = cmp.Or(p.Reason, pods[i].Reason)
+		}
 	}
 }
 
 // forget takes back what was published of a workload that is gone, or not enabled any more.
 func (e *Engine) forget(member string, key WorkloadKey) {
 	e.metrics.forgetWorkload(member, key)
+	e.ceiling.Forget(MoveKey{Member: member, WorkloadKey: key})
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
+		dir.journal.forget(key)
+		dir.droughts.note(key, false)
+		dir.waits.note(key, nil)
 	}
 }

@@ -2,81 +2,75 @@ package spot
 
 import "time"
 
-// reservation is a promise to a pod that was admitted and not seen yet. It is waiting and holds its slot, or it is lost:
-// its slot was given out again because its pod was refused, most likely.
-type reservation struct {
-	Reservation
-	ordinal    int
-	lost       bool
-	prev, next *reservation
-}
-
 // queue is a list of reservations, the oldest first.
-type queue struct{ first, last *reservation }
+type queue struct{ first, last ref }
 
-func (q *queue) push(r *reservation) {
-	r.prev, r.next = q.last, nil
-	if q.last != nil {
-		q.last.next = r
+func (a *Accounting) push(q *queue, r ref) {
+	a.promised.at(r).prev, a.promised.at(r).next = q.last, 0
+	if q.last != 0 {
+		a.promised.at(q.last).next = r
 	} else {
 		q.first = r
 	}
 	q.last = r
 }
 
-func (q *queue) remove(r *reservation) {
-	if r.prev != nil {
-		r.prev.next = r.next
+func (a *Accounting) pull(q *queue, r ref) {
+	prev, next := a.promised.at(r).prev, a.promised.at(r).next
+	if prev != 0 {
+		a.promised.at(prev).next = next
 	} else {
-		q.first = r.next
+		q.first = next
 	}
-	if r.next != nil {
-		r.next.prev = r.prev
+	if next != 0 {
+		a.promised.at(next).prev = prev
 	} else {
-		q.last = r.prev
+		q.last = prev
 	}
-	r.prev, r.next = nil, nil
 }
 
 // hold makes a new reservation.
-func (a *Accounting) hold(r *reservation) {
-	a.byID[r.ID] = r
-	a.waiting.push(r)
+func (a *Accounting) hold(r Reservation, ordinal int) ref {
+	held := a.promised.add(r, ordinal)
+	a.push(&a.waiting, held)
 	a.reserved.add(r.Capacity, 1)
 	a.slots.take(r.Slot)
+	return held
 }
 
 // lose takes the slot of a reservation away from it. Its pod may exist all the same, so it is remembered for a while.
-func (a *Accounting) lose(r *reservation) {
-	a.waiting.remove(r)
-	a.reserved.add(r.Capacity, -1)
-	a.slots.give(r.Slot)
-	r.lost = true
-	a.replaced.push(r)
-	a.lost.add(r.Capacity, 1)
+func (a *Accounting) lose(r ref) {
+	lost := a.promised.at(r)
+	a.pull(&a.waiting, r)
+	a.reserved.add(lost.capacity.capacity(), -1)
+	a.slots.give(int(lost.slot))
+	lost.lost = true
+	a.push(&a.replaced, r)
+	a.lost.add(lost.capacity.capacity(), 1)
 }
 
 // drop forgets a reservation.
-func (a *Accounting) drop(r *reservation) {
-	delete(a.byID, r.ID)
-	if r.lost {
-		a.replaced.remove(r)
-		a.lost.add(r.Capacity, -1)
-		return
+func (a *Accounting) drop(r ref) {
+	dropped := *a.promised.at(r)
+	if dropped.lost {
+		a.pull(&a.replaced, r)
+		a.lost.add(dropped.capacity.capacity(), -1)
+	} else {
+		a.pull(&a.waiting, r)
+		a.reserved.add(dropped.capacity.capacity(), -1)
+		a.slots.give(int(dropped.slot))
+		if a.ordinals != nil {
+			a.forgetOrdinalOf(r)
+		}
 	}
-	a.waiting.remove(r)
-	a.reserved.add(r.Capacity, -1)
-	a.slots.give(r.Slot)
-	if a.ordinals != nil {
-		a.forgetOrdinalOf(r)
-	}
+	a.promised.remove(r)
 }
 
 // dropBefore forgets all reservations that were made before a time.
 func (a *Accounting) dropBefore(at time.Time) {
 	for _, q := range []*queue{&a.waiting, &a.replaced} {
-		for r := q.first; r != nil && r.At.Before(at); r = q.first {
-			a.drop(r)
+		for q.first != 0 && a.promised.madeAt(q.first).Before(at) {
+			a.drop(q.first)
 		}
 	}
 }
@@ -84,10 +78,10 @@ func (a *Accounting) dropBefore(at time.Time) {
 // expire forgets reservations that have waited, or have been lost, for too long. Both queues are ordered by time, nearly:
 // one that is out of order goes a moment later.
 func (a *Accounting) expire(now time.Time) {
-	for r := a.waiting.first; r != nil && now.Sub(r.At) > ReservationTTL; r = a.waiting.first {
+	for r := a.waiting.first; r != 0 && now.Sub(a.promised.madeAt(r)) > ReservationTTL; r = a.waiting.first {
 		a.drop(r)
 	}
-	for r := a.replaced.first; r != nil && now.Sub(r.At) > SettleTime; r = a.replaced.first {
+	for r := a.replaced.first; r != 0 && now.Sub(a.promised.madeAt(r)) > SettleTime; r = a.replaced.first {
 		a.drop(r)
 	}
 }

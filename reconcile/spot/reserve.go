@@ -54,13 +54,14 @@ const (
 	reasonRetry    = "a pod that was admitted to this slot did not appear"
 	reasonGuess    = "a replica is gone that the cache still shows; its type was most likely this"
 	reasonOrdinal  = "the ordinal keeps its capacity type"
+	reasonDry      = "spot has no room for such pods"
 )
 
 // decision is an answer that nothing was done about yet.
 type decision struct {
 	slot     int
 	capacity Capacity
-	reuse    *reservation
+	reuse    ref // 0: none
 	doubt    Doubt
 	reason   string
 }
@@ -83,8 +84,10 @@ type decision struct {
 // not all of them, and a wanted that is too high because the owner shrank unseen. Hence doubts, before it comes to this.
 func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 	a.expire(now)
-	if r := a.byID[ask.ID]; r != nil {
-		return Answer{Reservation: r.Reservation, Reused: true, Reason: reasonRepeated}
+	if r := a.promised.find(ask.ID); r != 0 {
+		answer := Answer{Reservation: a.promised.show(r), Reused: true, Reason: reasonRepeated}
+		answer.ID = ask.ID
+		return answer
 	}
 	var d decision
 	if a.ordinals != nil {
@@ -101,30 +104,30 @@ func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 		a.moves = max(moves-1, 0)
 		a.commit(&ask, &d, r)
 	}
-	return Answer{Reservation: r, Reused: d.reuse != nil, Reason: d.reason}
+	return Answer{Reservation: r, Reused: d.reuse != 0, Reason: d.reason}
 }
 
 // commit does what was decided.
 func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
-	if d.reuse != nil {
+	if d.reuse != 0 {
 		a.lose(d.reuse)
 		// More of them than this change no decision, and requests without end must not fill the memory.
 		for limit := max(64, ask.Wanted); a.lost.all > limit; {
 			a.drop(a.replaced.first)
 		}
 	}
-	held := &reservation{Reservation: r, ordinal: ask.Ordinal}
 	if a.ordinals != nil {
-		a.holdOrdinal(held)
+		a.holdOrdinal(r, ask.Ordinal)
+		return
 	}
-	a.hold(held)
+	a.hold(r, 0)
 }
 
 func (a *Accounting) decide(ask *Ask) decision {
 	switch {
 	case a.visible.all+a.reserved.all < ask.Wanted:
 		d := decision{slot: a.slots.free()}
-		d.capacity, d.reason = a.place(ask, d.slot, nil)
+		d.capacity, d.reason = a.place(ask, d.slot, 0)
 		return d
 	case a.visible.all < ask.Wanted:
 		return a.retry(ask)
@@ -133,11 +136,14 @@ func (a *Accounting) decide(ask *Ask) decision {
 }
 
 // place returns the capacity type for a pod in a slot: the slot's own, unless the replicas that are held without the given
-// reservation already have enough of that type, or the floor forbids.
-func (a *Accounting) place(ask *Ask, slot int, without *reservation) (Capacity, string) {
+// reservation already have enough of that type, the floor forbids, or spot has no room.
+func (a *Accounting) place(ask *Ask, slot int, without ref) (Capacity, string) {
+	if ask.Mix.Managed && ask.Mix.Dry {
+		return OnDemand, reasonDry
+	}
 	others := tally{spot: a.visible.spot + a.reserved.spot, onDemand: a.visible.onDemand + a.reserved.onDemand}
-	if without != nil {
-		others.add(without.Capacity, -1)
+	if without != 0 {
+		others.add(a.promised.at(without).capacity.capacity(), -1)
 	}
 	capacity, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
 	if capacity == Spot && !a.spotIsSafe(ask) {
@@ -170,11 +176,11 @@ func (a *Accounting) spotIsSafe(ask *Ask) bool {
 func (a *Accounting) retry(ask *Ask) decision {
 	d := decision{reuse: a.waiting.first, doubt: DoubtWanted}
 	if ask.Mix.Managed && !a.spotIsSafe(ask) {
-		if r := a.oldest(OnDemand); r != nil {
+		if r := a.oldest(OnDemand); r != 0 {
 			d.reuse = r
 		}
 	}
-	d.slot = d.reuse.Slot
+	d.slot = int(a.promised.at(d.reuse).slot)
 	if free := a.slots.free(); d.slot >= ask.Wanted && free < ask.Wanted {
 		d.slot = free
 	}
@@ -197,11 +203,14 @@ func (a *Accounting) guess(ask *Ask) decision {
 		onDemand := a.visible.onDemand + a.reserved.onDemand + a.lost.onDemand
 		d.capacity = guessType(ask.Mix, ask.Wanted, all, onDemand)
 	}
-	if d.capacity == Spot && !a.spotIsSafe(ask) {
+	if d.capacity == Spot && ask.Mix.Dry {
+		d.capacity, d.reason = OnDemand, reasonDry
+	} else if d.capacity == Spot && !a.spotIsSafe(ask) {
 		d.capacity, d.reason = OnDemand, reasonFloor
 	}
-	if d.reuse = a.oldest(d.capacity); d.reuse != nil && d.reuse.Slot < max(ask.Wanted, 1) {
-		d.slot = d.reuse.Slot
+	d.reuse = a.oldest(d.capacity)
+	if d.reuse != 0 && int(a.promised.at(d.reuse).slot) < max(ask.Wanted, 1) {
+		d.slot = int(a.promised.at(d.reuse).slot)
 	} else {
 		d.slot = a.shared(ask, d.capacity)
 	}
@@ -220,14 +229,15 @@ func guessType(mix Mix, wanted, all, onDemand int) Capacity {
 	return Spot
 }
 
-// oldest returns the oldest unseen reservation of a capacity type, nil when there is none.
-func (a *Accounting) oldest(capacity Capacity) *reservation {
-	for r := a.waiting.first; r != nil; r = r.next {
-		if r.Capacity == capacity {
+// oldest returns the oldest unseen reservation of a capacity type, 0 when there is none.
+func (a *Accounting) oldest(capacity Capacity) ref {
+	code := codeOf(capacity)
+	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
+		if a.promised.at(r).capacity == code {
 			return r
 		}
 	}
-	return nil
+	return 0
 }
 
 // shared returns a slot of the given type for a pod that replaces one of unknown slot: the first that the wanted replicas

@@ -8,7 +8,7 @@ import (
 
 // WorkloadKey names a workload within one member.
 type WorkloadKey struct {
-	// Kind is Deployment or StatefulSet.
+	// Kind is Deployment, StatefulSet or another kind that is placed.
 	Kind string
 	types.NamespacedName
 }
@@ -43,12 +43,24 @@ type WorkloadView struct {
 	SpotActual, OnDemandActual, Unassigned int
 	// Pending counts live pods that are not ready.
 	Pending int
+	// Doomed and Released count pods that run and are no replicas any more.
+	Doomed, Released int
+	// Contradiction says which nodes are not what the workload's own template asks for, if that concerns its replicas.
+	Contradiction Contradiction
+	// Settings are those in force.
+	Settings Settings
+	// Waits are what is waited for, the soonest to end first.
+	Waits []Wait
 	// NextCheck is when the plan looks again without an event; zero: only on change or resync.
 	NextCheck time.Time
 	// Planned is when the plan was made.
 	Planned time.Time
 	// Pods are filled by Engine.Get only, ordered by name.
 	Pods []PodView
+	// Moves are the last moves, the newest first, and Explanation says in sentences what is wanted, there and done. Both are
+	// filled by Engine.Get only.
+	Moves       []Move
+	Explanation []string
 }
 
 // PodView is one live pod of a workload.
@@ -62,4 +74,8 @@ type PodView struct {
 	Phase          string
 	Ready          bool
 	Reason         string
+	// Doomed: its node goes or has gone. Released: it has left its ReplicaSet.
+	Doomed, Released bool
+	// Waits is the kind of wait that keeps the pod from going; empty: none.
+	Waits WaitKind
 }

@@ -9,26 +9,37 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Window is a recurring time in which evictions are allowed: it opens whenever Schedule fires, and stays open for Duration.
-// Use [ParseWindow].
+// Window is a recurring time in which replicas may be moved: it opens whenever Schedule fires, and stays open for Duration.
+// Use [ParseWindow]. It is read-only and safe for concurrent use.
+//
+// Clocks that change are met as cron(8) meets them. A time that the clock skips opens the window at the moment of the
+// change. Of a time that comes twice the first opens it, or both where the schedule says every hour (an hour field that
+// begins with *). Duration is time that passes, whatever the clock shows meanwhile.
 type Window struct {
-	// Schedule is the cron expression, in UTC.
+	// Schedule is the cron expression, in the time of Zone.
 	Schedule string
+	// Zone is the name of the IANA time zone; UTC where none was given.
+	Zone string
 	// Duration is how long the window stays open; more than zero.
 	Duration time.Duration
 
-	spec *cron.SpecSchedule
+	spec     *cron.SpecSchedule
+	location *time.Location
+	// hourly: the hour field begins with *.
+	hourly bool
 }
 
-// Rules of the two values, as problems and errors quote them.
+// Rules of the values, as problems and errors quote them.
 const (
-	ruleSchedule = "five cron fields in UTC (minute hour day month weekday), which match at some time"
+	ruleSchedule = "five cron fields (minute hour day month weekday), which match at some time"
 	ruleDuration = "a Go duration of more than zero, such as 4h or 90m"
-	ruleWindow   = "schedule and duration are set both or neither"
+	ruleTimezone = "the name of an IANA time zone, such as Europe/Berlin"
+	ruleWindow   = "schedule and duration are set both or neither, and a time zone only beside them, on one and the same level"
 )
 
-// ParseWindow reads a schedule and a duration. An error says which of them is wrong.
-func ParseWindow(schedule, duration string) (*Window, error) {
+// ParseWindow reads a schedule, a duration and the name of a time zone, which may be empty for UTC. An error says which of
+// them is wrong.
+func ParseWindow(schedule, duration, zone string) (*Window, error) {
 	spec, err := parseSchedule(schedule)
 	if err != nil {
 		return nil, fmt.Errorf("disruption schedule %q: %w", shorten(schedule), err)
@@ -37,26 +48,75 @@ func ParseWindow(schedule, duration string) (*Window, error) {
 	if err != nil {
 		return nil, fmt.Errorf("disruption duration %q: %w", shorten(duration), err)
 	}
-	return &Window{Schedule: schedule, Duration: d, spec: spec}, nil
+	location, err := parseTimezone(zone)
+	if err != nil {
+		return nil, fmt.Errorf("disruption time zone %q: %w", shorten(zone), err)
+	}
+	return newWindow(schedule, spec, d, location), nil
 }
 
-// Contains tells whether the window is open at now: it fired within the last Duration, now included.
+func newWindow(schedule string, spec *cron.SpecSchedule, d time.Duration, location *time.Location) *Window {
+	hour := strings.Fields(schedule)[1]
+	return &Window{Schedule: schedule, Zone: location.String(), Duration: d, spec: spec, location: location, hourly: hour[0] == '*'}
+}
+
+// Contains tells whether the window is open at now: it opened within the last Duration, now included.
 func (w *Window) Contains(now time.Time) bool {
-	opened := w.spec.Next(now.UTC().Add(-w.Duration))
+	opened := w.Next(now.Add(-w.Duration))
 	return !opened.IsZero() && !opened.After(now)
 }
 
 // Next returns when the window opens next, after now; zero when it does not within five years.
+//
+// Between two changes of the clock, local time is elapsed time and an offset. So each such stretch is searched as if it
+// were in UTC, which is what the cron library does well, and what happens at a change is decided here.
 func (w *Window) Next(now time.Time) time.Time {
-	return w.spec.Next(now.UTC())
+	at := now.In(w.location)
+	from := asUTC(at)
+	if start, _ := at.ZoneBounds(); !start.IsZero() {
+		from = later(from, w.repeatedUntil(start).Add(-time.Nanosecond))
+	}
+	for {
+		fires := w.spec.Next(from)
+		if fires.IsZero() {
+			return time.Time{}
+		}
+		_, offset := at.Zone()
+		opens := fires.Add(-time.Duration(offset) * time.Second)
+		_, change := at.ZoneBounds()
+		if change.IsZero() || opens.Before(change) {
+			return opens.In(w.location)
+		}
+		if !w.hourly && fires.Before(asUTC(change)) {
+			return change // the clock skips the time at which the window should open
+		}
+		at = change
+		from = later(asUTC(change), w.repeatedUntil(change)).Add(-time.Nanosecond)
+	}
+}
+
+// repeatedUntil returns the local time until which, from a change of the clock on, everything has been there before; the
+// zero time where that does not matter.
+func (w *Window) repeatedUntil(change time.Time) time.Time {
+	if w.hourly {
+		return time.Time{}
+	}
+	return asUTC(change.Add(-time.Nanosecond)).Add(time.Nanosecond)
+}
+
+// asUTC returns what the clock on the wall shows, as if it stood in UTC.
+func asUTC(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
 // String says when the window opens and for how long.
-func (w *Window) String() string { return fmt.Sprintf("%q for %s", w.Schedule, w.Duration) }
+func (w *Window) String() string { return fmt.Sprintf("%q %s for %s", w.Schedule, w.Zone, w.Duration) }
 
 var (
 	errSchedule = errors.New("want " + ruleSchedule)
 	errDuration = errors.New("want " + ruleDuration)
+	errTimezone = errors.New("want " + ruleTimezone)
 
 	fiveFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 

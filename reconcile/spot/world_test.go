@@ -327,15 +327,15 @@ func (w *world) consistent() error {
 			holders[s.slot]++
 		}
 	}
-	for id, r := range a.byID {
-		switch {
-		case r.ID != id:
-			return fmt.Errorf("reservation %s is kept as %s", r.ID, id)
+	for id, at := range a.promised.byID {
+		switch r := a.promised.at(at); {
+		case r.id != id:
+			return fmt.Errorf("reservation %x is kept as %x", r.id, id)
 		case r.lost:
-			lost.add(r.Capacity, 1)
+			lost.add(r.capacity.capacity(), 1)
 		default:
-			reserved.add(r.Capacity, 1)
-			holders[r.Slot]++
+			reserved.add(r.capacity.capacity(), 1)
+			holders[int(r.slot)]++
 		}
 	}
 	if visible != a.visible || reserved != a.reserved || lost != a.lost {

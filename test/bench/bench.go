@@ -15,7 +15,7 @@ import (
 
 // bench is what all runs share.
 type bench struct {
-	fleet  *fleet.Fleet
+	fleet  *fleet.Fleet // nil until a run needs it
 	report *report
 	begun  time.Time
 
@@ -27,22 +27,23 @@ type bench struct {
 	logs     []string
 }
 
-// newBench starts the clusters and registers the members.
-func newBench(ctx context.Context) (*bench, error) {
+func newBench() *bench { return &bench{report: newReport(), begun: time.Now()} }
+
+// startFleet starts the clusters and registers the members.
+func (b *bench) startFleet(ctx context.Context) error {
 	if _, err := fleet.HubBinary(); err != nil {
-		return nil, err
+		return err
 	}
-	b := &bench{report: newReport(), begun: time.Now()}
 	b.logf("start a hub cluster and three members")
-	var err error
-	b.fleet, err = fleet.Start(ctx, fleet.Options{Members: []string{"alpha", "beta", "gamma"}})
+	started, err := fleet.Start(ctx, fleet.Options{Members: []string{"alpha", "beta", "gamma"}})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := b.fleet.Register(ctx, b.fleet.Members...); err != nil {
-		return nil, errors.Join(err, b.fleet.Stop())
+	if err := started.Register(ctx, started.Members...); err != nil {
+		return errors.Join(err, started.Stop())
 	}
-	return b, nil
+	b.fleet = started
+	return nil
 }
 
 // logf says on standard error how far we are.
@@ -52,8 +53,16 @@ func (b *bench) logf(format string, args ...any) {
 
 // perform does one run, with the hub that it needs.
 func (b *bench) perform(ctx context.Context, r run) error {
+	if !r.alone && b.fleet == nil {
+		if err := b.startFleet(ctx); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
+	if r.alone {
+		return r.do(b, ctx)
+	}
 	if r.needs == nil {
 		if err := b.stopHub(ctx); err != nil {
 			return err
@@ -114,6 +123,9 @@ func (b *bench) stopHub(ctx context.Context) error {
 
 // close ends everything, and keeps logs if it is told to.
 func (b *bench) close(keep bool) error {
+	if b.fleet == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	problems := []error{b.stopHub(ctx)}

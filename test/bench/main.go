@@ -17,7 +17,7 @@ import (
 )
 
 // runTimeout bounds each run, so that one that hangs ends as broken.
-const runTimeout = 6 * time.Minute
+const runTimeout = 30 * time.Minute
 
 // A run measures one thing.
 type run struct {
@@ -25,6 +25,8 @@ type run struct {
 	// needs are the settings of the hub that it runs with; nil: it starts its own replicas.
 	needs fleet.Settings
 	do    func(*bench, context.Context) error
+	// alone: it needs no cluster, and is done before they start.
+	alone bool
 }
 
 // byDefault are the settings of a user who sets nothing.
@@ -32,14 +34,25 @@ var byDefault = fleet.Settings{}
 
 // runs in their order. Those that want the hub as it is by default share one, so that memory is measured after bursts.
 var runs = []run{
-	{"burst", byDefault, (*bench).burst},
-	{"scale", byDefault, (*bench).scale},
-	{"memory", byDefault, (*bench).memory},
-	{"policy", byDefault, (*bench).policy},
-	{"churn", byDefault, (*bench).churn},
-	{"events", nil, (*bench).events},
-	{"failover", nil, (*bench).failover},
-	{"admission", nil, (*bench).admission},
+	{name: "framework", do: (*bench).framework, alone: true},
+	{name: "ledger", do: (*bench).ledger, alone: true},
+	{name: "image", do: (*bench).image, alone: true},
+	{name: "gitops", do: (*bench).gitops, alone: true},
+	{name: "e2e", do: (*bench).e2eFailover, alone: true},
+	{name: "burst", needs: byDefault, do: (*bench).burst},
+	{name: "scale", needs: byDefault, do: (*bench).scale},
+	{name: "memory", needs: byDefault, do: (*bench).memory},
+	{name: "policy", needs: byDefault, do: (*bench).policy},
+	{name: "churn", needs: byDefault, do: (*bench).churn},
+	{name: "drought", needs: byDefault, do: (*bench).drought},
+	{name: "interruption", needs: byDefault, do: (*bench).interruption},
+	{name: "idle", needs: byDefault, do: (*bench).idle},
+	{name: "bigburst", do: (*bench).bigBurst},
+	{name: "mass", do: (*bench).massMoves},
+	{name: "webapp", do: (*bench).webApps},
+	{name: "events", do: (*bench).events},
+	{name: "failover", do: (*bench).failover},
+	{name: "admission", do: (*bench).admission},
 }
 
 func main() {
@@ -93,10 +106,7 @@ func choose(list string) ([]run, error) {
 
 // measure does the runs. One that breaks does not keep the others from being measured.
 func measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
-	b, err := newBench(ctx)
-	if err != nil {
-		return err
-	}
+	b := newBench()
 	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
 	var problems []error
 	for _, r := range chosen {

@@ -27,7 +27,7 @@ func (d *demo) check(ctx context.Context) (int, error) {
 	c := &checks{demo: d, ran: map[string]bool{}}
 	d.screen.title("Checks")
 	for _, part := range []func(context.Context){
-		c.members, c.burst, c.questions, c.orders, c.commands, c.policyChange, c.scaling, c.everyLine, c.leaving, c.rights,
+		c.members, c.burst, c.questions, c.orders, c.commands, c.policyChange, c.scaling, c.drought, c.everyLine, c.leaving, c.rights,
 	} {
 		part(ctx)
 		if ctx.Err() != nil {

@@ -39,8 +39,8 @@ func read(t *testing.T, path string) string {
 }
 
 var (
-	target  = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
-	mention = regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z-]*)")
+	target  = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
+	mention = regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z0-9-]*)")
 )
 
 func TestEveryMakeTargetInTheDocumentationExists(t *testing.T) {

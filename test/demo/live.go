@@ -25,6 +25,25 @@ var tourLine = kubectlLine("prod-us", fmt.Sprintf("annotate deployment/web plims
 // tourNote says so. It has to fit into a line of a terminal.
 var tourNote = fmt.Sprintf("The demo has changed web in prod-us from 70 %% to %d %% on spot.", tourPercent)
 
+// A stop of the tour is something that the demo does by itself, some time after the one before.
+type stop struct {
+	after time.Duration
+	note  string
+	do    func(context.Context) error
+}
+
+// tour is all that happens without anybody having typed anything.
+func (d *demo) tour() []stop {
+	return []stop{
+		{tourAfter, tourNote, func(ctx context.Context) error {
+			_, _, err := run(ctx, tourLine)
+			return err
+		}},
+		{droughtAfter, "The demo has taken the spot nodes of " + droughtMember + " away.", d.takeSpotNodes},
+		{droughtLasts, "The demo has given " + droughtMember + " spot nodes again: watch replicas return.", d.giveSpotNodes},
+	}
+}
+
 // show prints the lines to paste and then shows the table until ctx ends.
 func (d *demo) show(ctx context.Context) error {
 	d.printLines()
@@ -34,7 +53,8 @@ func (d *demo) show(ctx context.Context) error {
 	defer ticks.Stop()
 	var shown view
 	note := fmt.Sprintf("The demo changes a policy after %.0f seconds.", tourAfter.Seconds())
-	tour := time.NewTimer(tourAfter)
+	stops := d.tour()
+	tour := time.NewTimer(stops[0].after)
 	defer tour.Stop()
 	for {
 		now, err := d.look(ctx)
@@ -50,11 +70,14 @@ func (d *demo) show(ctx context.Context) error {
 		case <-ctx.Done():
 			return d.whyEnded(ctx)
 		case <-tour.C:
-			if note = tourNote; !d.screen.terminal {
+			if note = stops[0].note; !d.screen.terminal {
 				d.screen.printf("  %s", note)
 			}
-			if _, _, err := run(ctx, tourLine); err != nil && ctx.Err() == nil {
+			if err := stops[0].do(ctx); err != nil && ctx.Err() == nil {
 				return err
+			}
+			if stops = stops[1:]; len(stops) > 0 {
+				tour.Reset(stops[0].after)
 			}
 		case <-ticks.C:
 		}

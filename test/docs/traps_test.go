@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,25 @@ func TestEveryTestThatTheTableOfTrapsNamesExists(t *testing.T) {
 	for _, match := range named {
 		if !there[match[1]] {
 			t.Errorf("%s is named and does not exist", match[1])
+		}
+	}
+}
+
+// Those of the single-cluster predecessor, and the recovery that evicts to find out, each have a test.
+func TestEveryTrapOfSpotPlacementHasARowWithATest(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "traps.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| ([0-9, ]+) \\|.*`(?:Test|Fuzz)").FindAllStringSubmatch(string(text), -1) {
+		for _, number := range strings.Split(row[1], ", ") {
+			tested[number] = true
+		}
+	}
+	for _, number := range []int{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 38} {
+		if !tested[strconv.Itoa(number)] {
+			t.Errorf("trap %d has no row with a test", number)
 		}
 	}
 }

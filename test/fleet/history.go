@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,8 +25,9 @@ type Moment struct {
 	Pod string
 	// Left says that with this event the pod stopped being alive: it was deleted, or its deletion has begun.
 	Left bool
-	// Capacity type that the pod had before, if it left.
+	// Capacity type that the pod had before, if it left, and whether it was ready then.
 	Capacity string
+	WasReady bool
 	// Unplaced is how many pods that are alive were let in without a slot.
 	Unplaced int
 	// Mix after the event, and how many replicas were on-demand before it.
@@ -32,7 +36,9 @@ type Moment struct {
 }
 
 // A History follows the pods of one workload by a watch of its own at the real API server, and so knows every state that
-// they have gone through, in the API server's order.
+// they have gone through, in the API server's order. Where the API server ends the watch, as it does to those that it is too
+// busy to serve, the next one begins with the event after the last; only where the API server does not have that any more,
+// the history has a hole, and says so.
 type History struct {
 	workload *Workload
 	cancel   context.CancelFunc
@@ -66,15 +72,24 @@ func (w *Workload) Follow(ctx context.Context) (*History, error) {
 	}
 	h.moments = nil // a list shows one state, not a way to it
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	events, err := watcher.Watch(ctx, &corev1.PodList{}, append(where, &client.ListOptions{
-		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
-	})...)
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, podWatch{watcher, where})
 	if err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("follow the pods of %s: %w", w, err)
 	}
 	go h.run(ctx, events)
 	return h, nil
+}
+
+// podWatch starts watches of pods.
+type podWatch struct {
+	client client.WithWatch
+	where  []client.ListOption
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (w podWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return w.client.Watch(ctx, &corev1.PodList{}, append(slices.Clone(w.where), &client.ListOptions{Raw: &options})...)
 }
 
 func (h *History) run(ctx context.Context, events watch.Interface) {
@@ -129,7 +144,7 @@ func (h *History) take(ctx context.Context, event watch.Event) {
 		h.pods[pod.UID] = podState{pod: pod, capacity: capacity}
 	}
 	if known && alive(old.pod) && (event.Type == watch.Deleted || !alive(pod)) {
-		moment.Left, moment.Capacity = true, old.capacity
+		moment.Left, moment.Capacity, moment.WasReady = true, old.capacity, Ready(old.pod)
 	}
 	moment.Mix = h.mix()
 	moment.Unplaced = h.unplaced()
@@ -171,14 +186,26 @@ func (h *History) Moments() ([]Moment, error) {
 	return append([]Moment(nil), h.moments...), h.err
 }
 
-// AwaitMix waits until the history has come to this mix.
+// hole is why not all that has happened is known; nil: it is.
+func (h *History) hole() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// AwaitMix waits until the history has come to this mix. It fails at once when the history has a hole.
 func (h *History) AwaitMix(ctx context.Context, mix Mix) error {
-	return Await(ctx, fmt.Sprintf("%s of %s", mix, h.workload), func(context.Context) (bool, error) {
+	var hole error
+	err := Await(ctx, fmt.Sprintf("%s of %s", mix, h.workload), func(context.Context) (bool, error) {
+		if hole = h.hole(); hole != nil {
+			return true, nil
+		}
 		if now := h.Now(); now != mix {
 			return false, fmt.Errorf("there are %s", now)
 		}
 		return true, nil
 	})
+	return errors.Join(err, hole)
 }
 
 // Stop ends the watch.

@@ -33,7 +33,7 @@ func (f *Fleet) NewReplica(name string, settings Settings) (*Replica, error) {
 		ConfigFile: filepath.Join(f.dir, name+".yaml"),
 		LogFile:    filepath.Join(f.dir, name+".log"),
 	}
-	err := freeAddresses(&r.Webhook, &r.GRPC, &r.REST, &r.Peer, &r.Metrics, &r.Probes)
+	err := FreeAddresses(&r.Webhook, &r.GRPC, &r.REST, &r.Peer, &r.Metrics, &r.Probes)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", name, err)
 	}
@@ -86,8 +86,8 @@ func writeConfig(path string, settings Settings) error {
 	return nil
 }
 
-// freeAddresses finds loopback ports that nobody has. All are held until the last is found, so they differ.
-func freeAddresses(into ...*string) error {
+// FreeAddresses finds loopback ports that nobody has. All are held until the last is found, so they differ.
+func FreeAddresses(into ...*string) error {
 	for _, address := range into {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,10 +24,12 @@ var Keys = spot.Keys{Prefix: spot.DefaultPrefix}
 // AppLabel is on every pod of a workload made here, with the workload's name.
 const AppLabel = "app"
 
-// A Workload names a Deployment or StatefulSet of a member.
+// A Workload names a Deployment, StatefulSet, ReplicaSet or, with its group in Kind, another workload of a member.
 type Workload struct {
 	Member                *Member
 	Kind, Namespace, Name string
+
+	version schema.GroupVersionKind // of one that has no Go type
 }
 
 // String names it for messages.
@@ -90,6 +94,18 @@ func StatefulSet(namespace, name string, replicas int, annotations map[string]st
 	}
 }
 
+// ReplicaSet is one of simple pods without a Deployment, enabled, with these annotations.
+func ReplicaSet(namespace, name string, replicas int, annotations map[string]string) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: Enabled(), Annotations: annotations},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To(int32(replicas)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{AppLabel: name}},
+			Template: podTemplate(name),
+		},
+	}
+}
+
 func podTemplate(name string) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{AppLabel: name}},
@@ -97,10 +113,15 @@ func podTemplate(name string) corev1.PodTemplateSpec {
 	}
 }
 
-// Create makes a Deployment or StatefulSet.
+// Create makes a Deployment, StatefulSet, ReplicaSet or, without a Go type, another workload.
 func (m *Member) Create(ctx context.Context, object client.Object) (*Workload, error) {
 	w := &Workload{Member: m, Namespace: object.GetNamespace(), Name: object.GetName()}
-	switch object.(type) {
+	switch object := object.(type) {
+	case *unstructured.Unstructured:
+		w.version = object.GroupVersionKind()
+		w.Kind = w.version.Kind + "." + w.version.Group
+	case *appsv1.ReplicaSet:
+		w.Kind = "ReplicaSet"
 	case *appsv1.Deployment:
 		w.Kind = "Deployment"
 	case *appsv1.StatefulSet:
@@ -117,8 +138,17 @@ func (m *Member) Create(ctx context.Context, object client.Object) (*Workload, e
 // object is an empty object with the workload's name.
 func (w *Workload) object() client.Object {
 	meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}
-	if w.Kind == "StatefulSet" {
+	switch {
+	case !w.version.Empty():
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(w.version)
+		object.SetNamespace(w.Namespace)
+		object.SetName(w.Name)
+		return object
+	case w.Kind == "StatefulSet":
 		return &appsv1.StatefulSet{ObjectMeta: meta}
+	case w.Kind == "ReplicaSet":
+		return &appsv1.ReplicaSet{ObjectMeta: meta}
 	}
 	return &appsv1.Deployment{ObjectMeta: meta}
 }
@@ -152,4 +182,11 @@ func (w *Workload) patch(ctx context.Context, change any) error {
 // Delete starts the removal of the workload and its pods.
 func (w *Workload) Delete(ctx context.Context) error {
 	return client.IgnoreNotFound(w.Member.Client().Delete(ctx, w.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+}
+
+// Retemplate has the pods run another image.
+func (w *Workload) Retemplate(ctx context.Context, image string) error {
+	return w.patch(ctx, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []map[string]any{{"name": "app", "image": image}},
+	}}}})
 }

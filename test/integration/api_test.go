@@ -61,7 +61,16 @@ func (b apiBackend) Get(member, _, namespace, _ string) (spot.WorkloadView, bool
 	return b.List(member, namespace)[0], true
 }
 
+func (b apiBackend) Suppose(member, kind, namespace, name string, _ spot.Hypothesis, _ time.Time) (spot.WhatIf, bool) {
+	view, ok := b.Get(member, kind, namespace, name)
+	return spot.WhatIf{Now: view, Then: view}, ok
+}
+
 func (apiBackend) Controller(string) (string, bool) { return "deployment-spot", true }
+
+func (apiBackend) Placed() []spot.PlacedKind {
+	return []spot.PlacedKind{{Name: spot.KindDeployment, Controller: "deployment-spot", Cached: "apps/v1 Deployment"}}
+}
 
 func (apiBackend) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return reconcile.Record{Key: key}, true
@@ -83,6 +92,7 @@ func (b apiBackend) Wait(_ context.Context, id string) (reconcile.Receipt, error
 
 func (apiBackend) Owner(string) string { return "10.0.0.1:9444" }
 func (apiBackend) Mine(string) bool    { return true }
+func (apiBackend) Acts(string) bool    { return true }
 
 func (apiBackend) Dial(string) (grpc.ClientConnInterface, error) {
 	return nil, errors.New("there is one replica")

@@ -53,7 +53,9 @@ func TestRegisteringAMember(t *testing.T) {
 	t.Run("again changes nothing, and leaves what the hub wrote", func(t *testing.T) { registerAgain(t, s) })
 	t.Run("names and clusters that are taken are refused", func(t *testing.T) { registerTaken(t, s) })
 	t.Run("a token that expires can be asked for", func(t *testing.T) { registerExpiring(t, s) })
+	t.Run("force-detach gives a member up, and takes it back", func(t *testing.T) { forceDetach(t, s) })
 	t.Run("unregister refuses another cluster", func(t *testing.T) { unregisterOther(t, s) })
+	t.Run("unregister under a mistyped name changes nothing", func(t *testing.T) { unregisterMistyped(t, s) })
 	t.Run("unregister keeps what is somebody else's", func(t *testing.T) { unregisterKeeps(t, s) })
 	t.Run("unregister leaves the member as it was", func(t *testing.T) {
 		s.ok(t, toRegister("prod-eu")...)
@@ -118,8 +120,8 @@ func registerDryRun(t *testing.T, s *cliSite) {
 func registered(s *cliSite) func(*testing.T) {
 	return func(t *testing.T) {
 		got := s.ok(t, toRegister("prod-eu")...)
-		if lines := strings.Count(got.out, "created"); lines != 8 {
-			t.Errorf("%d objects were made, want 6 in the member and 2 in the hub:\n%s", lines, got.out)
+		if lines := strings.Count(got.out, "created"); lines != 11 {
+			t.Errorf("%d objects were made, want 9 in the member and 2 in the hub:\n%s", lines, got.out)
 		}
 		secret := s.registered(t, "prod-eu")
 		if secret == nil || secret.Labels[clusters.MemberLabel] != "true" {
@@ -201,7 +203,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 	}
 	token := s.asHub(t, "prod-eu").BearerToken
 	got := s.ok(t, toRegister("prod-eu")...)
-	if strings.Count(got.out, "unchanged") != 8 {
+	if strings.Count(got.out, "unchanged") != 11 {
 		t.Errorf("something changed:\n%s", got.out)
 	}
 	if err := asHub.Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, configuration); err != nil || len(configuration.Webhooks) != 1 {
@@ -255,6 +257,16 @@ func unregisterOther(t *testing.T, s *cliSite) {
 	}
 	if got := s.plimsoll(t, "unregister", "database", "--hub-context", "hub", "--keep-member"); got.code == 0 || s.registered(t, "database") == nil {
 		t.Errorf("a Secret that is no registration: %+v", got)
+	}
+}
+
+func unregisterMistyped(t *testing.T, s *cliSite) {
+	got := s.plimsoll(t, "unregister", "prod-eus", "--context", "member", "--hub-context", "hub")
+	if got.code == 0 || !strings.Contains(got.err, "registered as prod-eu") {
+		t.Errorf("got %+v, want a refusal that names the registration", got)
+	}
+	if allowed, err := may(t.Context(), s.asHub(t, "prod-eu"), authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}); err != nil || !allowed {
+		t.Errorf("the hub's right in the member: %v, %v", allowed, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -95,23 +96,18 @@ func badInputs() []badInput {
 	}
 }
 
-// expiredToken registers a member with a token that the API server no longer takes.
+// expiredToken registers a member with a token whose time is over.
 func expiredToken(s *memberSite, name string) func() {
 	proxy := s.proxy(name)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hub"}}
-	s.g.Expect(s.client.Create(s.ctx, account)).To(Succeed())
-	withToken := func() []byte {
-		token, err := s.cluster.Token(s.ctx, s.namespace, "hub")
+	s.g.Expect(s.client.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hub"}})).To(Succeed())
+	s.bind("view-"+s.namespace, "hub", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
+	tokenUntil := func(until time.Time) []byte {
+		token, err := s.cluster.TokenUntil(s.ctx, s.namespace, "hub", until)
 		s.g.Expect(err).NotTo(HaveOccurred())
 		return s.edited(s.kubeconfig(proxy), func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Token = token })
 	}
-	expired := withToken()
-	s.g.Expect(s.client.Delete(s.ctx, account)).To(Succeed()) // and with it, its tokens
-	account.ResourceVersion, account.UID = "", ""
-	s.g.Expect(s.client.Create(s.ctx, account)).To(Succeed())
-	s.bind("view-"+s.namespace, "hub", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
-	s.register(name, expired)
-	return func() { s.register(name, withToken()) }
+	s.register(name, tokenUntil(time.Now().Add(-time.Minute)))
+	return func() { s.register(name, tokenUntil(time.Now().Add(time.Hour))) }
 }
 
 // duplicate registers a cluster that is registered already; it is mended when the older Secret goes. That one's name

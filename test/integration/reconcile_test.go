@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,12 @@ type reconcileSite struct {
 // newReconcileSite makes a runtime, has build register controllers, and starts everything.
 func newReconcileSite(t *testing.T, c *kube.Cluster, build func(s *reconcileSite)) *reconcileSite {
 	t.Helper()
+	return newReconcileSiteOf(t, c, scheme.Scheme, build)
+}
+
+// newReconcileSiteOf does so for the kinds of a scheme.
+func newReconcileSiteOf(t *testing.T, c *kube.Cluster, kinds *runtime.Scheme, build func(s *reconcileSite)) *reconcileSite {
+	t.Helper()
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(memberPatience)
 	s := &reconcileSite{memberSite: &memberSite{t: t, g: g, ctx: t.Context(), cluster: c, client: c.Client(),
@@ -55,11 +62,11 @@ func newReconcileSite(t *testing.T, c *kube.Cluster, build func(s *reconcileSite
 	s.namespace = ns.Name
 	log := slog.New(slog.NewJSONHandler(s.log, nil))
 	var err error
-	s.runtime, err = reconcile.NewRuntime(reconcile.Options{Log: log, Registerer: s.metrics, Deadline: time.Minute})
+	s.runtime, err = reconcile.NewRuntime(reconcile.Options{Log: log, Registerer: s.metrics, Deadline: time.Minute, Scheme: kinds})
 	g.Expect(err).NotTo(HaveOccurred())
 	build(s)
 	s.provider, err = clusters.New(clusters.Options{
-		Namespace: s.namespace, HubConfig: c.Config(), Scheme: scheme.Scheme,
+		Namespace: s.namespace, HubConfig: c.Config(), Scheme: kinds,
 		Fence:         clusters.FenceFunc(func(string) error { return nil }),
 		Rules:         clusters.Rules{AllowedNetworks: memberNetworks},
 		ProbeInterval: time.Second, ProbeTimeout: 2 * time.Second, WarmTimeout: 3 * time.Second,

@@ -119,6 +119,9 @@ func newWebhookSite(t *testing.T) *webhookSite {
 	return s
 }
 
+// Reads makes the site a webhook.Placer that looks at every label and annotation.
+func (s *webhookSite) Reads([]byte) bool { return true }
+
 func (s *webhookSite) namespace(name string, labels map[string]string) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	s.g.Expect(s.cluster.Client().Create(s.t.Context(), namespace)).To(Succeed())

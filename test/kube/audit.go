@@ -42,9 +42,10 @@ type AuditEvent struct {
 	User        string
 	Groups      []string
 	UserAgent   string
-	URI         string // path and query
-	APIGroup    string // empty for the core group
-	Resource    string // plural; empty for a request that is for no resource
+	SourceIPs   []string // where it came from, the client's first
+	URI         string   // path and query
+	APIGroup    string   // empty for the core group
+	Resource    string   // plural; empty for a request that is for no resource
 	Subresource string
 	Namespace   string
 	Name        string // empty for lists, and for what is created with generateName
@@ -142,6 +143,12 @@ func contains(path string, offset int64, text []byte) (bool, error) {
 	return bytes.Contains(content, text), err
 }
 
+// ReadAudit reads an audit log that was fetched from wherever its API server runs. It does not wait for what the log does
+// not hold yet.
+func ReadAudit(from io.Reader, filters ...Filter) ([]AuditEvent, error) {
+	return readEvents(from, filters)
+}
+
 // readEvents parses one event per line. A last line that is not complete yet is left for the next reader.
 func readEvents(from io.Reader, filters []Filter) ([]AuditEvent, error) {
 	var events []AuditEvent
@@ -173,7 +180,8 @@ type rawEvent struct {
 		Username string   `json:"username"`
 		Groups   []string `json:"groups"`
 	} `json:"user"`
-	UserAgent string `json:"userAgent"`
+	UserAgent string   `json:"userAgent"`
+	SourceIPs []string `json:"sourceIPs"`
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -201,7 +209,7 @@ func parseEvent(line []byte) (AuditEvent, bool, error) {
 		return AuditEvent{}, false, nil
 	}
 	return AuditEvent{
-		Verb: raw.Verb, User: raw.User.Username, Groups: raw.User.Groups, UserAgent: raw.UserAgent, URI: raw.RequestURI,
+		Verb: raw.Verb, User: raw.User.Username, Groups: raw.User.Groups, UserAgent: raw.UserAgent, SourceIPs: raw.SourceIPs, URI: raw.RequestURI,
 		APIGroup: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource, Subresource: raw.ObjectRef.Subresource,
 		Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
 		Code: raw.ResponseStatus.Code, Reason: raw.ResponseStatus.Reason,

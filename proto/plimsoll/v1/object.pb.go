@@ -99,7 +99,7 @@ const (
 	ReconcileOutcome_RECONCILE_OUTCOME_REQUEUE ReconcileOutcome = 2
 	// An error that is retried with back-off.
 	ReconcileOutcome_RECONCILE_OUTCOME_ERROR ReconcileOutcome = 3
-	// An error that no retry can mend; the key waits for a change of the object.
+	// An error that no retry can mend; the key waits for a change of the object, or is tried again slowly.
 	ReconcileOutcome_RECONCILE_OUTCOME_TERMINAL ReconcileOutcome = 4
 	// The reconciler panicked; retried like an error.
 	ReconcileOutcome_RECONCILE_OUTCOME_PANIC ReconcileOutcome = 5
@@ -107,19 +107,31 @@ const (
 	ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT ReconcileOutcome = 6
 	// The object no longer exists.
 	ReconcileOutcome_RECONCILE_OUTCOME_GONE ReconcileOutcome = 7
+	// An annotation of the object keeps it from being reconciled, until it is removed.
+	ReconcileOutcome_RECONCILE_OUTCOME_PAUSED ReconcileOutcome = 8
+	// The object is being deleted, and cleaning up is under way.
+	ReconcileOutcome_RECONCILE_OUTCOME_PENDING ReconcileOutcome = 9
+	// It was cleaned up, and may go.
+	ReconcileOutcome_RECONCILE_OUTCOME_CLEANED_UP ReconcileOutcome = 10
+	// There was nothing to clean up that this hub may, for instance because the member was detached by force.
+	ReconcileOutcome_RECONCILE_OUTCOME_NOT_OURS ReconcileOutcome = 11
 )
 
 // Enum value maps for ReconcileOutcome.
 var (
 	ReconcileOutcome_name = map[int32]string{
-		0: "RECONCILE_OUTCOME_UNSPECIFIED",
-		1: "RECONCILE_OUTCOME_DONE",
-		2: "RECONCILE_OUTCOME_REQUEUE",
-		3: "RECONCILE_OUTCOME_ERROR",
-		4: "RECONCILE_OUTCOME_TERMINAL",
-		5: "RECONCILE_OUTCOME_PANIC",
-		6: "RECONCILE_OUTCOME_TIMEOUT",
-		7: "RECONCILE_OUTCOME_GONE",
+		0:  "RECONCILE_OUTCOME_UNSPECIFIED",
+		1:  "RECONCILE_OUTCOME_DONE",
+		2:  "RECONCILE_OUTCOME_REQUEUE",
+		3:  "RECONCILE_OUTCOME_ERROR",
+		4:  "RECONCILE_OUTCOME_TERMINAL",
+		5:  "RECONCILE_OUTCOME_PANIC",
+		6:  "RECONCILE_OUTCOME_TIMEOUT",
+		7:  "RECONCILE_OUTCOME_GONE",
+		8:  "RECONCILE_OUTCOME_PAUSED",
+		9:  "RECONCILE_OUTCOME_PENDING",
+		10: "RECONCILE_OUTCOME_CLEANED_UP",
+		11: "RECONCILE_OUTCOME_NOT_OURS",
 	}
 	ReconcileOutcome_value = map[string]int32{
 		"RECONCILE_OUTCOME_UNSPECIFIED": 0,
@@ -130,6 +142,10 @@ var (
 		"RECONCILE_OUTCOME_PANIC":       5,
 		"RECONCILE_OUTCOME_TIMEOUT":     6,
 		"RECONCILE_OUTCOME_GONE":        7,
+		"RECONCILE_OUTCOME_PAUSED":      8,
+		"RECONCILE_OUTCOME_PENDING":     9,
+		"RECONCILE_OUTCOME_CLEANED_UP":  10,
+		"RECONCILE_OUTCOME_NOT_OURS":    11,
 	}
 )
 
@@ -253,9 +269,12 @@ type ObjectState struct {
 	// When the last reconcile that has ended did so; unset: none has.
 	LastFinishedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_finished_at,json=lastFinishedAt,proto3" json:"last_finished_at,omitempty"`
 	// When it runs again without anything having changed; unset unless state is WAITING.
-	NextTryAt     *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_try_at,json=nextTryAt,proto3" json:"next_try_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NextTryAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_try_at,json=nextTryAt,proto3" json:"next_try_at,omitempty"`
+	// What the annotation plimsoll.dev/requested-at of the object said when the last reconcile that has ended began; empty:
+	// nothing. Kinds with a status of their own repeat it there.
+	LastHandledRequest string `protobuf:"bytes,10,opt,name=last_handled_request,json=lastHandledRequest,proto3" json:"last_handled_request,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ObjectState) Reset() {
@@ -351,6 +370,13 @@ func (x *ObjectState) GetNextTryAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ObjectState) GetLastHandledRequest() string {
+	if x != nil {
+		return x.LastHandledRequest
+	}
+	return ""
+}
+
 var File_plimsoll_v1_object_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_proto_rawDesc = "" +
@@ -362,7 +388,7 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"controller\x18\x02 \x01(\tR\n" +
 	"controller\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"\xc5\x03\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xf7\x03\n" +
 	"\vObjectState\x12(\n" +
 	"\x03key\x18\x01 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.plimsoll.v1.ReconcileStateR\x05state\x12\x16\n" +
@@ -373,14 +399,16 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"last_error\x18\x06 \x01(\tR\tlastError\x12B\n" +
 	"\x0flast_started_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rlastStartedAt\x12D\n" +
 	"\x10last_finished_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0elastFinishedAt\x12:\n" +
-	"\vnext_try_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnextTryAt*\xbb\x01\n" +
+	"\vnext_try_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnextTryAt\x120\n" +
+	"\x14last_handled_request\x18\n" +
+	" \x01(\tR\x12lastHandledRequest*\xbb\x01\n" +
 	"\x0eReconcileState\x12\x1f\n" +
 	"\x1bRECONCILE_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RECONCILE_STATE_IDLE\x10\x01\x12\x1a\n" +
 	"\x16RECONCILE_STATE_QUEUED\x10\x02\x12\x1b\n" +
 	"\x17RECONCILE_STATE_RUNNING\x10\x03\x12\x1b\n" +
 	"\x17RECONCILE_STATE_WAITING\x10\x04\x12\x18\n" +
-	"\x14RECONCILE_STATE_HELD\x10\x05*\x85\x02\n" +
+	"\x14RECONCILE_STATE_HELD\x10\x05*\x84\x03\n" +
 	"\x10ReconcileOutcome\x12!\n" +
 	"\x1dRECONCILE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16RECONCILE_OUTCOME_DONE\x10\x01\x12\x1d\n" +
@@ -389,7 +417,12 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\x1aRECONCILE_OUTCOME_TERMINAL\x10\x04\x12\x1b\n" +
 	"\x17RECONCILE_OUTCOME_PANIC\x10\x05\x12\x1d\n" +
 	"\x19RECONCILE_OUTCOME_TIMEOUT\x10\x06\x12\x1a\n" +
-	"\x16RECONCILE_OUTCOME_GONE\x10\aB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x16RECONCILE_OUTCOME_GONE\x10\a\x12\x1c\n" +
+	"\x18RECONCILE_OUTCOME_PAUSED\x10\b\x12\x1d\n" +
+	"\x19RECONCILE_OUTCOME_PENDING\x10\t\x12 \n" +
+	"\x1cRECONCILE_OUTCOME_CLEANED_UP\x10\n" +
+	"\x12\x1e\n" +
+	"\x1aRECONCILE_OUTCOME_NOT_OURS\x10\vB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_object_proto_rawDescOnce sync.Once

@@ -31,6 +31,9 @@ func TestEachRESTCallReachesItsMethodWithTheFieldsOfItsPath(t *testing.T) {
 		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue": &plimsollv1.RequeueWorkloadRequest{
 			Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart",
 		},
+		"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf": &plimsollv1.WhatIfRequest{
+			Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart",
+		},
 		"GET /v1/clusters/prod/controllers/c/objects/shop/cart": &plimsollv1.GetObjectStateRequest{
 			Cluster: "prod", Controller: "c", Namespace: "shop", Name: "cart",
 		},
@@ -155,6 +158,11 @@ func (s workloadService) ListWorkloads(_ context.Context, r *plimsollv1.ListWork
 func (s workloadService) GetWorkload(_ context.Context, r *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
 	s.request = r
 	return &plimsollv1.GetWorkloadResponse{}, nil
+}
+
+func (s workloadService) WhatIf(_ context.Context, r *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
+	s.request = r
+	return &plimsollv1.WhatIfResponse{}, nil
 }
 
 func (s workloadService) RequeueWorkload(_ context.Context, r *plimsollv1.RequeueWorkloadRequest) (*plimsollv1.RequeueWorkloadResponse, error) {

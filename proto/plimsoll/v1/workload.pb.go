@@ -9,6 +9,7 @@ package plimsollv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -40,7 +41,8 @@ const (
 	WorkloadState_WORKLOAD_STATE_WAITING WorkloadState = 5
 	// An annotation is invalid, see placement.problems: nothing is moved, and new pods go on-demand.
 	WorkloadState_WORKLOAD_STATE_INVALID WorkloadState = 6
-	// Replicas should move, and the hub is configured to move nothing.
+	// Replicas should move; the hub, the member, the namespace or the workload is in read-only mode, see
+	// placement.read_only_by.
 	WorkloadState_WORKLOAD_STATE_READ_ONLY WorkloadState = 7
 )
 
@@ -95,6 +97,213 @@ func (WorkloadState) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{0}
 }
 
+// MoveStrategy says how a replica that serves is moved.
+type MoveStrategy int32
+
+const (
+	// Never sent.
+	MoveStrategy_MOVE_STRATEGY_UNSPECIFIED MoveStrategy = 0
+	// The replica is evicted, and its replacement starts while it ends.
+	MoveStrategy_MOVE_STRATEGY_EVICT MoveStrategy = 1
+	// The replica leaves its ReplicaSet and serves on until its replacement is ready.
+	MoveStrategy_MOVE_STRATEGY_RELEASE MoveStrategy = 2
+)
+
+// Enum value maps for MoveStrategy.
+var (
+	MoveStrategy_name = map[int32]string{
+		0: "MOVE_STRATEGY_UNSPECIFIED",
+		1: "MOVE_STRATEGY_EVICT",
+		2: "MOVE_STRATEGY_RELEASE",
+	}
+	MoveStrategy_value = map[string]int32{
+		"MOVE_STRATEGY_UNSPECIFIED": 0,
+		"MOVE_STRATEGY_EVICT":       1,
+		"MOVE_STRATEGY_RELEASE":     2,
+	}
+)
+
+func (x MoveStrategy) Enum() *MoveStrategy {
+	p := new(MoveStrategy)
+	*p = x
+	return p
+}
+
+func (x MoveStrategy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MoveStrategy) Descriptor() protoreflect.EnumDescriptor {
+	return file_plimsoll_v1_workload_proto_enumTypes[1].Descriptor()
+}
+
+func (MoveStrategy) Type() protoreflect.EnumType {
+	return &file_plimsoll_v1_workload_proto_enumTypes[1]
+}
+
+func (x MoveStrategy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MoveStrategy.Descriptor instead.
+func (MoveStrategy) EnumDescriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{1}
+}
+
+// MovePurpose says what a pod is moved for.
+type MovePurpose int32
+
+const (
+	// Never sent.
+	MovePurpose_MOVE_PURPOSE_UNSPECIFIED MovePurpose = 0
+	// The mix.
+	MovePurpose_MOVE_PURPOSE_MIX MovePurpose = 1
+	// It waited for spot capacity that has no room.
+	MovePurpose_MOVE_PURPOSE_DROUGHT MovePurpose = 2
+	// Its node goes or has gone.
+	MovePurpose_MOVE_PURPOSE_INTERRUPTION MovePurpose = 3
+	// It was released, and its replacement is ready.
+	MovePurpose_MOVE_PURPOSE_FINISH MovePurpose = 4
+)
+
+// Enum value maps for MovePurpose.
+var (
+	MovePurpose_name = map[int32]string{
+		0: "MOVE_PURPOSE_UNSPECIFIED",
+		1: "MOVE_PURPOSE_MIX",
+		2: "MOVE_PURPOSE_DROUGHT",
+		3: "MOVE_PURPOSE_INTERRUPTION",
+		4: "MOVE_PURPOSE_FINISH",
+	}
+	MovePurpose_value = map[string]int32{
+		"MOVE_PURPOSE_UNSPECIFIED":  0,
+		"MOVE_PURPOSE_MIX":          1,
+		"MOVE_PURPOSE_DROUGHT":      2,
+		"MOVE_PURPOSE_INTERRUPTION": 3,
+		"MOVE_PURPOSE_FINISH":       4,
+	}
+)
+
+func (x MovePurpose) Enum() *MovePurpose {
+	p := new(MovePurpose)
+	*p = x
+	return p
+}
+
+func (x MovePurpose) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MovePurpose) Descriptor() protoreflect.EnumDescriptor {
+	return file_plimsoll_v1_workload_proto_enumTypes[2].Descriptor()
+}
+
+func (MovePurpose) Type() protoreflect.EnumType {
+	return &file_plimsoll_v1_workload_proto_enumTypes[2]
+}
+
+func (x MovePurpose) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MovePurpose.Descriptor instead.
+func (MovePurpose) EnumDescriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{2}
+}
+
+// WaitKind says what a workload waits for.
+type WaitKind int32
+
+const (
+	// Nothing.
+	WaitKind_WAIT_KIND_UNSPECIFIED WaitKind = 0
+	// The disruption window opens at until.
+	WaitKind_WAIT_KIND_WINDOW WaitKind = 1
+	// The next batch of moves may start at until.
+	WaitKind_WAIT_KIND_COOLDOWN WaitKind = 2
+	// A PodDisruptionBudget, the subject, allows no more.
+	WaitKind_WAIT_KIND_BUDGET WaitKind = 3
+	// The workload's controller is not at rest.
+	WaitKind_WAIT_KIND_ROLLOUT WaitKind = 4
+	// Pods were admitted that the cache does not explain yet.
+	WaitKind_WAIT_KIND_UNEXPLAINED WaitKind = 5
+	// Replicas on the move have to be ready first.
+	WaitKind_WAIT_KIND_REPLACEMENT WaitKind = 6
+	// Spot has had no room for pods of this shape since since.
+	WaitKind_WAIT_KIND_DRY WaitKind = 7
+	// The capacity type of pods is not known.
+	WaitKind_WAIT_KIND_CAPACITY WaitKind = 8
+	// The moves of the member or the hub, the subject, are at their ceiling.
+	WaitKind_WAIT_KIND_CEILING WaitKind = 9
+	// A person paused the workload.
+	WaitKind_WAIT_KIND_PAUSED WaitKind = 10
+	// The subject is in read-only mode.
+	WaitKind_WAIT_KIND_READ_ONLY WaitKind = 11
+	// No node of the capacity type that is wanted is what the workload's own template asks for.
+	WaitKind_WAIT_KIND_TEMPLATE WaitKind = 12
+)
+
+// Enum value maps for WaitKind.
+var (
+	WaitKind_name = map[int32]string{
+		0:  "WAIT_KIND_UNSPECIFIED",
+		1:  "WAIT_KIND_WINDOW",
+		2:  "WAIT_KIND_COOLDOWN",
+		3:  "WAIT_KIND_BUDGET",
+		4:  "WAIT_KIND_ROLLOUT",
+		5:  "WAIT_KIND_UNEXPLAINED",
+		6:  "WAIT_KIND_REPLACEMENT",
+		7:  "WAIT_KIND_DRY",
+		8:  "WAIT_KIND_CAPACITY",
+		9:  "WAIT_KIND_CEILING",
+		10: "WAIT_KIND_PAUSED",
+		11: "WAIT_KIND_READ_ONLY",
+		12: "WAIT_KIND_TEMPLATE",
+	}
+	WaitKind_value = map[string]int32{
+		"WAIT_KIND_UNSPECIFIED": 0,
+		"WAIT_KIND_WINDOW":      1,
+		"WAIT_KIND_COOLDOWN":    2,
+		"WAIT_KIND_BUDGET":      3,
+		"WAIT_KIND_ROLLOUT":     4,
+		"WAIT_KIND_UNEXPLAINED": 5,
+		"WAIT_KIND_REPLACEMENT": 6,
+		"WAIT_KIND_DRY":         7,
+		"WAIT_KIND_CAPACITY":    8,
+		"WAIT_KIND_CEILING":     9,
+		"WAIT_KIND_PAUSED":      10,
+		"WAIT_KIND_READ_ONLY":   11,
+		"WAIT_KIND_TEMPLATE":    12,
+	}
+)
+
+func (x WaitKind) Enum() *WaitKind {
+	p := new(WaitKind)
+	*p = x
+	return p
+}
+
+func (x WaitKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WaitKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_plimsoll_v1_workload_proto_enumTypes[3].Descriptor()
+}
+
+func (WaitKind) Type() protoreflect.EnumType {
+	return &file_plimsoll_v1_workload_proto_enumTypes[3]
+}
+
+func (x WaitKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WaitKind.Descriptor instead.
+func (WaitKind) EnumDescriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{3}
+}
+
 // ValueSource says which level a policy value was taken from; the nearest one that has it wins, each value on its own.
 type ValueSource int32
 
@@ -107,6 +316,8 @@ const (
 	ValueSource_VALUE_SOURCE_NAMESPACE ValueSource = 2
 	// spot.defaults of the hub's configuration.
 	ValueSource_VALUE_SOURCE_DEFAULT ValueSource = 3
+	// The request that asks what if.
+	ValueSource_VALUE_SOURCE_REQUEST ValueSource = 4
 )
 
 // Enum value maps for ValueSource.
@@ -116,12 +327,14 @@ var (
 		1: "VALUE_SOURCE_WORKLOAD",
 		2: "VALUE_SOURCE_NAMESPACE",
 		3: "VALUE_SOURCE_DEFAULT",
+		4: "VALUE_SOURCE_REQUEST",
 	}
 	ValueSource_value = map[string]int32{
 		"VALUE_SOURCE_UNSPECIFIED": 0,
 		"VALUE_SOURCE_WORKLOAD":    1,
 		"VALUE_SOURCE_NAMESPACE":   2,
 		"VALUE_SOURCE_DEFAULT":     3,
+		"VALUE_SOURCE_REQUEST":     4,
 	}
 )
 
@@ -136,11 +349,11 @@ func (x ValueSource) String() string {
 }
 
 func (ValueSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_plimsoll_v1_workload_proto_enumTypes[1].Descriptor()
+	return file_plimsoll_v1_workload_proto_enumTypes[4].Descriptor()
 }
 
 func (ValueSource) Type() protoreflect.EnumType {
-	return &file_plimsoll_v1_workload_proto_enumTypes[1]
+	return &file_plimsoll_v1_workload_proto_enumTypes[4]
 }
 
 func (x ValueSource) Number() protoreflect.EnumNumber {
@@ -149,7 +362,7 @@ func (x ValueSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValueSource.Descriptor instead.
 func (ValueSource) EnumDescriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{1}
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{4}
 }
 
 // CapacityType is what a node costs and how long it stays.
@@ -189,11 +402,11 @@ func (x CapacityType) String() string {
 }
 
 func (CapacityType) Descriptor() protoreflect.EnumDescriptor {
-	return file_plimsoll_v1_workload_proto_enumTypes[2].Descriptor()
+	return file_plimsoll_v1_workload_proto_enumTypes[5].Descriptor()
 }
 
 func (CapacityType) Type() protoreflect.EnumType {
-	return &file_plimsoll_v1_workload_proto_enumTypes[2]
+	return &file_plimsoll_v1_workload_proto_enumTypes[5]
 }
 
 func (x CapacityType) Number() protoreflect.EnumNumber {
@@ -202,17 +415,17 @@ func (x CapacityType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CapacityType.Descriptor instead.
 func (CapacityType) EnumDescriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{2}
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{5}
 }
 
-// Workload is a Deployment or StatefulSet of a member, seen as replicas on spot and on-demand capacity.
+// Workload is a Deployment, StatefulSet or other kind that is placed, seen as replicas on spot and on-demand capacity.
 type Workload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Its namespace there.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Deployment or StatefulSet.
+	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Its name.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
@@ -221,7 +434,14 @@ type Workload struct {
 	// The numbers behind state, and what they come from.
 	Placement *Placement `protobuf:"bytes,6,opt,name=placement,proto3" json:"placement,omitempty"`
 	// Its pods, ordered by name. Only GetWorkload fills this in.
-	Pods          []*Pod `protobuf:"bytes,7,rep,name=pods,proto3" json:"pods,omitempty"`
+	Pods []*Pod `protobuf:"bytes,7,rep,name=pods,proto3" json:"pods,omitempty"`
+	// What is waited for, the soonest to end first; empty: nothing.
+	Waits []*Wait `protobuf:"bytes,8,rep,name=waits,proto3" json:"waits,omitempty"`
+	// The last moves, the newest first, at most 10. The hub keeps them in memory: after a restart or a change of owner there
+	// are none. Only GetWorkload fills this in.
+	LastMoves []*Move `protobuf:"bytes,9,rep,name=last_moves,json=lastMoves,proto3" json:"last_moves,omitempty"`
+	// What the policy wants, what is there and what is done about it, in sentences. Only GetWorkload fills this in.
+	Explanation   []string `protobuf:"bytes,10,rep,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +525,27 @@ func (x *Workload) GetPods() []*Pod {
 	return nil
 }
 
+func (x *Workload) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *Workload) GetLastMoves() []*Move {
+	if x != nil {
+		return x.LastMoves
+	}
+	return nil
+}
+
+func (x *Workload) GetExplanation() []string {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
 // Placement says how many replicas belong on which capacity, how many are there, and why.
 type Placement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -335,7 +576,21 @@ type Placement struct {
 	// A sentence that says why the state is what it is, for people.
 	Reason string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
 	// When the hub looks again without anything having changed; unset: only a change or the next resync makes it look.
-	NextCheckAt   *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
+	NextCheckAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
+	// Pods that run on a node that goes or has gone; they count as no replicas above.
+	Doomed int32 `protobuf:"varint,15,opt,name=doomed,proto3" json:"doomed,omitempty"`
+	// Pods that have left their ReplicaSet and serve until their replacements are ready; they count as no replicas above.
+	Released int32 `protobuf:"varint,16,opt,name=released,proto3" json:"released,omitempty"`
+	// When replicas may be moved; unset: at any time.
+	Window *DisruptionWindow `protobuf:"bytes,17,opt,name=window,proto3" json:"window,omitempty"`
+	// How replicas that serve are moved.
+	Strategy MoveStrategy `protobuf:"varint,18,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
+	// How long a replica may wait for spot capacity until spot counts as dry for replicas like it.
+	PendingTimeout *durationpb.Duration `protobuf:"bytes,19,opt,name=pending_timeout,json=pendingTimeout,proto3" json:"pending_timeout,omitempty"`
+	// What is in read-only mode: hub, member, namespace or workload; empty: nothing is.
+	ReadOnlyBy string `protobuf:"bytes,20,opt,name=read_only_by,json=readOnlyBy,proto3" json:"read_only_by,omitempty"`
+	// Moves are paused, on the workload or its namespace.
+	Paused        bool `protobuf:"varint,21,opt,name=paused,proto3" json:"paused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +723,328 @@ func (x *Placement) GetNextCheckAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Placement) GetDoomed() int32 {
+	if x != nil {
+		return x.Doomed
+	}
+	return 0
+}
+
+func (x *Placement) GetReleased() int32 {
+	if x != nil {
+		return x.Released
+	}
+	return 0
+}
+
+func (x *Placement) GetWindow() *DisruptionWindow {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *Placement) GetStrategy() MoveStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return MoveStrategy_MOVE_STRATEGY_UNSPECIFIED
+}
+
+func (x *Placement) GetPendingTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.PendingTimeout
+	}
+	return nil
+}
+
+func (x *Placement) GetReadOnlyBy() string {
+	if x != nil {
+		return x.ReadOnlyBy
+	}
+	return ""
+}
+
+func (x *Placement) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+// DisruptionWindow is a recurring time in which replicas may be moved.
+type DisruptionWindow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it opens: five cron fields.
+	Schedule string `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// The IANA time zone of schedule.
+	TimeZone string `protobuf:"bytes,2,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// How long it stays open.
+	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Where it comes from.
+	Source ValueSource `protobuf:"varint,4,opt,name=source,proto3,enum=plimsoll.v1.ValueSource" json:"source,omitempty"`
+	// Is it open now?
+	Open bool `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`
+	// When it opens next; unset: not within five years.
+	NextOpening   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_opening,json=nextOpening,proto3" json:"next_opening,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisruptionWindow) Reset() {
+	*x = DisruptionWindow{}
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisruptionWindow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisruptionWindow) ProtoMessage() {}
+
+func (x *DisruptionWindow) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisruptionWindow.ProtoReflect.Descriptor instead.
+func (*DisruptionWindow) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DisruptionWindow) GetSchedule() string {
+	if x != nil {
+		return x.Schedule
+	}
+	return ""
+}
+
+func (x *DisruptionWindow) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *DisruptionWindow) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *DisruptionWindow) GetSource() ValueSource {
+	if x != nil {
+		return x.Source
+	}
+	return ValueSource_VALUE_SOURCE_UNSPECIFIED
+}
+
+func (x *DisruptionWindow) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *DisruptionWindow) GetNextOpening() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextOpening
+	}
+	return nil
+}
+
+// Move is one pod that was evicted or released, or that would be.
+type Move struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When that was; unset: it was not.
+	MovedAt *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=moved_at,json=movedAt,proto3" json:"moved_at,omitempty"`
+	// Name of the pod.
+	Pod string `protobuf:"bytes,2,opt,name=pod,proto3" json:"pod,omitempty"`
+	// Capacity that it left.
+	From CapacityType `protobuf:"varint,3,opt,name=from,proto3,enum=plimsoll.v1.CapacityType" json:"from,omitempty"`
+	// Evicted or released.
+	Strategy MoveStrategy `protobuf:"varint,4,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
+	// What for.
+	Purpose MovePurpose `protobuf:"varint,5,opt,name=purpose,proto3,enum=plimsoll.v1.MovePurpose" json:"purpose,omitempty"`
+	// A sentence that says why.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Move) Reset() {
+	*x = Move{}
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Move) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Move) ProtoMessage() {}
+
+func (x *Move) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Move.ProtoReflect.Descriptor instead.
+func (*Move) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Move) GetMovedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MovedAt
+	}
+	return nil
+}
+
+func (x *Move) GetPod() string {
+	if x != nil {
+		return x.Pod
+	}
+	return ""
+}
+
+func (x *Move) GetFrom() CapacityType {
+	if x != nil {
+		return x.From
+	}
+	return CapacityType_CAPACITY_TYPE_UNSPECIFIED
+}
+
+func (x *Move) GetStrategy() MoveStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return MoveStrategy_MOVE_STRATEGY_UNSPECIFIED
+}
+
+func (x *Move) GetPurpose() MovePurpose {
+	if x != nil {
+		return x.Purpose
+	}
+	return MovePurpose_MOVE_PURPOSE_UNSPECIFIED
+}
+
+func (x *Move) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Wait is one thing that a workload waits for.
+type Wait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	Kind WaitKind `protobuf:"varint,1,opt,name=kind,proto3,enum=plimsoll.v1.WaitKind" json:"kind,omitempty"`
+	// Its name where there can be many: a PodDisruptionBudget, member or hub.
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// How many replicas wait; 0: it does not go by replicas.
+	Replicas int32 `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// Since when; unset: nobody knows.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// Until when, or when it is tried again; unset: nobody knows.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// A sentence for people.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Wait) GetKind() WaitKind {
+	if x != nil {
+		return x.Kind
+	}
+	return WaitKind_WAIT_KIND_UNSPECIFIED
+}
+
+func (x *Wait) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Wait) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Wait) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Wait) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Wait) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // PolicyProblem is an annotation that cannot be used.
 type PolicyProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -483,7 +1060,7 @@ type PolicyProblem struct {
 
 func (x *PolicyProblem) Reset() {
 	*x = PolicyProblem{}
-	mi := &file_plimsoll_v1_workload_proto_msgTypes[2]
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +1072,7 @@ func (x *PolicyProblem) String() string {
 func (*PolicyProblem) ProtoMessage() {}
 
 func (x *PolicyProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_workload_proto_msgTypes[2]
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +1085,7 @@ func (x *PolicyProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyProblem.ProtoReflect.Descriptor instead.
 func (*PolicyProblem) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{2}
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PolicyProblem) GetKey() string {
@@ -550,14 +1127,20 @@ type Pod struct {
 	// Is it ready to serve?
 	Ready bool `protobuf:"varint,7,opt,name=ready,proto3" json:"ready,omitempty"`
 	// Why it is not where or what it should be; empty when there is nothing to say.
-	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Its node goes or has gone: it counts as no replica.
+	Doomed bool `protobuf:"varint,9,opt,name=doomed,proto3" json:"doomed,omitempty"`
+	// It has left its ReplicaSet and serves until its replacement is ready.
+	Released bool `protobuf:"varint,10,opt,name=released,proto3" json:"released,omitempty"`
+	// What keeps it from going where it belongs; unset: nothing, or it stays.
+	WaitsFor      WaitKind `protobuf:"varint,11,opt,name=waits_for,json=waitsFor,proto3,enum=plimsoll.v1.WaitKind" json:"waits_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pod) Reset() {
 	*x = Pod{}
-	mi := &file_plimsoll_v1_workload_proto_msgTypes[3]
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +1152,7 @@ func (x *Pod) String() string {
 func (*Pod) ProtoMessage() {}
 
 func (x *Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_workload_proto_msgTypes[3]
+	mi := &file_plimsoll_v1_workload_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +1165,7 @@ func (x *Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pod.ProtoReflect.Descriptor instead.
 func (*Pod) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{3}
+	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Pod) GetName() string {
@@ -641,11 +1224,32 @@ func (x *Pod) GetReason() string {
 	return ""
 }
 
+func (x *Pod) GetDoomed() bool {
+	if x != nil {
+		return x.Doomed
+	}
+	return false
+}
+
+func (x *Pod) GetReleased() bool {
+	if x != nil {
+		return x.Released
+	}
+	return false
+}
+
+func (x *Pod) GetWaitsFor() WaitKind {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return WaitKind_WAIT_KIND_UNSPECIFIED
+}
+
 var File_plimsoll_v1_workload_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\n" +
-	"\x1aplimsoll/v1/workload.proto\x12\vplimsoll.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\x01\n" +
+	"\x1aplimsoll/v1/workload.proto\x12\vplimsoll.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x02\n" +
 	"\bWorkload\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -653,7 +1257,12 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x120\n" +
 	"\x05state\x18\x05 \x01(\x0e2\x1a.plimsoll.v1.WorkloadStateR\x05state\x124\n" +
 	"\tplacement\x18\x06 \x01(\v2\x16.plimsoll.v1.PlacementR\tplacement\x12$\n" +
-	"\x04pods\x18\a \x03(\v2\x10.plimsoll.v1.PodR\x04pods\"\x9f\x05\n" +
+	"\x04pods\x18\a \x03(\v2\x10.plimsoll.v1.PodR\x04pods\x12'\n" +
+	"\x05waits\x18\b \x03(\v2\x11.plimsoll.v1.WaitR\x05waits\x120\n" +
+	"\n" +
+	"last_moves\x18\t \x03(\v2\x11.plimsoll.v1.MoveR\tlastMoves\x12 \n" +
+	"\vexplanation\x18\n" +
+	" \x03(\tR\vexplanation\"\xbf\a\n" +
 	"\tPlacement\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\vspot_wanted\x18\x02 \x01(\x05R\n" +
@@ -673,13 +1282,42 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x14min_on_demand_source\x18\v \x01(\x0e2\x18.plimsoll.v1.ValueSourceR\x11minOnDemandSource\x126\n" +
 	"\bproblems\x18\f \x03(\v2\x1a.plimsoll.v1.PolicyProblemR\bproblems\x12\x16\n" +
 	"\x06reason\x18\r \x01(\tR\x06reason\x12>\n" +
-	"\rnext_check_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vnextCheckAtB\x12\n" +
+	"\rnext_check_at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vnextCheckAt\x12\x16\n" +
+	"\x06doomed\x18\x0f \x01(\x05R\x06doomed\x12\x1a\n" +
+	"\breleased\x18\x10 \x01(\x05R\breleased\x125\n" +
+	"\x06window\x18\x11 \x01(\v2\x1d.plimsoll.v1.DisruptionWindowR\x06window\x125\n" +
+	"\bstrategy\x18\x12 \x01(\x0e2\x19.plimsoll.v1.MoveStrategyR\bstrategy\x12B\n" +
+	"\x0fpending_timeout\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x0ependingTimeout\x12 \n" +
+	"\fread_only_by\x18\x14 \x01(\tR\n" +
+	"readOnlyBy\x12\x16\n" +
+	"\x06paused\x18\x15 \x01(\bR\x06pausedB\x12\n" +
 	"\x10_spot_percentageB\x10\n" +
-	"\x0e_min_on_demand\"K\n" +
+	"\x0e_min_on_demand\"\x87\x02\n" +
+	"\x10DisruptionWindow\x12\x1a\n" +
+	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1b\n" +
+	"\ttime_zone\x18\x02 \x01(\tR\btimeZone\x125\n" +
+	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x120\n" +
+	"\x06source\x18\x04 \x01(\x0e2\x18.plimsoll.v1.ValueSourceR\x06source\x12\x12\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open\x12=\n" +
+	"\fnext_opening\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vnextOpening\"\x81\x02\n" +
+	"\x04Move\x125\n" +
+	"\bmoved_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\amovedAt\x12\x10\n" +
+	"\x03pod\x18\x02 \x01(\tR\x03pod\x12-\n" +
+	"\x04from\x18\x03 \x01(\x0e2\x19.plimsoll.v1.CapacityTypeR\x04from\x125\n" +
+	"\bstrategy\x18\x04 \x01(\x0e2\x19.plimsoll.v1.MoveStrategyR\bstrategy\x122\n" +
+	"\apurpose\x18\x05 \x01(\x0e2\x18.plimsoll.v1.MovePurposeR\apurpose\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xe3\x01\n" +
+	"\x04Wait\x12)\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x15.plimsoll.v1.WaitKindR\x04kind\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1a\n" +
+	"\breplicas\x18\x03 \x01(\x05R\breplicas\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"K\n" +
 	"\rPolicyProblem\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x12\n" +
-	"\x04rule\x18\x03 \x01(\tR\x04rule\"\xad\x02\n" +
+	"\x04rule\x18\x03 \x01(\tR\x04rule\"\x95\x03\n" +
 	"\x03Pod\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\x04slot\x18\x02 \x01(\x05H\x00R\x04slot\x88\x01\x01\x12K\n" +
@@ -688,7 +1326,11 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x04node\x18\x05 \x01(\tR\x04node\x12\x14\n" +
 	"\x05phase\x18\x06 \x01(\tR\x05phase\x12\x14\n" +
 	"\x05ready\x18\a \x01(\bR\x05ready\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reasonB\a\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x16\n" +
+	"\x06doomed\x18\t \x01(\bR\x06doomed\x12\x1a\n" +
+	"\breleased\x18\n" +
+	" \x01(\bR\breleased\x122\n" +
+	"\twaits_for\x18\v \x01(\x0e2\x15.plimsoll.v1.WaitKindR\bwaitsForB\a\n" +
 	"\x05_slot*\xf4\x01\n" +
 	"\rWorkloadState\x12\x1e\n" +
 	"\x1aWORKLOAD_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -698,12 +1340,38 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x15WORKLOAD_STATE_MOVING\x10\x04\x12\x1a\n" +
 	"\x16WORKLOAD_STATE_WAITING\x10\x05\x12\x1a\n" +
 	"\x16WORKLOAD_STATE_INVALID\x10\x06\x12\x1c\n" +
-	"\x18WORKLOAD_STATE_READ_ONLY\x10\a*|\n" +
+	"\x18WORKLOAD_STATE_READ_ONLY\x10\a*a\n" +
+	"\fMoveStrategy\x12\x1d\n" +
+	"\x19MOVE_STRATEGY_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13MOVE_STRATEGY_EVICT\x10\x01\x12\x19\n" +
+	"\x15MOVE_STRATEGY_RELEASE\x10\x02*\x93\x01\n" +
+	"\vMovePurpose\x12\x1c\n" +
+	"\x18MOVE_PURPOSE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10MOVE_PURPOSE_MIX\x10\x01\x12\x18\n" +
+	"\x14MOVE_PURPOSE_DROUGHT\x10\x02\x12\x1d\n" +
+	"\x19MOVE_PURPOSE_INTERRUPTION\x10\x03\x12\x17\n" +
+	"\x13MOVE_PURPOSE_FINISH\x10\x04*\xbf\x02\n" +
+	"\bWaitKind\x12\x19\n" +
+	"\x15WAIT_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10WAIT_KIND_WINDOW\x10\x01\x12\x16\n" +
+	"\x12WAIT_KIND_COOLDOWN\x10\x02\x12\x14\n" +
+	"\x10WAIT_KIND_BUDGET\x10\x03\x12\x15\n" +
+	"\x11WAIT_KIND_ROLLOUT\x10\x04\x12\x19\n" +
+	"\x15WAIT_KIND_UNEXPLAINED\x10\x05\x12\x19\n" +
+	"\x15WAIT_KIND_REPLACEMENT\x10\x06\x12\x11\n" +
+	"\rWAIT_KIND_DRY\x10\a\x12\x16\n" +
+	"\x12WAIT_KIND_CAPACITY\x10\b\x12\x15\n" +
+	"\x11WAIT_KIND_CEILING\x10\t\x12\x14\n" +
+	"\x10WAIT_KIND_PAUSED\x10\n" +
+	"\x12\x17\n" +
+	"\x13WAIT_KIND_READ_ONLY\x10\v\x12\x16\n" +
+	"\x12WAIT_KIND_TEMPLATE\x10\f*\x96\x01\n" +
 	"\vValueSource\x12\x1c\n" +
 	"\x18VALUE_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15VALUE_SOURCE_WORKLOAD\x10\x01\x12\x1a\n" +
 	"\x16VALUE_SOURCE_NAMESPACE\x10\x02\x12\x18\n" +
-	"\x14VALUE_SOURCE_DEFAULT\x10\x03*b\n" +
+	"\x14VALUE_SOURCE_DEFAULT\x10\x03\x12\x18\n" +
+	"\x14VALUE_SOURCE_REQUEST\x10\x04*b\n" +
 	"\fCapacityType\x12\x1d\n" +
 	"\x19CAPACITY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CAPACITY_TYPE_SPOT\x10\x01\x12\x1b\n" +
@@ -721,33 +1389,56 @@ func file_plimsoll_v1_workload_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_workload_proto_rawDescData
 }
 
-var file_plimsoll_v1_workload_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_plimsoll_v1_workload_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_plimsoll_v1_workload_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_plimsoll_v1_workload_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_plimsoll_v1_workload_proto_goTypes = []any{
 	(WorkloadState)(0),            // 0: plimsoll.v1.WorkloadState
-	(ValueSource)(0),              // 1: plimsoll.v1.ValueSource
-	(CapacityType)(0),             // 2: plimsoll.v1.CapacityType
-	(*Workload)(nil),              // 3: plimsoll.v1.Workload
-	(*Placement)(nil),             // 4: plimsoll.v1.Placement
-	(*PolicyProblem)(nil),         // 5: plimsoll.v1.PolicyProblem
-	(*Pod)(nil),                   // 6: plimsoll.v1.Pod
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(MoveStrategy)(0),             // 1: plimsoll.v1.MoveStrategy
+	(MovePurpose)(0),              // 2: plimsoll.v1.MovePurpose
+	(WaitKind)(0),                 // 3: plimsoll.v1.WaitKind
+	(ValueSource)(0),              // 4: plimsoll.v1.ValueSource
+	(CapacityType)(0),             // 5: plimsoll.v1.CapacityType
+	(*Workload)(nil),              // 6: plimsoll.v1.Workload
+	(*Placement)(nil),             // 7: plimsoll.v1.Placement
+	(*DisruptionWindow)(nil),      // 8: plimsoll.v1.DisruptionWindow
+	(*Move)(nil),                  // 9: plimsoll.v1.Move
+	(*Wait)(nil),                  // 10: plimsoll.v1.Wait
+	(*PolicyProblem)(nil),         // 11: plimsoll.v1.PolicyProblem
+	(*Pod)(nil),                   // 12: plimsoll.v1.Pod
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
 }
 var file_plimsoll_v1_workload_proto_depIdxs = []int32{
-	0, // 0: plimsoll.v1.Workload.state:type_name -> plimsoll.v1.WorkloadState
-	4, // 1: plimsoll.v1.Workload.placement:type_name -> plimsoll.v1.Placement
-	6, // 2: plimsoll.v1.Workload.pods:type_name -> plimsoll.v1.Pod
-	1, // 3: plimsoll.v1.Placement.spot_percentage_source:type_name -> plimsoll.v1.ValueSource
-	1, // 4: plimsoll.v1.Placement.min_on_demand_source:type_name -> plimsoll.v1.ValueSource
-	5, // 5: plimsoll.v1.Placement.problems:type_name -> plimsoll.v1.PolicyProblem
-	7, // 6: plimsoll.v1.Placement.next_check_at:type_name -> google.protobuf.Timestamp
-	2, // 7: plimsoll.v1.Pod.capacity_type_wanted:type_name -> plimsoll.v1.CapacityType
-	2, // 8: plimsoll.v1.Pod.capacity_type_actual:type_name -> plimsoll.v1.CapacityType
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	0,  // 0: plimsoll.v1.Workload.state:type_name -> plimsoll.v1.WorkloadState
+	7,  // 1: plimsoll.v1.Workload.placement:type_name -> plimsoll.v1.Placement
+	12, // 2: plimsoll.v1.Workload.pods:type_name -> plimsoll.v1.Pod
+	10, // 3: plimsoll.v1.Workload.waits:type_name -> plimsoll.v1.Wait
+	9,  // 4: plimsoll.v1.Workload.last_moves:type_name -> plimsoll.v1.Move
+	4,  // 5: plimsoll.v1.Placement.spot_percentage_source:type_name -> plimsoll.v1.ValueSource
+	4,  // 6: plimsoll.v1.Placement.min_on_demand_source:type_name -> plimsoll.v1.ValueSource
+	11, // 7: plimsoll.v1.Placement.problems:type_name -> plimsoll.v1.PolicyProblem
+	13, // 8: plimsoll.v1.Placement.next_check_at:type_name -> google.protobuf.Timestamp
+	8,  // 9: plimsoll.v1.Placement.window:type_name -> plimsoll.v1.DisruptionWindow
+	1,  // 10: plimsoll.v1.Placement.strategy:type_name -> plimsoll.v1.MoveStrategy
+	14, // 11: plimsoll.v1.Placement.pending_timeout:type_name -> google.protobuf.Duration
+	14, // 12: plimsoll.v1.DisruptionWindow.duration:type_name -> google.protobuf.Duration
+	4,  // 13: plimsoll.v1.DisruptionWindow.source:type_name -> plimsoll.v1.ValueSource
+	13, // 14: plimsoll.v1.DisruptionWindow.next_opening:type_name -> google.protobuf.Timestamp
+	13, // 15: plimsoll.v1.Move.moved_at:type_name -> google.protobuf.Timestamp
+	5,  // 16: plimsoll.v1.Move.from:type_name -> plimsoll.v1.CapacityType
+	1,  // 17: plimsoll.v1.Move.strategy:type_name -> plimsoll.v1.MoveStrategy
+	2,  // 18: plimsoll.v1.Move.purpose:type_name -> plimsoll.v1.MovePurpose
+	3,  // 19: plimsoll.v1.Wait.kind:type_name -> plimsoll.v1.WaitKind
+	13, // 20: plimsoll.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	13, // 21: plimsoll.v1.Wait.until:type_name -> google.protobuf.Timestamp
+	5,  // 22: plimsoll.v1.Pod.capacity_type_wanted:type_name -> plimsoll.v1.CapacityType
+	5,  // 23: plimsoll.v1.Pod.capacity_type_actual:type_name -> plimsoll.v1.CapacityType
+	3,  // 24: plimsoll.v1.Pod.waits_for:type_name -> plimsoll.v1.WaitKind
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_workload_proto_init() }
@@ -756,14 +1447,14 @@ func file_plimsoll_v1_workload_proto_init() {
 		return
 	}
 	file_plimsoll_v1_workload_proto_msgTypes[1].OneofWrappers = []any{}
-	file_plimsoll_v1_workload_proto_msgTypes[3].OneofWrappers = []any{}
+	file_plimsoll_v1_workload_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_workload_proto_rawDesc), len(file_plimsoll_v1_workload_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   4,
+			NumEnums:      6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

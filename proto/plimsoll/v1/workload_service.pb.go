@@ -177,7 +177,7 @@ type GetWorkloadRequest struct {
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Namespace of the workload, a DNS label.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Deployment or StatefulSet.
+	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
 	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
@@ -307,6 +307,215 @@ func (x *GetWorkloadResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
+// WhatIfRequest asks about one workload. What is not set stays as it is.
+type WhatIfRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the member, a DNS label.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Namespace of the workload, a DNS label.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the workload, a DNS subdomain.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Share of the replicas on spot capacity in percent, 0 to 100.
+	SpotPercentage *int32 `protobuf:"varint,5,opt,name=spot_percentage,json=spotPercentage,proto3,oneof" json:"spot_percentage,omitempty"`
+	// Floor of on-demand replicas, 0 to 10000.
+	MinOnDemand *int32 `protobuf:"varint,6,opt,name=min_on_demand,json=minOnDemand,proto3,oneof" json:"min_on_demand,omitempty"`
+	// Replicas that the workload asks for, 0 to 100000.
+	Replicas *int32 `protobuf:"varint,7,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
+	// How replicas that serve are moved.
+	Strategy MoveStrategy `protobuf:"varint,8,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
+	// Plans as if the disruption window were open.
+	IgnoreWindow  bool `protobuf:"varint,9,opt,name=ignore_window,json=ignoreWindow,proto3" json:"ignore_window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfRequest) Reset() {
+	*x = WhatIfRequest{}
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfRequest) ProtoMessage() {}
+
+func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
+func (*WhatIfRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WhatIfRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *WhatIfRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WhatIfRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WhatIfRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WhatIfRequest) GetSpotPercentage() int32 {
+	if x != nil && x.SpotPercentage != nil {
+		return *x.SpotPercentage
+	}
+	return 0
+}
+
+func (x *WhatIfRequest) GetMinOnDemand() int32 {
+	if x != nil && x.MinOnDemand != nil {
+		return *x.MinOnDemand
+	}
+	return 0
+}
+
+func (x *WhatIfRequest) GetReplicas() int32 {
+	if x != nil && x.Replicas != nil {
+		return *x.Replicas
+	}
+	return 0
+}
+
+func (x *WhatIfRequest) GetStrategy() MoveStrategy {
+	if x != nil {
+		return x.Strategy
+	}
+	return MoveStrategy_MOVE_STRATEGY_UNSPECIFIED
+}
+
+func (x *WhatIfRequest) GetIgnoreWindow() bool {
+	if x != nil {
+		return x.IgnoreWindow
+	}
+	return false
+}
+
+// WhatIfResponse is the answer of the plan.
+type WhatIfResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The workload as it is, without its pods.
+	Now *Workload `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	// The workload as its next plan would show it, without its pods.
+	Then *Workload `protobuf:"bytes,2,opt,name=then,proto3" json:"then,omitempty"`
+	// How many replicas would have to move from one capacity type to the other.
+	Moves int32 `protobuf:"varint,3,opt,name=moves,proto3" json:"moves,omitempty"`
+	// Those that would start at once, in their order.
+	FirstMoves []*Move `protobuf:"bytes,4,rep,name=first_moves,json=firstMoves,proto3" json:"first_moves,omitempty"`
+	// When the state was observed that the answer is about.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Holds the member when the answer comes from a copy that may be old.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,6,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfResponse) Reset() {
+	*x = WhatIfResponse{}
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfResponse) ProtoMessage() {}
+
+func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
+func (*WhatIfResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WhatIfResponse) GetNow() *Workload {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetThen() *Workload {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetMoves() int32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
+func (x *WhatIfResponse) GetFirstMoves() []*Move {
+	if x != nil {
+		return x.FirstMoves
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 // RequeueWorkloadRequest orders a reconcile of one workload.
 type RequeueWorkloadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -314,7 +523,7 @@ type RequeueWorkloadRequest struct {
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Namespace of the workload, a DNS label.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Deployment or StatefulSet.
+	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
 	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
@@ -324,7 +533,7 @@ type RequeueWorkloadRequest struct {
 
 func (x *RequeueWorkloadRequest) Reset() {
 	*x = RequeueWorkloadRequest{}
-	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[4]
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -336,7 +545,7 @@ func (x *RequeueWorkloadRequest) String() string {
 func (*RequeueWorkloadRequest) ProtoMessage() {}
 
 func (x *RequeueWorkloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[4]
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -349,7 +558,7 @@ func (x *RequeueWorkloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequeueWorkloadRequest.ProtoReflect.Descriptor instead.
 func (*RequeueWorkloadRequest) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{4}
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RequeueWorkloadRequest) GetCluster() string {
@@ -391,7 +600,7 @@ type RequeueWorkloadResponse struct {
 
 func (x *RequeueWorkloadResponse) Reset() {
 	*x = RequeueWorkloadResponse{}
-	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[5]
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -403,7 +612,7 @@ func (x *RequeueWorkloadResponse) String() string {
 func (*RequeueWorkloadResponse) ProtoMessage() {}
 
 func (x *RequeueWorkloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[5]
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -416,7 +625,7 @@ func (x *RequeueWorkloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequeueWorkloadResponse.ProtoReflect.Descriptor instead.
 func (*RequeueWorkloadResponse) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{5}
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RequeueWorkloadResponse) GetReceipt() *Receipt {
@@ -442,28 +651,49 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\tworkloads\x18\x01 \x03(\v2\x15.plimsoll.v1.WorkloadR\tworkloads\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x94\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xb7\x02\n" +
 	"\x12GetWorkloadRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
-	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x122\n" +
-	"\x04kind\x18\x03 \x01(\tB\x1e\xbaH\x1br\x19R\n" +
-	"DeploymentR\vStatefulSetR\x04kind\x12>\n" +
+	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
+	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
 	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"\xbb\x01\n" +
 	"\x13GetWorkloadResponse\x121\n" +
 	"\bworkload\x18\x01 \x01(\v2\x15.plimsoll.v1.WorkloadR\bworkload\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x98\x02\n" +
+	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xe7\x04\n" +
+	"\rWhatIfRequest\x12B\n" +
+	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
+	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
+	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x127\n" +
+	"\x0fspot_percentage\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00H\x00R\x0espotPercentage\x88\x01\x01\x123\n" +
+	"\rmin_on_demand\x18\x06 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00H\x01R\vminOnDemand\x88\x01\x01\x12,\n" +
+	"\breplicas\x18\a \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00H\x02R\breplicas\x88\x01\x01\x12?\n" +
+	"\bstrategy\x18\b \x01(\x0e2\x19.plimsoll.v1.MoveStrategyB\b\xbaH\x05\x82\x01\x02\x10\x01R\bstrategy\x12#\n" +
+	"\rignore_window\x18\t \x01(\bR\fignoreWindowB\x12\n" +
+	"\x10_spot_percentageB\x10\n" +
+	"\x0e_min_on_demandB\v\n" +
+	"\t_replicas\"\xa1\x02\n" +
+	"\x0eWhatIfResponse\x12'\n" +
+	"\x03now\x18\x01 \x01(\v2\x15.plimsoll.v1.WorkloadR\x03now\x12)\n" +
+	"\x04then\x18\x02 \x01(\v2\x15.plimsoll.v1.WorkloadR\x04then\x12\x14\n" +
+	"\x05moves\x18\x03 \x01(\x05R\x05moves\x122\n" +
+	"\vfirst_moves\x18\x04 \x03(\v2\x11.plimsoll.v1.MoveR\n" +
+	"firstMoves\x12/\n" +
+	"\x05as_of\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
+	"\vunreachable\x18\x06 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xbb\x02\n" +
 	"\x16RequeueWorkloadRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
-	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x122\n" +
-	"\x04kind\x18\x03 \x01(\tB\x1e\xbaH\x1br\x19R\n" +
-	"DeploymentR\vStatefulSetR\x04kind\x12>\n" +
+	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
+	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
 	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"I\n" +
 	"\x17RequeueWorkloadResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt2\xdb\x03\n" +
+	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt2\xf8\x04\n" +
 	"\x0fWorkloadService\x12m\n" +
 	"\rListWorkloads\x12!.plimsoll.v1.ListWorkloadsRequest\x1a\".plimsoll.v1.ListWorkloadsResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/workloads\x12\x9f\x01\n" +
-	"\vGetWorkload\x12\x1f.plimsoll.v1.GetWorkloadRequest\x1a .plimsoll.v1.GetWorkloadResponse\"M\x82\xd3\xe4\x93\x02G\x12E/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}\x12\xb6\x01\n" +
+	"\vGetWorkload\x12\x1f.plimsoll.v1.GetWorkloadRequest\x1a .plimsoll.v1.GetWorkloadResponse\"M\x82\xd3\xe4\x93\x02G\x12E/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}\x12\x9a\x01\n" +
+	"\x06WhatIf\x12\x1a.plimsoll.v1.WhatIfRequest\x1a\x1b.plimsoll.v1.WhatIfResponse\"W\x82\xd3\xe4\x93\x02Q:\x01*\"L/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}:whatIf\x12\xb6\x01\n" +
 	"\x0fRequeueWorkload\x12#.plimsoll.v1.RequeueWorkloadRequest\x1a$.plimsoll.v1.RequeueWorkloadResponse\"X\x82\xd3\xe4\x93\x02R:\x01*\"M/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}:requeueB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
@@ -478,38 +708,50 @@ func file_plimsoll_v1_workload_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_workload_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_workload_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_plimsoll_v1_workload_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_plimsoll_v1_workload_service_proto_goTypes = []any{
 	(*ListWorkloadsRequest)(nil),    // 0: plimsoll.v1.ListWorkloadsRequest
 	(*ListWorkloadsResponse)(nil),   // 1: plimsoll.v1.ListWorkloadsResponse
 	(*GetWorkloadRequest)(nil),      // 2: plimsoll.v1.GetWorkloadRequest
 	(*GetWorkloadResponse)(nil),     // 3: plimsoll.v1.GetWorkloadResponse
-	(*RequeueWorkloadRequest)(nil),  // 4: plimsoll.v1.RequeueWorkloadRequest
-	(*RequeueWorkloadResponse)(nil), // 5: plimsoll.v1.RequeueWorkloadResponse
-	(*Workload)(nil),                // 6: plimsoll.v1.Workload
-	(*timestamppb.Timestamp)(nil),   // 7: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 8: plimsoll.v1.UnreachableMember
-	(*Receipt)(nil),                 // 9: plimsoll.v1.Receipt
+	(*WhatIfRequest)(nil),           // 4: plimsoll.v1.WhatIfRequest
+	(*WhatIfResponse)(nil),          // 5: plimsoll.v1.WhatIfResponse
+	(*RequeueWorkloadRequest)(nil),  // 6: plimsoll.v1.RequeueWorkloadRequest
+	(*RequeueWorkloadResponse)(nil), // 7: plimsoll.v1.RequeueWorkloadResponse
+	(*Workload)(nil),                // 8: plimsoll.v1.Workload
+	(*timestamppb.Timestamp)(nil),   // 9: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 10: plimsoll.v1.UnreachableMember
+	(MoveStrategy)(0),               // 11: plimsoll.v1.MoveStrategy
+	(*Move)(nil),                    // 12: plimsoll.v1.Move
+	(*Receipt)(nil),                 // 13: plimsoll.v1.Receipt
 }
 var file_plimsoll_v1_workload_service_proto_depIdxs = []int32{
-	6,  // 0: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
-	7,  // 1: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 2: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	6,  // 3: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
-	7,  // 4: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 5: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	9,  // 6: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
-	0,  // 7: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
-	2,  // 8: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
-	4,  // 9: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
-	1,  // 10: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
-	3,  // 11: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
-	5,  // 12: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
-	10, // [10:13] is the sub-list for method output_type
-	7,  // [7:10] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	8,  // 0: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
+	9,  // 1: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
+	10, // 2: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	8,  // 3: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
+	9,  // 4: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
+	10, // 5: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	11, // 6: plimsoll.v1.WhatIfRequest.strategy:type_name -> plimsoll.v1.MoveStrategy
+	8,  // 7: plimsoll.v1.WhatIfResponse.now:type_name -> plimsoll.v1.Workload
+	8,  // 8: plimsoll.v1.WhatIfResponse.then:type_name -> plimsoll.v1.Workload
+	12, // 9: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
+	9,  // 10: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
+	10, // 11: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	13, // 12: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
+	0,  // 13: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
+	2,  // 14: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
+	4,  // 15: plimsoll.v1.WorkloadService.WhatIf:input_type -> plimsoll.v1.WhatIfRequest
+	6,  // 16: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
+	1,  // 17: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
+	3,  // 18: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
+	5,  // 19: plimsoll.v1.WorkloadService.WhatIf:output_type -> plimsoll.v1.WhatIfResponse
+	7,  // 20: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_workload_service_proto_init() }
@@ -520,13 +762,14 @@ func file_plimsoll_v1_workload_service_proto_init() {
 	file_plimsoll_v1_common_proto_init()
 	file_plimsoll_v1_receipt_proto_init()
 	file_plimsoll_v1_workload_proto_init()
+	file_plimsoll_v1_workload_service_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_workload_service_proto_rawDesc), len(file_plimsoll_v1_workload_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

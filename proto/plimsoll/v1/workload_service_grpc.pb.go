@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	WorkloadService_ListWorkloads_FullMethodName   = "/plimsoll.v1.WorkloadService/ListWorkloads"
 	WorkloadService_GetWorkload_FullMethodName     = "/plimsoll.v1.WorkloadService/GetWorkload"
+	WorkloadService_WhatIf_FullMethodName          = "/plimsoll.v1.WorkloadService/WhatIf"
 	WorkloadService_RequeueWorkload_FullMethodName = "/plimsoll.v1.WorkloadService/RequeueWorkload"
 )
 
@@ -28,7 +29,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkloadService shows the workloads that are enabled for spot placement, and orders another look at one of them. The
+// WorkloadService shows the workloads that are enabled for spot placement, answers what another policy would do, and orders
+// another look at one of them. The
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceClient interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
@@ -37,6 +39,9 @@ type WorkloadServiceClient interface {
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(ctx context.Context, in *GetWorkloadRequest, opts ...grpc.CallOption) (*GetWorkloadResponse, error)
+	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing
+	// is written, and nothing of it is kept. It needs get on workloads.
+	WhatIf(ctx context.Context, in *WhatIfRequest, opts ...grpc.CallOption) (*WhatIfResponse, error)
 	// RequeueWorkload orders a reconcile of one workload ahead of everything that waits, back-off or not. It is the same as
 	// ObjectService.RequeueObject with the controller that places that kind.
 	RequeueWorkload(ctx context.Context, in *RequeueWorkloadRequest, opts ...grpc.CallOption) (*RequeueWorkloadResponse, error)
@@ -70,6 +75,16 @@ func (c *workloadServiceClient) GetWorkload(ctx context.Context, in *GetWorkload
 	return out, nil
 }
 
+func (c *workloadServiceClient) WhatIf(ctx context.Context, in *WhatIfRequest, opts ...grpc.CallOption) (*WhatIfResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhatIfResponse)
+	err := c.cc.Invoke(ctx, WorkloadService_WhatIf_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workloadServiceClient) RequeueWorkload(ctx context.Context, in *RequeueWorkloadRequest, opts ...grpc.CallOption) (*RequeueWorkloadResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RequeueWorkloadResponse)
@@ -84,7 +99,8 @@ func (c *workloadServiceClient) RequeueWorkload(ctx context.Context, in *Requeue
 // All implementations must embed UnimplementedWorkloadServiceServer
 // for forward compatibility.
 //
-// WorkloadService shows the workloads that are enabled for spot placement, and orders another look at one of them. The
+// WorkloadService shows the workloads that are enabled for spot placement, answers what another policy would do, and orders
+// another look at one of them. The
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceServer interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
@@ -93,6 +109,9 @@ type WorkloadServiceServer interface {
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error)
+	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing
+	// is written, and nothing of it is kept. It needs get on workloads.
+	WhatIf(context.Context, *WhatIfRequest) (*WhatIfResponse, error)
 	// RequeueWorkload orders a reconcile of one workload ahead of everything that waits, back-off or not. It is the same as
 	// ObjectService.RequeueObject with the controller that places that kind.
 	RequeueWorkload(context.Context, *RequeueWorkloadRequest) (*RequeueWorkloadResponse, error)
@@ -111,6 +130,9 @@ func (UnimplementedWorkloadServiceServer) ListWorkloads(context.Context, *ListWo
 }
 func (UnimplementedWorkloadServiceServer) GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetWorkload not implemented")
+}
+func (UnimplementedWorkloadServiceServer) WhatIf(context.Context, *WhatIfRequest) (*WhatIfResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhatIf not implemented")
 }
 func (UnimplementedWorkloadServiceServer) RequeueWorkload(context.Context, *RequeueWorkloadRequest) (*RequeueWorkloadResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RequeueWorkload not implemented")
@@ -172,6 +194,24 @@ func _WorkloadService_GetWorkload_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkloadService_WhatIf_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhatIfRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkloadServiceServer).WhatIf(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkloadService_WhatIf_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkloadServiceServer).WhatIf(ctx, req.(*WhatIfRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkloadService_RequeueWorkload_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RequeueWorkloadRequest)
 	if err := dec(in); err != nil {
@@ -204,6 +244,10 @@ var WorkloadService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetWorkload",
 			Handler:    _WorkloadService_GetWorkload_Handler,
+		},
+		{
+			MethodName: "WhatIf",
+			Handler:    _WorkloadService_WhatIf_Handler,
 		},
 		{
 			MethodName: "RequeueWorkload",

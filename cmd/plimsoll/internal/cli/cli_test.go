@@ -157,7 +157,17 @@ func cart() *plimsollv1.Workload {
 			MinOnDemandSource: plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
 			Problems:          []*plimsollv1.PolicyProblem{{Key: "plimsoll.dev/min-on-demand", Value: "many", Rule: "a whole number from 0 to 10000"}},
 			NextCheckAt:       timestamppb.New(now.Add(10 * time.Second)),
+			Window:            &plimsollv1.DisruptionWindow{Schedule: "0 14 * * *", TimeZone: "UTC", NextOpening: timestamppb.New(now.Add(2 * time.Hour))},
 		},
+		Explanation: []string{"Of 10 replicas, 7 belong on spot and 3 on-demand.", "1 replica is being moved to spot."},
+		Waits: []*plimsollv1.Wait{
+			{Kind: plimsollv1.WaitKind_WAIT_KIND_COOLDOWN, Until: timestamppb.New(now.Add(8 * time.Second)), Reason: "the next batch waits for the cool-down"},
+			{Kind: plimsollv1.WaitKind_WAIT_KIND_BUDGET, Subject: "cart", Replicas: 2, Reason: "the disruption budget allows no more"},
+		},
+		LastMoves: []*plimsollv1.Move{{
+			MovedAt: timestamppb.New(now.Add(-2 * time.Minute)), Pod: "cart-6f-xxxxx", From: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
+			Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT, Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_MIX, Reason: "there were too many",
+		}},
 		Pods: []*plimsollv1.Pod{
 			{
 				Name: "cart-6f-abcde", Slot: &slot, CapacityTypeWanted: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
@@ -173,6 +183,19 @@ func (h *hub) GetWorkload(_ context.Context, request *plimsollv1.GetWorkloadRequ
 		return nil, status.Errorf(codes.NotFound, "member %q: no such workload", request.GetCluster())
 	}
 	return &plimsollv1.GetWorkloadResponse{Workload: cart(), AsOf: timestamppb.New(now)}, nil
+}
+
+func (h *hub) WhatIf(_ context.Context, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
+	then := cart()
+	then.Placement.SpotPercentage, then.Placement.SpotPercentageSource = request.SpotPercentage, plimsollv1.ValueSource_VALUE_SOURCE_REQUEST
+	then.Placement.SpotWanted, then.Placement.OnDemandWanted = 3, 7
+	then.Explanation = []string{"Of 10 replicas, 3 belong on spot and 7 on-demand."}
+	then.LastMoves = nil
+	moves := []*plimsollv1.Move{{
+		Pod: "cart-6f-vwxyz", From: plimsollv1.CapacityType_CAPACITY_TYPE_SPOT, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+		Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_MIX, Reason: "spot has 3 replicas more than the 3 that the policy puts there",
+	}}
+	return &plimsollv1.WhatIfResponse{Now: cart(), Then: then, Moves: 3, FirstMoves: moves, AsOf: timestamppb.New(now)}, nil
 }
 
 func (h *hub) RequeueWorkload(context.Context, *plimsollv1.RequeueWorkloadRequest) (*plimsollv1.RequeueWorkloadResponse, error) {

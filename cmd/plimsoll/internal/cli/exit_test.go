@@ -22,12 +22,18 @@ func TestMistakesInTheCommandLineAreExplained(t *testing.T) {
 		"workloads -A -n shop":                         "-A and -n: give one of them",
 		"workload prod-eu":                             "missing: NAMESPACE/KIND/NAME",
 		"workload prod-eu shop/cart":                   "must be NAMESPACE/KIND/NAME, as in shop/deployment/cart",
-		"requeue prod-eu shop/daemonset/cart":          "the kind must be deployment or statefulset",
+		"requeue prod-eu shop/daemonset/cart":          "the kind must be deployment, statefulset, replicaset, or one with its group",
+		"explain prod-eu":                              "missing: NAMESPACE/KIND/NAME",
+		"explain prod-eu deployment cart":              "must be NAMESPACE/NAME",
+		"what-if prod-eu shop/deployment/cart":         "nothing is supposed",
+		"what-if prod-eu shop/sts/db --strategy both":  "must be evict or release",
 		"register":                                     "missing: NAME",
 		"register Prod_EU":                             `name "Prod_EU": `,
 		"register prod --token-duration 1m":            "token duration 1m0s: must be at least 10m",
 		"register prod -n a/b":                         `namespace "a/b"`,
 		"unregister prod --context prod --keep-member": "--context and --keep-member: give one of them",
+		"force-detach prod":                            "--reason: say why",
+		"force-detach prod --undo --reason gone":       "--reason and --undo: give one of them",
 	} {
 		got := plimsoll(t, nil, strings.Fields(line)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) || !strings.Contains(got.err, "--help") || got.out != "" {

@@ -17,6 +17,8 @@ func TestTablesAreAligned(t *testing.T) {
 		"clusters":  {"clusters"},
 		"workloads": {"workloads", "-A"},
 		"workload":  {"workload", "prod-eu", "shop/deploy/cart"},
+		"explain":   {"explain", "prod-eu", "deployment", "shop/cart"},
+		"what-if":   {"what-if", "prod-eu", "shop/deployment/cart", "--spot-percentage", "30"},
 		"requeue":   {"requeue", "prod-eu", "shop/Deployment/cart"},
 	} {
 		got := h.run(t, args...)

@@ -59,15 +59,22 @@ func registerCommand(env Environment) *cobra.Command {
 
 In the member, this makes a service account for the hub with a role of its own, an empty webhook configuration that the hub
 keeps current, and a token. In the hub cluster, it makes the registration Secret NAME with that token. Nothing is changed
-before it is known that all of it can be; doing it again changes nothing.`,
+before it is known that all of it can be; doing it again changes nothing.
+
+With --namespaces, the member is these namespaces of the cluster and no more: the hub gets rights in each of them, and beyond
+them to read nodes. One cluster can be registered several times, under several names, for namespaces that do not overlap.`,
 		Example: `  plimsoll register prod-eu --context prod-eu --hub-context hub
-  plimsoll register prod-eu --context prod-eu --hub-context hub --dry-run`,
+  plimsoll register prod-eu --context prod-eu --hub-context hub --dry-run
+  plimsoll register prod-shop --namespaces shop,cart --context prod --hub-context hub`,
 		Args: exactly("NAME"),
 		RunE: r.run,
 	}
 	flags := command.Flags()
 	r.sides.flags(flags)
 	namespaceFlags(flags, &r.Registration)
+	flags.StringSliceVar(&r.Namespaces, "namespaces", nil, "register these namespaces of the member only, with rights in them alone (default: the whole cluster)")
+	flags.StringSliceVar(&r.WorkloadResources, "workload-resources", nil,
+		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
 	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")

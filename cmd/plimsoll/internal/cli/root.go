@@ -43,7 +43,7 @@ func newRoot(name string, env Environment) *cobra.Command {
 		Short: "See and steer a fleet of Kubernetes clusters through a Plimsoll hub",
 		Long: `See and steer a fleet of Kubernetes clusters through a Plimsoll hub.
 
-register and unregister work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
+register, unregister and force-detach work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -52,11 +52,12 @@ register and unregister work with your kubeconfigs, and need no hub that runs. E
 	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddGroup(&cobra.Group{ID: "members", Title: "Members:"}, &cobra.Group{ID: "fleet", Title: "The fleet, through the hub's API:"})
-	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env)} {
+	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env), forceDetachCommand(env), installCommand(env)} {
 		c.GroupID = "members"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env), requeueCommand(env)} {
+	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env),
+		explainCommand(env), whatIfCommand(env), requeueCommand(env)} {
 		c.GroupID = "fleet"
 		root.AddCommand(c)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -23,24 +24,31 @@ func workloadCommand(env Environment) *cobra.Command {
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.open(c.Context())
-			if err != nil {
-				return err
-			}
-			defer api.close()
-			call, cancel := api.call(c.Context(), 0)
-			defer cancel()
-			found, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(call, key.get())
-			if err != nil {
-				return err
-			}
-			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, func(to io.Writer) error { return workloadDetails(to, env, found.GetWorkload()) })
+			return showWorkload(c.Context(), &conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
+				return workloadDetails(to, env, w)
+			})
 		},
 	}
 	conn.flags(command)
 	out.flags(command)
 	return command
+}
+
+// showWorkload asks for one workload and writes it, as text in the way of the command that shows it.
+func showWorkload(ctx context.Context, conn *connection, out *output, key workloadKey, text func(io.Writer, *plimsollv1.Workload) error) error {
+	api, err := conn.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	call, cancel := api.call(ctx, 0)
+	defer cancel()
+	found, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(call, key.get())
+	if err != nil {
+		return err
+	}
+	warn(conn.env.Err, found.GetUnreachable())
+	return out.write(conn.env.Out, found, func(to io.Writer) error { return text(to, found.GetWorkload()) })
 }
 
 // workloadKey names a workload of a member.
@@ -50,6 +58,20 @@ type workloadKey struct{ cluster, namespace, kind, name string }
 var kinds = map[string]string{
 	"deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment",
 	"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
+	"replicaset": "ReplicaSet", "replicasets": "ReplicaSet", "rs": "ReplicaSet",
+}
+
+// kindOf reads a kind: one of Kubernetes' own, or one of another group with that group, as in rollout.argoproj.io. The hub
+// knows how the rest of it is written.
+func kindOf(text string) (string, bool) {
+	if kind, ok := kinds[strings.ToLower(text)]; ok {
+		return kind, true
+	}
+	kind, group, ok := strings.Cut(text, ".")
+	if !ok || kind == "" || group == "" {
+		return "", false
+	}
+	return strings.ToUpper(kind[:1]) + kind[1:] + "." + strings.ToLower(group), true
 }
 
 // parseWorkload reads NAMESPACE/KIND/NAME.
@@ -58,11 +80,23 @@ func parseWorkload(cluster, text string) (workloadKey, error) {
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
 		return workloadKey{}, fmt.Errorf("%q: must be NAMESPACE/KIND/NAME, as in shop/deployment/cart", text)
 	}
-	kind, ok := kinds[strings.ToLower(parts[1])]
+	kind, ok := kindOf(parts[1])
 	if !ok {
-		return workloadKey{}, fmt.Errorf("%q: the kind must be deployment or statefulset", text)
+		return workloadKey{}, fmt.Errorf("%q: the kind must be deployment, statefulset, replicaset, or one with its group such as rollout.argoproj.io", text)
 	}
 	return workloadKey{cluster: cluster, namespace: parts[0], kind: kind, name: parts[2]}, nil
+}
+
+// parseWorkloadArguments reads CLUSTER NAMESPACE/KIND/NAME, or CLUSTER KIND NAMESPACE/NAME.
+func parseWorkloadArguments(args []string) (workloadKey, error) {
+	if len(args) == 2 {
+		return parseWorkload(args[0], args[1])
+	}
+	namespace, name, ok := strings.Cut(args[2], "/")
+	if !ok || strings.Contains(name, "/") {
+		return workloadKey{}, fmt.Errorf("%q: must be NAMESPACE/NAME, as in shop/cart", args[2])
+	}
+	return parseWorkload(args[0], namespace+"/"+args[1]+"/"+name)
 }
 
 func (k workloadKey) get() *plimsollv1.GetWorkloadRequest {
@@ -97,8 +131,12 @@ func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) erro
 		return err
 	}
 	fmt.Fprintln(to)
+	return podTable(to, w.GetPods())
+}
+
+func podTable(to io.Writer, list []*plimsollv1.Pod) error {
 	pods := newTable("POD", "SLOT", "WANTED", "ACTUAL", "NODE", "PHASE", "READY", "REASON")
-	for _, pod := range w.GetPods() {
+	for _, pod := range list {
 		slot := none
 		if pod.Slot != nil {
 			slot = fmt.Sprint(pod.GetSlot())

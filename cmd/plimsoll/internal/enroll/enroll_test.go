@@ -64,10 +64,74 @@ func TestTheRoleGrantsWhatTheHubSaysThatItNeeds(t *testing.T) {
 			resource += "/" + access.Subresource
 		}
 		for _, verb := range access.Verbs {
-			if !grants(memberRules(), access.Group, resource, access.Name, verb) {
+			if !grant(memberRules(), access.Group, resource, access.Name, verb) {
 				t.Errorf("%s of %s %q in group %q is needed for %s, and not granted", verb, resource, access.Name, access.Group, access.For)
 			}
 		}
+	}
+}
+
+func TestProbesHaveThePriorityThatTheHubGivesThem(t *testing.T) {
+	if ProbePriorityClass != spot.ProbePriorityClass || probePriority != spot.ProbePriority {
+		t.Errorf("register makes class %s of %d, and the hub uses %s of %d", ProbePriorityClass, probePriority, spot.ProbePriorityClass, spot.ProbePriority)
+	}
+}
+
+func TestTheRightsOfATenantArePinnedAndCoverItsNamespacesOnly(t *testing.T) {
+	namespaces := []string{"cart", "shop"}
+	inCluster := tenantRules(namespaces, "plimsoll-team")
+	text, err := yaml.Marshal(map[string][]rbacv1.PolicyRule{"cluster": inCluster, "namespace": placementRules()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tenant.golden.yaml", string(text))
+	for _, rule := range inCluster {
+		if !cmp.Equal(rule.Resources, []string{"nodes"}) && len(rule.ResourceNames) == 0 && len(rule.NonResourceURLs) == 0 {
+			t.Errorf("a right in the whole cluster: %+v", rule)
+		}
+	}
+	for _, access := range spot.Access() {
+		resource, rules := access.Resource, placementRules()
+		if access.Subresource != "" {
+			resource += "/" + access.Subresource
+		}
+		if access.ClusterScoped {
+			rules = inCluster
+		}
+		for _, verb := range access.Verbs {
+			switch {
+			case access.Resource != "namespaces" && !grant(rules, access.Group, resource, access.Name, verb):
+				t.Errorf("%s of %s in group %q is needed for %s, and not granted", verb, resource, access.Group, access.For)
+			case access.Resource == "namespaces" && !grant(inCluster, "", resource, "shop", verb):
+				t.Errorf("%s of namespace shop is not granted", verb)
+			case access.Resource == "namespaces" && grant(inCluster, "", resource, "other", verb):
+				t.Errorf("%s of namespace other is granted", verb)
+			}
+		}
+	}
+	if want := clusters.TenantName(webhook.ConfigurationName, "team"); (Registration{Name: "team", Namespaces: namespaces}).names().webhook != want {
+		t.Errorf("the tenant's webhook configuration is not called %s", want)
+	}
+}
+
+func TestNamespacesOfATenantAreChecked(t *testing.T) {
+	for want, namespaces := range map[string][]string{"named twice": {"a", "b", "a"}, `namespace "A"`: {"A"}, `namespace ""`: {""}} {
+		r := Registration{Name: "team", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace, Namespaces: namespaces}
+		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", namespaces, err, want)
+		}
+	}
+	further := Registration{Name: "team", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace, WorkloadResources: []string{"rollouts"}}
+	if err := further.Validate(); err == nil || !strings.Contains(err.Error(), "rollouts.argoproj.io") {
+		t.Errorf("a resource without its group: %v", err)
+	}
+	long := Registration{Name: strings.Repeat("a", 60), Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace}
+	if err := long.Validate(); err != nil {
+		t.Errorf("a long name of a whole cluster: %v", err)
+	}
+	long.Namespaces = []string{"a"}
+	if err := long.Validate(); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("a long name of a tenant: %v", err)
 	}
 }
 
@@ -78,7 +142,7 @@ func verbsOf(installer *webhook.Installer) (verbs []string) {
 	return verbs
 }
 
-func grants(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool {
+func grant(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool {
 	has := func(words []string, word string) bool {
 		return strings.Contains("\n"+strings.Join(words, "\n")+"\n", "\n"+word+"\n")
 	}
@@ -92,7 +156,7 @@ func grants(rules []rbacv1.PolicyRule, group, resource, name, verb string) bool 
 
 func TestTheNamesAreThoseOfTheHub(t *testing.T) {
 	for ours, theirs := range map[string]string{
-		MemberLabel: clusters.MemberLabel, KubeconfigKey: clusters.KubeconfigKey, WebhookConfiguration: webhook.ConfigurationName,
+		MemberLabel: clusters.MemberLabel, KubeconfigKey: clusters.KubeconfigKey, NamespacesAnnotation: clusters.NamespacesAnnotation, WebhookConfiguration: webhook.ConfigurationName,
 	} {
 		if ours != theirs {
 			t.Errorf("%q here is %q in the hub", ours, theirs)
@@ -140,7 +204,19 @@ func TestADryRunShowsEverythingButTheToken(t *testing.T) {
 	if strings.Contains(string(text), "canary") {
 		t.Error("the person's own token is in it")
 	}
-	r.TokenDuration = time.Hour
+	r.Namespaces = []string{"cart", "shop"}
+	if text, err = Render(r, load(t, file, ""), load(t, file, "hub")); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tenant-register.golden.yaml", string(text))
+	r.WorkloadResources = []string{"rollouts.argoproj.io"}
+	for _, r.Namespaces = range [][]string{{"cart"}, nil} {
+		text, err = Render(r, load(t, file, ""), load(t, file, "hub"))
+		if err != nil || strings.Count(string(text), "- argoproj.io") != 1 {
+			t.Errorf("the right to read Rollouts in %v: %v\n%s", r.Namespaces, err, text)
+		}
+	}
+	r.WorkloadResources, r.TokenDuration = nil, time.Hour
 	if text, err = Render(r, load(t, file, ""), load(t, file, "hub")); err != nil || strings.Contains(string(text), TokenSecret) {
 		t.Errorf("with a token that expires there is still a Secret for one that does not: %v", err)
 	}

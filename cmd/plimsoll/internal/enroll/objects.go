@@ -2,15 +2,18 @@ package enroll
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 )
 
 // Names of what is made.
@@ -26,12 +29,19 @@ const (
 	// WebhookConfiguration is the MutatingWebhookConfiguration that the hub keeps current.
 	WebhookConfiguration = "plimsoll"
 
+	// ProbePriorityClass is that of the pause pods that look for spot capacity, of the lowest priority for which Cluster
+	// Autoscaler still brings nodes.
+	ProbePriorityClass = "plimsoll-probe"
+	probePriority      = -10
+
 	// MemberLabel, with the value "true", makes a Secret a registration; its kubeconfig is under KubeconfigKey.
 	MemberLabel   = "plimsoll.dev/member"
 	KubeconfigKey = "kubeconfig"
 	// UIDAnnotation of a registration holds the UID of the member's kube-system namespace, to find out that a cluster is
 	// registered already.
 	UIDAnnotation = "plimsoll.dev/cluster-uid"
+	// NamespacesAnnotation of a registration names the namespaces of the cluster that it is for; without it, it is for all.
+	NamespacesAnnotation = "plimsoll.dev/namespaces"
 
 	managedByLabel = "app.kubernetes.io/managed-by"
 	fieldManager   = "plimsoll-cli"
@@ -48,6 +58,9 @@ func (o object) String() string { return describe(o.resource, o.body.GetNamespac
 
 func describe(resource schema.GroupVersionResource, namespace, name string) string {
 	kind := strings.TrimSuffix(resource.Resource, "s")
+	if strings.HasSuffix(kind, "sse") { // classes
+		kind = strings.TrimSuffix(kind, "e")
+	}
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
@@ -93,50 +106,104 @@ func namespaceObject(name string) func() (object, error) {
 }
 
 // memberObjects are what is made in a member, in this order; the token's Secret is left out when the token expires.
-func memberObjects(namespace string, withSecret bool) ([]object, error) {
+func memberObjects(r Registration, withSecret bool) ([]object, error) {
+	own := r.names()
 	makers := []func() (object, error){
-		namespaceObject(namespace),
+		namespaceObject(r.MemberNamespace),
 		func() (object, error) {
-			return of("serviceaccounts", &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: meta(namespace, Account)})
+			return of("serviceaccounts", &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: meta(r.MemberNamespace, own.account)})
 		},
 		func() (object, error) {
+			rules := append(memberRules(), r.workloadRules()...)
+			if len(r.Namespaces) > 0 {
+				rules = tenantRules(r.Namespaces, own.webhook)
+			}
 			return of("clusterroles", &rbacv1.ClusterRole{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", Role), Rules: memberRules(),
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", own.role), Rules: rules,
 			})
 		},
 		func() (object, error) {
 			return of("clusterrolebindings", &rbacv1.ClusterRoleBinding{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", Role),
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Role},
-				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Account}},
-			})
-		},
-		// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
-		func() (object, error) {
-			return of("mutatingwebhookconfigurations", &admissionregistrationv1.MutatingWebhookConfiguration{
-				TypeMeta: typeMeta("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"), ObjectMeta: meta("", WebhookConfiguration),
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", own.role),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: own.role},
+				Subjects: r.subjects(),
 			})
 		},
 	}
+	for _, namespace := range r.Namespaces {
+		makers = append(makers, grants(r, namespace)...)
+	}
+	if len(r.Namespaces) == 0 {
+		makers = append(makers, role(r, r.MemberNamespace, probeRules())...)
+		makers = append(makers, func() (object, error) {
+			return of("priorityclasses", &schedulingv1.PriorityClass{
+				TypeMeta: typeMeta("scheduling.k8s.io/v1", "PriorityClass"), ObjectMeta: meta("", ProbePriorityClass),
+				Value: probePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
+				Description: "Pods of Plimsoll that find out whether there is spot capacity again, and give way to all others.",
+			})
+		})
+	}
+	// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
+	makers = append(makers, func() (object, error) {
+		return of("mutatingwebhookconfigurations", &admissionregistrationv1.MutatingWebhookConfiguration{
+			TypeMeta: typeMeta("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"), ObjectMeta: meta("", own.webhook),
+		})
+	})
 	if withSecret {
 		makers = append(makers, func() (object, error) {
-			secret := &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(namespace, TokenSecret), Type: corev1.SecretTypeServiceAccountToken}
-			secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: Account}
+			secret := &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.MemberNamespace, own.token), Type: corev1.SecretTypeServiceAccountToken}
+			secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: own.account}
 			return of("secrets", secret)
 		})
 	}
 	return collect(makers...)
 }
 
+// grants are the role of a tenant in one of its namespaces, and its binding. Probes for spot capacity are made in the first.
+func grants(r Registration, namespace string) []func() (object, error) {
+	rules := append(placementRules(), r.workloadRules()...)
+	if len(r.Namespaces) > 0 && namespace == slices.Min(r.Namespaces) {
+		rules = append(rules, probeRules()...)
+	}
+	return role(r, namespace, rules)
+}
+
+// role is one in a namespace of the member, and its binding.
+func role(r Registration, namespace string, rules []rbacv1.PolicyRule) []func() (object, error) {
+	role := r.names().role
+	return []func() (object, error){
+		func() (object, error) {
+			return of("roles", &rbacv1.Role{
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: meta(namespace, role), Rules: rules,
+			})
+		},
+		func() (object, error) {
+			return of("rolebindings", &rbacv1.RoleBinding{
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "RoleBinding"), ObjectMeta: meta(namespace, role),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+				Subjects: r.subjects(),
+			})
+		},
+	}
+}
+
+func (r Registration) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.MemberNamespace, Name: r.names().account}}
+}
+
 // registration is the Secret that makes a cluster a member.
-func registration(namespace, name, uid string, kubeconfig []byte) (object, error) {
+func registration(r Registration, uid string, kubeconfig []byte) (object, error) {
 	secret := &corev1.Secret{
-		TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(namespace, name), Type: corev1.SecretTypeOpaque,
+		TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.Namespace, r.Name), Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{KubeconfigKey: kubeconfig},
 	}
 	secret.Labels[MemberLabel] = "true"
+	secret.Annotations = map[string]string{}
 	if uid != "" {
-		secret.Annotations = map[string]string{UIDAnnotation: uid}
+		secret.Annotations[UIDAnnotation] = uid
+	}
+	if len(r.Namespaces) > 0 {
+		secret.Annotations[NamespacesAnnotation] = strings.Join(r.Namespaces, ",")
 	}
 	return of("secrets", secret)
 }

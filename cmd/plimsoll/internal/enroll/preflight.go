@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // preflight finds out what would fail, all of it, before anything is changed, and returns the member's UID.
@@ -17,7 +18,7 @@ func (e *enrolment) preflight(ctx context.Context, objects []object) (string, er
 	if err != nil {
 		return "", err
 	}
-	secret, err := registration(e.Namespace, e.Name, uid, nil)
+	secret, err := registration(e.Registration, uid, nil)
 	if err != nil {
 		return "", err
 	}
@@ -84,21 +85,42 @@ func (e *enrolment) unique(ctx context.Context, secret object, uid string) error
 	if found != nil && found.GetAnnotations()[UIDAnnotation] != "" && found.GetAnnotations()[UIDAnnotation] != uid {
 		return e.hub.failed("make "+secret.String(), fmt.Errorf("%s is another cluster: unregister that first, or choose another name", e.Name))
 	}
-	all, err := e.hub.objects.Resource(secret.resource).Namespace(e.Namespace).List(ctx, metav1.ListOptions{LabelSelector: MemberLabel + "=true"})
-	if apierrors.IsForbidden(err) {
-		return nil // the hub finds it out as well, and says so in the member's state
-	}
-	if err != nil {
-		return e.hub.failed("list registrations", err)
-	}
-	var others []string
-	for i := range all.Items {
-		if other := &all.Items[i]; other.GetName() != e.Name && other.GetAnnotations()[UIDAnnotation] == uid {
-			others = append(others, other.GetName())
+	if found != nil {
+		if err := e.sameScope(found); err != nil {
+			return e.hub.failed("make "+secret.String(), err)
 		}
 	}
-	if slices.Sort(others); len(others) > 0 {
-		return e.hub.failed("make "+secret.String(), fmt.Errorf("that cluster is registered as %s already", strings.Join(others, ", ")))
+	// Where they may not be listed, the hub finds it out as well, and says so in the member's state.
+	others, err := e.otherNames(ctx, secret, uid)
+	if err != nil {
+		return err
+	}
+	var taken []string
+	for _, other := range others {
+		if what, shared := e.shares(other); shared {
+			taken = append(taken, what+" is registered as "+other.GetName()+" already")
+		}
+	}
+	if slices.Sort(taken); len(taken) > 0 {
+		return e.hub.failed("make "+secret.String(), errors.New(strings.Join(taken, "; ")))
 	}
 	return nil
+}
+
+// otherNames returns the registrations of the cluster under other names; none where they may not be listed.
+func (e *enrolment) otherNames(ctx context.Context, secret object, uid string) (others []*unstructured.Unstructured, err error) {
+	all, err := e.hub.objects.Resource(secret.resource).Namespace(e.Namespace).List(ctx, metav1.ListOptions{LabelSelector: MemberLabel + "=true"})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, e.hub.failed("list registrations", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.GetName() != e.Name && other.GetAnnotations()[UIDAnnotation] == uid {
+			others = append(others, other)
+		}
+	}
+	return others, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,6 +22,10 @@ type Registration struct {
 	Name string
 	// Namespace is the hub's in the hub cluster; MemberNamespace that of its account in the member.
 	Namespace, MemberNamespace string
+	// Namespaces of the member that it is registered for; empty: the whole cluster.
+	Namespaces []string
+	// WorkloadResources are further resources that the hub may read, as rollouts.argoproj.io.
+	WorkloadResources []string
 	// Server overrides the URL at which the hub finds the member; CA, in PEM, whom it trusts there.
 	Server string
 	CA     []byte
@@ -30,16 +35,32 @@ type Registration struct {
 
 // Validate says what cannot be.
 func (r Registration) Validate() error {
-	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
-		return fmt.Errorf("name %q: %s", r.Name, problems[0])
+	if err := validLabel("name", r.Name); err != nil {
+		return err
 	}
 	for _, namespace := range []string{r.Namespace, r.MemberNamespace} {
-		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("namespace %q: %s", namespace, problems[0])
+		if err := validLabel("namespace", namespace); err != nil {
+			return err
+		}
+	}
+	if err := r.validateNamespaces(); err != nil {
+		return err
+	}
+	for _, resource := range r.WorkloadResources {
+		plural, group, _ := strings.Cut(resource, ".")
+		if len(validation.IsDNS1035Label(plural)) > 0 || len(validation.IsDNS1123Subdomain(group)) > 0 {
+			return fmt.Errorf("workload resource %q: must be a plural and a group, as in rollouts.argoproj.io", resource)
 		}
 	}
 	if r.TokenDuration != 0 && r.TokenDuration < 10*time.Minute {
 		return fmt.Errorf("token duration %s: must be at least 10m", r.TokenDuration)
+	}
+	return nil
+}
+
+func validLabel(what, value string) error {
+	if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
+		return fmt.Errorf("%s %q: %s", what, value, problems[0])
 	}
 	return nil
 }
@@ -69,7 +90,7 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if e.hub, err = Connect(SideHub, hub); err != nil {
 		return Outcome{}, err
 	}
-	objects, err := memberObjects(r.MemberNamespace, r.TokenDuration == 0)
+	objects, err := memberObjects(r, r.TokenDuration == 0)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -81,6 +102,9 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 		if err := e.applied(e.member.apply(ctx, o)); err != nil {
 			return Outcome{}, err
 		}
+	}
+	if err := e.retire(ctx); err != nil {
+		return Outcome{}, err
 	}
 	token, expires, err := e.token(ctx)
 	if err != nil {
@@ -112,7 +136,7 @@ func (e *enrolment) applied(change Change, err error) error {
 
 // handOver makes the registration Secret.
 func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte) error {
-	objects, err := collect(namespaceObject(e.Namespace), func() (object, error) { return registration(e.Namespace, e.Name, uid, kubeconfig) })
+	objects, err := collect(namespaceObject(e.Namespace), func() (object, error) { return registration(e.Registration, uid, kubeconfig) })
 	if err != nil {
 		return err
 	}
@@ -129,12 +153,13 @@ const tokenPatience = 30 * time.Second
 
 // token returns a token of the hub's account.
 func (e *enrolment) token(ctx context.Context) (string, time.Time, error) {
+	own := e.names()
 	if e.TokenDuration > 0 {
-		return requestToken(ctx, e.member, e.MemberNamespace, Account, e.TokenDuration)
+		return requestToken(ctx, e.member, e.MemberNamespace, own.account, e.TokenDuration)
 	}
 	var token []byte
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, tokenPatience, true, func(ctx context.Context) (bool, error) {
-		secret, err := e.member.typed.CoreV1().Secrets(e.MemberNamespace).Get(ctx, TokenSecret, metav1.GetOptions{})
+		secret, err := e.member.typed.CoreV1().Secrets(e.MemberNamespace).Get(ctx, own.token, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -146,7 +171,7 @@ func (e *enrolment) token(ctx context.Context) (string, time.Time, error) {
 			"or ask for a token that expires with --token-duration", tokenPatience)
 	}
 	if err != nil {
-		return "", time.Time{}, e.member.failed("read the token in secret/"+e.MemberNamespace+"/"+TokenSecret, err)
+		return "", time.Time{}, e.member.failed("read the token in secret/"+e.MemberNamespace+"/"+own.token, err)
 	}
 	return string(token), time.Time{}, nil
 }
@@ -160,8 +185,10 @@ func (e *enrolment) prove(ctx context.Context, token string) error {
 	if err != nil {
 		return e.member.failed("try the token", err)
 	}
+	// A role and a binding that came last are known last.
+	watched := append([]string{metav1.NamespaceAll}, e.Namespaces...)
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "pods", Verb: "watch", Version: "v1"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: watched[len(watched)-1], Resource: "pods", Verb: "watch", Version: "v1"},
 	}}
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, tokenPatience, true, func(ctx context.Context) (bool, error) {
 		answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -171,7 +198,7 @@ func (e *enrolment) prove(ctx context.Context, token string) error {
 		return err == nil && answer.Status.Allowed, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = errors.New("the member does not accept it, or grants it nothing: is there a clusterrolebinding/" + Role + " of somebody else?")
+		err = errors.New("the member does not accept it, or grants it nothing: is there a clusterrolebinding/" + e.names().role + " of somebody else?")
 	}
 	if err != nil {
 		return e.member.failed("try the token of the hub's account", err)

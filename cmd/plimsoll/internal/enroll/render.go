@@ -19,7 +19,7 @@ func Render(r Registration, member, hub *Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	inMember, err := memberObjects(r.MemberNamespace, r.TokenDuration == 0)
+	inMember, err := memberObjects(r, r.TokenDuration == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func Render(r Registration, member, hub *Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	inHub, err := collect(namespaceObject(r.Namespace), func() (object, error) { return registration(r.Namespace, r.Name, "", nil) })
+	inHub, err := collect(namespaceObject(r.Namespace), func() (object, error) { return registration(r, "", nil) })
 	if err != nil {
 		return nil, err
 	}

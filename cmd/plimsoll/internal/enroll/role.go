@@ -1,28 +1,77 @@
 package enroll
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	"strings"
 
-// memberRules are what the hub may do in a member. A test holds them to what the hub says that it needs, and pins them:
-// whoever changes a line here asks every owner of a cluster for another right.
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// What the hub may do in a member. Tests hold these rules to what the hub says that it needs, and pin them: whoever changes
+// a line here asks every owner of a cluster, or every tenant of one, for another right.
+
+// memberRules are those in a member that is a whole cluster.
 func memberRules() []rbacv1.PolicyRule {
-	read := []string{"get", "list", "watch"}
+	return append(placementRules(), append([]rbacv1.PolicyRule{
+		// Which namespaces are enabled, and who the cluster is (the UID of kube-system).
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read()},
+	}, commonRules(WebhookConfiguration)...)...)
+}
+
+// placementRules are about what lives in namespaces: a tenant grants them in its own.
+func placementRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		// Workloads, and the ReplicaSets between Deployments and their pods.
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "replicasets"}, Verbs: read},
-		// Which namespaces are enabled, what capacity nodes are of, and who the cluster is (the UID of kube-system).
-		{APIGroups: []string{""}, Resources: []string{"namespaces", "nodes"}, Verbs: read},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "replicasets"}, Verbs: read()},
 		// Slots are labels of pods.
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: append([]string{"patch"}, read...)},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: append([]string{"patch"}, read()...)},
 		// Moves respect PodDisruptionBudgets: pods are evicted, never deleted.
 		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		// Which budgets moves wait for, and whether a Service would lose a pod that is released before it moves.
+		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: read()},
+		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"list"}},
 		// What was done, and why not.
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+// workloadRules are about the kinds that the hub's configuration names beside Kubernetes' own.
+func (r Registration) workloadRules() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, resource := range r.WorkloadResources {
+		plural, group, _ := strings.Cut(resource, ".")
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural}, Verbs: read()})
+	}
+	return rules
+}
+
+// probeRules are about the pause pods that find out whether there is spot capacity again. They are granted in one namespace.
+func probeRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete"}}}
+}
+
+// tenantRules are what a tenant grants beyond its namespaces: the nodes, and single objects by their names.
+func tenantRules(namespaces []string, webhook string) []rbacv1.PolicyRule {
+	return append([]rbacv1.PolicyRule{
+		// Whether its namespaces are enabled; the right to list and watch one by its name shows no other.
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: namespaces, Verbs: read()},
+		// Who the cluster is, so that no namespace of it is registered twice.
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
+	}, commonRules(webhook)...)
+}
+
+// commonRules are about what has no namespace.
+func commonRules(webhook string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		// What capacity nodes are of.
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: read()},
 		// The one configuration that register makes. The hub can neither make nor delete any.
 		{
 			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
-			ResourceNames: []string{WebhookConfiguration}, Verbs: append([]string{"update", "patch"}, read...),
+			ResourceNames: []string{webhook}, Verbs: append([]string{"update", "patch"}, read()...),
 		},
 		// Health probes; most clusters allow them to everybody, hardened ones do not.
 		{NonResourceURLs: []string{"/readyz", "/version"}, Verbs: []string{"get"}},
 	}
 }
+
+func read() []string { return []string{"get", "list", "watch"} }

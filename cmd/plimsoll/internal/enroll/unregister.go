@@ -32,6 +32,9 @@ func Unregister(ctx context.Context, r Registration, member, hub *Context, repor
 			return err
 		}
 	}
+	if err := e.scopeOf(ctx); err != nil {
+		return err
+	}
 	if err := e.applied(e.withdraw(ctx)); err != nil {
 		return err
 	}
@@ -47,13 +50,16 @@ func (e *enrolment) sameCluster(ctx context.Context) error {
 	if err != nil {
 		return e.member.failed("read namespace/kube-system", err)
 	}
-	secret, err := registration(e.Namespace, e.Name, "", nil)
+	secret, err := registration(e.Registration, "", nil)
 	if err != nil {
 		return err
 	}
 	found, err := e.hub.find(ctx, secret)
-	if err != nil || found == nil {
+	if err != nil {
 		return err
+	}
+	if found == nil {
+		return e.nobodyElses(ctx, secret, string(system.UID))
 	}
 	if uid := found.GetAnnotations()[UIDAnnotation]; uid != "" && uid != string(system.UID) {
 		return e.member.failed("unregister "+e.Name, errors.New("the registration is of another cluster than this context's: nothing was changed"))
@@ -61,9 +67,24 @@ func (e *enrolment) sameCluster(ctx context.Context) error {
 	return nil
 }
 
+// nobodyElses makes sure, where there is no registration of that name, that what is in the member is not that of another
+// name's. Objects of tenants carry their names.
+func (e *enrolment) nobodyElses(ctx context.Context, secret object, uid string) error {
+	others, err := e.otherNames(ctx, secret, uid)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if registeredNamespaces(other) == nil {
+			return e.hub.failed("unregister "+e.Name, fmt.Errorf("there is no such registration, and the cluster is registered as %s: nothing was changed", other.GetName()))
+		}
+	}
+	return nil
+}
+
 // withdraw deletes the registration Secret, whoever made it.
 func (e *enrolment) withdraw(ctx context.Context) (Change, error) {
-	secret, err := registration(e.Namespace, e.Name, "", nil)
+	secret, err := registration(e.Registration, "", nil)
 	if err != nil {
 		return Change{}, err
 	}
@@ -86,7 +107,7 @@ func (e *enrolment) withdraw(ctx context.Context) (Change, error) {
 
 // clear deletes what was made in the member, the last first. It goes on after an error, to leave as little as it can.
 func (e *enrolment) clear(ctx context.Context) error {
-	objects, err := memberObjects(e.MemberNamespace, true)
+	objects, err := memberObjects(e.Registration, true)
 	if err != nil {
 		return err
 	}

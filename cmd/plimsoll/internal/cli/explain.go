@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func explainCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	command := &cobra.Command{
+		Use:   "explain CLUSTER NAMESPACE/KIND/NAME",
+		Short: "Say why a workload's replicas are where they are, and what is waited for",
+		Long: `Say what a workload's policy wants, what is there, what is waited for, what was moved last, and why each replica is where it is.
+
+CLUSTER KIND NAMESPACE/NAME is taken as well.`,
+		Example: `  plimsoll explain prod-eu shop/deployment/cart
+  plimsoll explain prod-eu deployment shop/cart -o json`,
+		Args: workloadArguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			key, err := parseWorkloadArguments(args)
+			if err != nil {
+				return usage(c, err)
+			}
+			return showWorkload(c.Context(), &conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
+				return explanation(to, env.Now(), w)
+			})
+		},
+	}
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// workloadArguments takes what parseWorkloadArguments reads.
+func workloadArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) < 2:
+		return usage(c, errors.New("missing: "+strings.Join([]string{"CLUSTER", "NAMESPACE/KIND/NAME"}[len(args):], " ")))
+	case len(args) > 3:
+		return usage(c, errors.New("too many arguments: "+strings.Join(args[3:], " ")))
+	}
+	return nil
+}
+
+func explanation(to io.Writer, now time.Time, w *plimsollv1.Workload) error {
+	fmt.Fprintf(to, "%s/%s/%s of %s: %s\n", plain(w.GetNamespace()), strings.ToLower(w.GetKind()), plain(w.GetName()), plain(w.GetCluster()),
+		word(w.GetState(), "WORKLOAD_STATE_"))
+	for _, line := range w.GetExplanation() {
+		fmt.Fprintf(to, "  %s\n", plain(line))
+	}
+	if window := w.GetPlacement().GetWindow(); window != nil {
+		fmt.Fprintf(to, "  The disruption window %s.\n", windowState(window, now))
+	}
+	for _, part := range []func(io.Writer, time.Time, *plimsollv1.Workload) error{problemsPart, waitsPart, movesPart, podsPart} {
+		if err := part(to, now, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func windowState(window *plimsollv1.DisruptionWindow, now time.Time) string {
+	switch {
+	case window.GetOpen():
+		return "is open"
+	case window.GetNextOpening() == nil:
+		return "does not open within five years"
+	}
+	return "opens " + moment(window.GetNextOpening(), now)
+}
+
+func problemsPart(to io.Writer, _ time.Time, w *plimsollv1.Workload) error {
+	if len(w.GetPlacement().GetProblems()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(to)
+	rows := newTable("PROBLEM", "VALUE", "RULE")
+	for _, problem := range w.GetPlacement().GetProblems() {
+		rows.add(problem.GetKey(), fmt.Sprintf("%q", problem.GetValue()), "must be "+problem.GetRule())
+	}
+	return rows.write(to)
+}
+
+func waitsPart(to io.Writer, now time.Time, w *plimsollv1.Workload) error {
+	if len(w.GetWaits()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(to)
+	rows := newTable("WAITS FOR", "NAME", "REPLICAS", "UNTIL", "REASON")
+	for _, wait := range w.GetWaits() {
+		replicas := ""
+		if wait.GetReplicas() > 0 {
+			replicas = fmt.Sprint(wait.GetReplicas())
+		}
+		rows.add(word(wait.GetKind(), "WAIT_KIND_"), wait.GetSubject(), replicas, moment(wait.GetUntil(), now), wait.GetReason())
+	}
+	return rows.write(to)
+}
+
+func movesPart(to io.Writer, now time.Time, w *plimsollv1.Workload) error {
+	return moveTable(to, now, "LAST MOVES", w.GetLastMoves())
+}
+
+func moveTable(to io.Writer, now time.Time, title string, moves []*plimsollv1.Move) error {
+	if len(moves) == 0 {
+		return nil
+	}
+	fmt.Fprintln(to)
+	rows := newTable(title, "AGE", "FROM", "HOW", "WHAT FOR", "REASON")
+	for _, move := range moves {
+		rows.add(move.GetPod(), age(move.GetMovedAt(), now), capacity(move.GetFrom()), strings.ToLower(word(move.GetStrategy(), "MOVE_STRATEGY_")),
+			strings.ToLower(word(move.GetPurpose(), "MOVE_PURPOSE_")), move.GetReason())
+	}
+	return rows.write(to)
+}
+
+func podsPart(to io.Writer, _ time.Time, w *plimsollv1.Workload) error {
+	if len(w.GetPods()) == 0 {
+		return nil
+	}
+	fmt.Fprintln(to)
+	return podTable(to, w.GetPods())
+}
+
+// moment is a time to come, as a clock and as people count.
+func moment(at *timestamppb.Timestamp, now time.Time) string {
+	if at == nil {
+		return none
+	}
+	return fmt.Sprintf("%s (in %s)", at.AsTime().Format(time.RFC3339), duration.HumanDuration(max(at.AsTime().Sub(now), 0)))
+}

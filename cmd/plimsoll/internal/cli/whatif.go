@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func whatIfCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	var supposed supposition
+	command := &cobra.Command{
+		Use:   "what-if CLUSTER NAMESPACE/KIND/NAME",
+		Short: "Say what another policy would do to a workload, without doing it",
+		Long: `Say what the plan of a workload would be under another policy, from what its last plan was made of. Nothing is written.
+
+What no flag names stays as it is. CLUSTER KIND NAMESPACE/NAME is taken as well.`,
+		Example: `  plimsoll what-if prod-eu shop/deployment/cart --spot-percentage 80 --min-on-demand 2`,
+		Args:    workloadArguments,
+		RunE: func(c *cobra.Command, args []string) error {
+			key, err := parseWorkloadArguments(args)
+			if err != nil {
+				return usage(c, err)
+			}
+			request, err := supposed.request(key, c.Flags())
+			if err != nil {
+				return usage(c, err)
+			}
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			call, cancel := api.call(c.Context(), 0)
+			defer cancel()
+			answer, err := plimsollv1.NewWorkloadServiceClient(api).WhatIf(call, request)
+			if err != nil {
+				return err
+			}
+			warn(env.Err, answer.GetUnreachable())
+			return out.write(env.Out, answer, func(to io.Writer) error { return comparison(to, env.Now(), answer) })
+		},
+	}
+	supposed.flags(command.Flags())
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// supposition is what the flags say.
+type supposition struct {
+	percentage, floor, replicas int32
+	strategy                    string
+	ignoreWindow                bool
+}
+
+func (s *supposition) flags(flags *pflag.FlagSet) {
+	flags.Int32Var(&s.percentage, "spot-percentage", 0, "share of the replicas on spot capacity, 0 to 100")
+	flags.Int32Var(&s.floor, "min-on-demand", 0, "floor of on-demand replicas, 0 to 10000")
+	flags.Int32Var(&s.replicas, "replicas", 0, "replicas that the workload asks for")
+	flags.StringVar(&s.strategy, "strategy", "", "how replicas are moved: evict or release")
+	flags.BoolVar(&s.ignoreWindow, "ignore-window", false, "as if the disruption window were open")
+}
+
+func (s *supposition) request(key workloadKey, flags *pflag.FlagSet) (*plimsollv1.WhatIfRequest, error) {
+	request := &plimsollv1.WhatIfRequest{
+		Cluster: key.cluster, Namespace: key.namespace, Kind: key.kind, Name: key.name, IgnoreWindow: s.ignoreWindow,
+	}
+	set := func(into **int32, flag string, value *int32) {
+		if flags.Changed(flag) {
+			*into = value
+		}
+	}
+	set(&request.SpotPercentage, "spot-percentage", &s.percentage)
+	set(&request.MinOnDemand, "min-on-demand", &s.floor)
+	set(&request.Replicas, "replicas", &s.replicas)
+	switch s.strategy {
+	case "":
+	case "evict":
+		request.Strategy = plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT
+	case "release":
+		request.Strategy = plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE
+	default:
+		return nil, fmt.Errorf("--strategy %q: must be evict or release", s.strategy)
+	}
+	if request.SpotPercentage == nil && request.MinOnDemand == nil && request.Replicas == nil && s.strategy == "" && !s.ignoreWindow {
+		return nil, errors.New("nothing is supposed: give at least one of --spot-percentage, --min-on-demand, --replicas, --strategy and --ignore-window")
+	}
+	return request, nil
+}
+
+func comparison(to io.Writer, now time.Time, answer *plimsollv1.WhatIfResponse) error {
+	is, would := answer.GetNow(), answer.GetThen()
+	rows := newTable("", "NOW", "THEN")
+	both := func(name string, tell func(*plimsollv1.Workload) string) { rows.add(name, tell(is), tell(would)) }
+	both("State", func(w *plimsollv1.Workload) string { return word(w.GetState(), "WORKLOAD_STATE_") })
+	both("Replicas", func(w *plimsollv1.Workload) string { return fmt.Sprint(w.GetPlacement().GetReplicas()) })
+	both("Spot percentage", func(w *plimsollv1.Workload) string {
+		return policyValue(w.GetPlacement().SpotPercentage, w.GetPlacement().GetSpotPercentageSource())
+	})
+	both("Minimum on-demand", func(w *plimsollv1.Workload) string {
+		return policyValue(w.GetPlacement().MinOnDemand, w.GetPlacement().GetMinOnDemandSource())
+	})
+	both("Spot", func(w *plimsollv1.Workload) string {
+		return of(w.GetPlacement().GetSpotActual(), w.GetPlacement().GetSpotWanted())
+	})
+	both("On-demand", func(w *plimsollv1.Workload) string {
+		return of(w.GetPlacement().GetOnDemandActual(), w.GetPlacement().GetOnDemandWanted())
+	})
+	if err := rows.write(to); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "\nReplicas that would have to move: %d\n", answer.GetMoves())
+	for _, line := range would.GetExplanation() {
+		fmt.Fprintf(to, "  %s\n", plain(line))
+	}
+	if err := waitsPart(to, now, would); err != nil {
+		return err
+	}
+	return moveTable(to, now, "FIRST MOVES", answer.GetFirstMoves())
+}

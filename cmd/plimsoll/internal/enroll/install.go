@@ -1,0 +1,153 @@
+package enroll
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
+)
+
+// WebAppRole is the ClusterRole that lets the hub keep WebApps in a member, and its binding.
+const WebAppRole = "plimsoll-webapps"
+
+// Install has a member know WebApps: their definition, what the hub may do about them there, and the configuration by which
+// the member asks the hub what may be stored. What somebody else made is used as it is, and a definition that must not be
+// replaced is an error. memberNamespace is that of the hub's account.
+func Install(ctx context.Context, memberNamespace string, member *Context, report func(Change)) error {
+	if problems := validation.IsDNS1123Label(memberNamespace); len(problems) > 0 {
+		return fmt.Errorf("namespace %q: %s", memberNamespace, problems[0])
+	}
+	c, err := Connect(SideMember, member)
+	if err != nil {
+		return err
+	}
+	there, err := c.definition(ctx)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		if refusal := crd.Refusal(there); refusal != "" {
+			return c.failed("replace customresourcedefinition/"+crd.Name, errors.New(refusal))
+		}
+	}
+	objects, err := webAppObjects(memberNamespace, there)
+	if err != nil {
+		return err
+	}
+	if problems := c.try(ctx, objects); len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	for _, o := range objects {
+		if there != nil && o.body.GetName() == crd.Name && crd.Differs(there, crd.ForMember(there)) == "" {
+			report(Change{Side: SideMember, Object: o.String(), Action: Unchanged})
+			continue // applying it would change nothing but who keeps its fields
+		}
+		change, err := c.apply(ctx, o)
+		if err != nil {
+			return err
+		}
+		report(change)
+	}
+	return nil
+}
+
+// RenderInstall returns what [Install] would apply to a member without any of it, as YAML. It talks to no cluster.
+func RenderInstall(memberNamespace string) ([]byte, error) {
+	objects, err := webAppObjects(memberNamespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, o := range objects {
+		content, err := yaml.Marshal(o.body.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", o, err)
+		}
+		fmt.Fprintf(&text, "---\n%s", content)
+	}
+	return text.Bytes(), nil
+}
+
+// definition is the definition of WebApps as it is in the cluster; nil: there is none.
+func (c *Cluster) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	wanted, err := definitionObject(nil)()
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.find(ctx, wanted)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	there := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, there); err != nil {
+		return nil, c.failed("read "+wanted.String(), err)
+	}
+	return there, nil
+}
+
+func definitionObject(there *apiextensionsv1.CustomResourceDefinition) func() (object, error) {
+	return func() (object, error) {
+		definition := crd.ForMember(there)
+		definition.TypeMeta = typeMeta("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+		definition.Labels = map[string]string{managedByLabel: fieldManager}
+		return of("customresourcedefinitions", definition)
+	}
+}
+
+// webAppObjects are what is made in a member, in this order.
+func webAppObjects(namespace string, there *apiextensionsv1.CustomResourceDefinition) ([]object, error) {
+	return collect(
+		definitionObject(there),
+		func() (object, error) {
+			return of("clusterroles", &rbacv1.ClusterRole{
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", WebAppRole), Rules: webAppRules(),
+			})
+		},
+		func() (object, error) {
+			return of("clusterrolebindings", &rbacv1.ClusterRoleBinding{
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", WebAppRole),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: WebAppRole},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Account}},
+			})
+		},
+		// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
+		func() (object, error) {
+			return of("validatingwebhookconfigurations", &admissionregistrationv1.ValidatingWebhookConfiguration{
+				TypeMeta:   typeMeta("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+				ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
+			})
+		},
+	)
+}
+
+// webAppRules are what the hub may do about WebApps, in every namespace. Secrets and ConfigMaps are read for what WebApps wait
+// for: the hub keeps their names and versions, and never a value.
+func webAppRules() []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, right := range webapp.Rights() {
+		resource := right.Resource
+		if right.Subresource != "" {
+			resource += "/" + right.Subresource
+		}
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{resource}, Verbs: right.Verbs})
+	}
+	keep := append([]string{"patch"}, read()...)
+	return append(rules,
+		// The one definition, and the one configuration. The hub can neither make nor delete any.
+		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{crd.Name}, Verbs: keep},
+		rbacv1.PolicyRule{
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+			ResourceNames: []string{WebhookConfiguration}, Verbs: keep,
+		})
+}

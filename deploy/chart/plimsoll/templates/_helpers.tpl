@@ -1,0 +1,50 @@
+{{/* What a Deployment, its Services and its budget select by; never changes. */}}
+{{- define "plimsoll.selector" -}}
+app.kubernetes.io/name: plimsoll
+app.kubernetes.io/component: hub
+{{- end }}
+
+{{- define "plimsoll.labels" -}}
+{{ include "plimsoll.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "plimsoll.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{/* The hub's configuration file. */}}
+{{- define "plimsoll.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- range $part := list "webhook" "api" -}}
+{{- if (get $.Values $part).certificate.secretName -}}
+{{- $_ := set $config $part (merge (dict "certDir" (printf "/etc/plimsoll/%s" $part)) (get $config $part | default dict)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end }}
+
+{{- define "plimsoll.leaseName" -}}
+{{- dig "leaderElection" "leaseName" "plimsoll-hub" .Values.config -}}
+{{- end }}
+
+{{/* The names that a certificate of cert-manager is for: those of the Services, and that of a URL which members are told. */}}
+{{- define "plimsoll.certificateNames" -}}
+{{- $names := list -}}
+{{- range $service := list "plimsoll-webhook" "plimsoll-api" "plimsoll-hub" -}}
+{{- $name := printf "%s.%s.svc" $service $.Release.Namespace -}}
+{{- $names = concat $names (list $name (printf "%s.cluster.local" $name)) -}}
+{{- end -}}
+{{- $host := (urlParse (dig "webhook" "url" "" .Values.config)).hostname -}}
+{{- if and $host (not (regexMatch "^[0-9.]+$|:" $host)) -}}
+{{- $names = append $names $host -}}
+{{- end -}}
+{{- concat $names (dig "webhook" "dnsNames" list .Values.config) | uniq | toYaml -}}
+{{- end }}

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Puts together what the image holds, in build/image/<architecture>: the hub and the authorities that it trusts.
+#
+# usage: files.sh ARCHITECTURE...
+set -eu
+
+cd "$(dirname "$0")/../.."
+export CGO_ENABLED=0 GOWORK=off GOOS=linux
+
+mkdir -p build/tools
+roots="$PWD/build/tools/roots.pem"
+(cd tools/roots && GOOS='' go run . "$roots")
+
+for arch in "$@"; do
+	files="build/image/$arch"
+	rm -rf "$files"
+	mkdir -p "$files/etc/ssl/certs"
+	GOARCH="$arch" go build -trimpath -tags "${TAGS:-grpcnotrace}" -ldflags "-s -w" -o "$files/plimsoll-hub" ./cmd/plimsoll-hub
+	cp "$roots" "$files/etc/ssl/certs/ca-certificates.crt"
+	cp LICENSE "$files/LICENSE"
+	# Whoever the container runs as can read it.
+	chmod -R a+rX "$files"
+done

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// WhatIf implements [plimsollv1.WorkloadServiceServer].
+func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
+	known, err := s.member(request.GetCluster())
+	if err != nil {
+		return nil, err
+	}
+	var answer *plimsollv1.WhatIfResponse
+	err = s.ask(ctx, known.Name, question{
+		local: func() (err error) {
+			answer, err = s.suppose(known, request)
+			return err
+		},
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			answer, err = plimsollv1.NewWorkloadServiceClient(conn).WhatIf(ctx, request)
+			return err
+		},
+	})
+	return answer, err
+}
+
+func (s *workloadService) suppose(known clusters.Status, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
+	now, kind := time.Now(), s.kindOf(request.GetKind())
+	found, ok := s.workloads.Suppose(known.Name, kind, request.GetNamespace(), request.GetName(), hypothesisOf(request), now)
+	if !ok {
+		return nil, s.missing(known, kind, request.GetNamespace(), request.GetName())
+	}
+	about := s.aboutOne(known, found.Now.Planned)
+	answer := &plimsollv1.WhatIfResponse{
+		Now: workloadMessage(&found.Now, now), Then: workloadMessage(&found.Then, now), Moves: count(found.Moves),
+		AsOf: about.moment(), Unreachable: about.unreachable,
+	}
+	for i := range found.First {
+		answer.FirstMoves = append(answer.FirstMoves, moveMessage(&found.First[i]))
+	}
+	return answer, nil
+}
+
+func hypothesisOf(request *plimsollv1.WhatIfRequest) spot.Hypothesis {
+	h := spot.Hypothesis{
+		Percentage: whole(request.SpotPercentage), MinOnDemand: whole(request.MinOnDemand), Replicas: whole(request.Replicas),
+		IgnoreWindow: request.GetIgnoreWindow(),
+	}
+	for strategy, named := range strategies {
+		if named == request.GetStrategy() {
+			h.Strategy = strategy
+		}
+	}
+	return h
+}
+
+func whole(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	return new(int(*n))
+}

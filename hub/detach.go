@@ -1,0 +1,54 @@
+package hub
+
+import (
+	"cmp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// maxDetachReason bounds what is repeated of the reason that a person gave.
+const maxDetachReason = 256
+
+// detach gives up a member by force, or takes it back, as the annotation on its registration Secret says. Each change is
+// told in an Event on the Secret and in the log, and the metric plimsoll_member_detached shows what is.
+func (g *gates) detach(event clusters.Event) {
+	member, registration := event.Status.Name, event.Status.Registration
+	reason, asked := detachReason(registration)
+	asked = asked && !event.Removed
+	was, is := g.runtime.Detached(member)
+	switch {
+	case asked && (!is || was != reason):
+		g.runtime.Detach(member, reason)
+		g.log.Warn("member detached by force: nothing waits for it any more", "member", member, "reason", reason)
+		g.tell(registration, corev1.EventTypeWarning, "Detached", "detached by force: nothing is done in the member, and nothing waits for it: "+reason)
+	case !asked && is:
+		g.runtime.Attach(member)
+		g.log.Info("member is no longer detached by force", "member", member)
+		if !event.Removed {
+			g.tell(registration, corev1.EventTypeNormal, "Attached", "no longer detached by force: the member is worked in again")
+		}
+	}
+}
+
+// detachReason tells whether a registration says that its member is given up, and why.
+func detachReason(r clusters.Registration) (reason string, detached bool) {
+	reason, detached = r.Annotations[clusters.DetachedAnnotation]
+	return cmp.Or(strings.ToValidUTF8(reason[:min(len(reason), maxDetachReason)], ""), "no reason was given"), detached
+}
+
+// tell records an Event about a registration Secret, of which it is given nothing but the identity.
+func (g *gates) tell(r clusters.Registration, kind, reason, message string) {
+	if g.events == nil {
+		return
+	}
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, UID: types.UID(r.UID), ResourceVersion: r.ResourceVersion},
+	}
+	g.events.Eventf(secret, nil, kind, reason, "Detach", "%s", message)
+}

@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxApplied bounds how many objects an engagement remembers.
+const maxApplied = 4096
+
+// appliedMemory knows of one engagement's objects which version has which configuration: because the server answered so to a
+// write, or because it was compared. So an object that did not change is not compared again, a write that the cache does not
+// show yet is not repeated, and an object that reads differently although the server says that it has all of the
+// configuration (a quantity in other words, a list that others add to) is not sent again until it changes. Losing an entry
+// costs a comparison, or a call that changes nothing.
+type appliedMemory struct {
+	mu   sync.Mutex
+	last map[appliedKey]appliedVersion
+}
+
+type appliedKey struct {
+	gvk schema.GroupVersionKind
+	types.NamespacedName
+}
+
+type appliedVersion struct{ hash, version string }
+
+func (a *application) key() appliedKey { return appliedKey{a.gvk, client.ObjectKeyFromObject(a.obj)} }
+
+// holds notes that an object of this version has the configuration.
+func (m *appliedMemory) holds(key appliedKey, hash, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil {
+		m.last = map[appliedKey]appliedVersion{}
+	}
+	if _, known := m.last[key]; !known && len(m.last) >= maxApplied {
+		for other := range m.last {
+			delete(m.last, other)
+			break
+		}
+	}
+	m.last[key] = appliedVersion{hash, version}
+}
+
+// settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
+// version than the one that has it is one that the cache will replace, which wakes the key.
+func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
+	m.mu.Lock()
+	last, ok := m.last[key]
+	m.mu.Unlock()
+	if !ok || last.hash != hash {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, last.version)
+	return version == last.version || (err == nil && order < 0)
+}
+
+// forget drops an object that is gone.
+func (m *appliedMemory) forget(key appliedKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.last, key)
+}

@@ -1,0 +1,97 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Applied is what [Request.Apply] did.
+type Applied string
+
+const (
+	// AppliedNothing: the object was as wanted; nothing was written.
+	AppliedNothing Applied = "Unchanged"
+	// AppliedNew: it did not exist.
+	AppliedNew Applied = "Created"
+	// AppliedChange: it was written because something else is wanted of it than before.
+	AppliedChange Applied = "Changed"
+	// AppliedRepair: it was written because somebody had changed one of our fields.
+	AppliedRepair Applied = "Repaired"
+	// AppliedLater: it is being deleted, and nothing was written; its end wakes the key, if the controller Owns its kind.
+	AppliedLater Applied = "Terminating"
+)
+
+// ApplyOption changes what [Request.Apply] does.
+type ApplyOption func(*applyOptions)
+
+type applyOptions struct {
+	unowned bool
+	adopt   bool
+	yield   bool
+	leave   []string
+}
+
+// Unowned applies without an owner reference, for objects in another namespace than the request's object, or without any.
+// Nothing removes them by itself: a [Finalizer] does. They wake the key only through [Builder.Watches].
+func Unowned() ApplyOption { return func(o *applyOptions) { o.unowned = true } }
+
+// Adopt takes over an object that exists and has no controller. Without it such an object is left alone, and Apply returns
+// a TerminalError. One that has another controller is never taken over.
+func Adopt() ApplyOption { return func(o *applyOptions) { o.adopt = true } }
+
+// YieldConflicts returns an error, for which apierrors.IsConflict is true, when another field manager owns an applied
+// field with another value. Without it the field is taken over, which is what repairs changes by hand.
+func YieldConflicts() ApplyOption { return func(o *applyOptions) { o.yield = true } }
+
+// Leave names fields that are left to another manager from now on, by their path, for example "spec.replicas" when an
+// autoscaler takes over. The fields must not be in the applied object. Server-side apply alone would remove a field that
+// is not applied any more, and replicas would fall to one until the autoscaler acts; with Leave the value stays as it is
+// until its new manager changes it.
+func Leave(paths ...string) ApplyOption {
+	return func(o *applyOptions) { o.leave = append(o.leave, paths...) }
+}
+
+// Apply makes an object in the member have the fields that obj has, by server-side apply under the controller's own field
+// manager, "plimsoll-<controller>". It is what a reconciler writes its objects with:
+//
+//   - obj says what is wanted and nothing else: name, namespace, labels, annotations, spec. It is made anew each time, never
+//     read from the cache. Fields that are not set stay whoever's they are, an autoscaler's replicas for instance.
+//   - Fields that a person or another manager changed are set right (but see [YieldConflicts]); fields that were applied
+//     before and no longer are, are removed (but see [Leave]).
+//   - Nothing is written when the cached object has our fields with our values already. The kind must therefore be one
+//     that the controller [Builder.Owns], [Builder.Watches] or [Builder.Uses]. Field managers are not cached; what we
+//     applied last is known by its hash in the annotation "applied.plimsoll.dev/<controller>".
+//   - The request's object becomes the controller owner of obj, so that it wakes its key and is collected with it; see
+//     [Unowned]. Both must be in one namespace, or the owner in none.
+//   - An object that exists and is not controlled by the request's object is left alone; see [Adopt].
+//
+// It may be called concurrently for different objects; see [Request.ApplyAll]. Afterwards obj is the object as the member
+// has it. Errors that no retry can mend (invalid, forbidden, a quota) are TerminalErrors with the server's reason.
+func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyOption) (Applied, error) {
+	a, err := r.application(obj, opts)
+	if err != nil {
+		return "", err
+	}
+	applied, err := a.apply(ctx)
+	if err != nil {
+		return "", fmt.Errorf("apply %s: %w", a.name, refused(err))
+	}
+	return applied, nil
+}
+
+// Delete deletes an object that is no longer wanted, if the cache has it, the request's object controls it and it is not
+// being deleted already; else it does nothing. Only name and namespace of obj are read. It tells whether it deleted, with
+// background propagation and the UID as a precondition.
+func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error) {
+	a, err := r.application(obj, nil)
+	if err != nil {
+		return false, err
+	}
+	deleted, err := a.delete(ctx)
+	if err != nil {
+		return false, fmt.Errorf("delete %s: %w", a.name, refused(err))
+	}
+	return deleted, nil
+}

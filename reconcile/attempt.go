@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+// attempt is one look at an object: unless it is paused, its finalizer is seen to and the reconciler is called; then what
+// changed of its status is written.
+func (a *adapter[T]) attempt(ctx context.Context, e *engagement, obj T) ending {
+	var end ending
+	paused := pauseOf(obj) == pauseOn && !a.primary.pauses
+	if !paused && a.primary.finalizer != "" && obj.GetDeletionTimestamp() == nil {
+		if obj, end.err = a.hold(ctx, e, obj); isGone(end.err) {
+			return ending{}
+		}
+	}
+	req := a.request(e, obj)
+	before, reports := reported(obj)
+	switch {
+	case paused:
+		end = ending{outcome: codePaused, result: Result{reason: pausedReason}}
+	case end.err == nil:
+		end = a.act(ctx, e, req)
+	}
+	if pauseOf(obj) == pauseInvalid && !a.primary.pauses {
+		req.Events.Warning("InvalidAnnotation", "%s is %q: it must be \"true\" or \"false\"; nothing is paused",
+			AnnotationPaused, obj.GetAnnotations()[AnnotationPaused])
+	}
+	if err := a.conclude(e, req, before, reports, end); err != nil && end.err == nil {
+		end = endingOf(ctx, Result{}, err)
+	}
+	return end
+}
+
+const pausedReason = "paused by the annotation " + AnnotationPaused
+
+// act calls what the kind's author wrote, and catches its panics.
+func (a *adapter[T]) act(ctx context.Context, e *engagement, req Request[T]) (end ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			end = a.panicked(e, client.ObjectKeyFromObject(req.Object), p)
+		}
+	}()
+	if end, decided := a.finalize(ctx, e, req); decided {
+		return end
+	}
+	result, err := a.reconcile(ctx, req)
+	return endingOf(ctx, result, err)
+}
+
+// conclude writes what changed of the status, if it is ours to keep and worth telling.
+func (a *adapter[T]) conclude(e *engagement, req Request[T], before StatusObject, reports bool, end ending) error {
+	if !reports || !end.worthTelling() || !e.live() {
+		return nil
+	}
+	req.Conditions.conclude(end)
+	after := any(req.Object).(StatusObject)
+	status := after.CommonStatus()
+	status.Conditions = req.Conditions.list
+	common := before.CommonStatus()
+	status.ObservedGeneration, status.LastHandledRequest = common.ObservedGeneration, common.LastHandledRequest
+	if end.outcome != codePaused {
+		status.ObservedGeneration = before.GetGeneration()
+		status.LastHandledRequest = before.GetAnnotations()[AnnotationRequestedAt]
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, statusPatience)
+	defer cancel()
+	if err := writeStatus(ctx, req.Client, req.Live, before, after); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return nil
+}
+
+// worthTelling tells whether an ending is one for the object's status. What ended because somebody else was faster, or
+// because this replica may not act any more, says nothing about the object; one that was cleaned up is about to go.
+func (e ending) worthTelling() bool {
+	switch e.outcome {
+	case codeGone, codeCleanedUp, codeNotOurs:
+		return false
+	}
+	return e.err == nil || (!apierrors.IsConflict(e.err) && !errors.Is(e.err, clusters.ErrNotOwner) && !errors.Is(e.err, context.Canceled))
+}
+
+// refused marks the answer of an API server that no retry can mend as terminal: what is sent is not valid or not allowed. A
+// quota that is used up is one of these, and so is a namespace that is being deleted.
+func refused(err error) error {
+	switch {
+	case err == nil || IsTerminal(err):
+		return err
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsRequestEntityTooLargeError(err):
+		return TerminalError(err)
+	}
+	return err
+}
+
+// isGone tells whether an object that was read is no more, or another one of its name is.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errReplacedObject) }
+
+var errReplacedObject = errors.New("another object of this name has taken its place")
+
+// reported is a copy of an object as it was before its reconcile, if its status is kept by the framework.
+func reported(obj client.Object) (before StatusObject, ok bool) {
+	if _, ok = obj.(StatusObject); !ok {
+		return nil, false
+	}
+	before, ok = obj.DeepCopyObject().(StatusObject)
+	return before, ok
+}

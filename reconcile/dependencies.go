@@ -1,0 +1,387 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// readPatience bounds one live look at what is depended on.
+const readPatience = 5 * time.Second
+
+// dependencies is the reverse index of what objects depend on: from a target to the keys that wake when it changes. Edges
+// are drawn while a key is reconciled and kept until a later reconcile does without, the object is gone, or its member
+// leaves. What is depended on in a member is watched there; see dependency_watch.go.
+//
+// Lock order: Runtime.mu before mu. So mu is never held while a key is woken.
+type dependencies struct {
+	rt      *Runtime
+	flights singleflight.Group
+
+	mu        sync.Mutex // held for short steps, never over I/O
+	entries   map[target]*entry
+	watches   map[place]*placeWatch
+	nodes     map[node]map[*dependent]struct{}
+	endpoints map[Dependency]*endpoint
+
+	calls chan struct{} // one for each call of an endpoint that is under way
+}
+
+// A dependent is one key that depends on something.
+type dependent struct {
+	lane  *lane
+	key   types.NamespacedName
+	needs []Dependency // each once; few, and there is one dependent for each key
+	unmet []Dependency // of its last reconcile
+}
+
+// laneNeeds are the dependents of a lane. Guarded by dependencies.mu, but for n.
+type laneNeeds struct {
+	n    atomic.Int32 // how many there are, so that keys without dependencies cost nothing
+	by   map[types.NamespacedName]*dependent
+	over bool
+}
+
+// An entry is a target that something depends on, and what is known about it.
+type entry struct {
+	target     target
+	dependents map[*dependent]struct{}
+	watch      *placeWatch
+	facts      facts
+	known      bool // facts come from the target, not from a failure to look
+	readAt     time.Time
+	events     uint64 // how many the watch delivered
+}
+
+func newDependencies(rt *Runtime) *dependencies {
+	ds := &dependencies{
+		rt: rt, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
+		endpoints: map[Dependency]*endpoint{}, calls: make(chan struct{}, callsAtOnce),
+	}
+	rt.instances.listen(ds.memberChanged)
+	return ds
+}
+
+// needs is what one run of a key asks of the dependencies. Nil methods are not called.
+type needs struct {
+	lane     *lane
+	key      types.NamespacedName
+	declared map[Dependency]struct{}
+	unmet    []Dependency
+}
+
+// require checks dependencies for a run, in their order.
+func (ds *dependencies) require(ctx context.Context, n *needs, all []Dependency) *Unmet {
+	member := n.lane.member.name
+	var u Unmet
+	for _, d := range all {
+		d = d.of(member, n.key.Namespace)
+		m := ds.check(ctx, n, d)
+		if m.why == "" {
+			continue
+		}
+		n.unmet = append(n.unmet, d)
+		if m.dependency = d; d.member == member {
+			m.dependency.member = ""
+		}
+		u.missing = append(u.missing, m)
+	}
+	if len(u.missing) == 0 {
+		return nil
+	}
+	return &u
+}
+
+func (ds *dependencies) check(ctx context.Context, n *needs, d Dependency) missing {
+	if why := d.invalid(); why != "" {
+		return missing{why: why}
+	}
+	ds.note(n, d) // before looking, so that no change is missed
+	if d.external() {
+		return missing{why: ds.ask(ctx, d)}
+	}
+	f := ds.factsFor(ctx, d)
+	m := missing{why: f.why(d)}
+	if m.why != "" && d.condition != "" {
+		if circle := ds.circle(n, d); circle != "" {
+			m.why, m.cycle = m.why+" ("+circle+")", true
+		}
+	}
+	return m
+}
+
+// note draws the edge from a dependency to the key that has it.
+func (ds *dependencies) note(n *needs, d Dependency) {
+	if n.declared == nil {
+		n.declared = map[Dependency]struct{}{}
+	}
+	n.declared[d] = struct{}{}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	one := ds.dependentOf(n)
+	if one == nil {
+		return
+	}
+	if slices.Contains(one.needs, d) {
+		return
+	}
+	one.needs = append(one.needs, d)
+	if d.external() {
+		ds.endpointOf(d).dependents[one] = struct{}{}
+		return
+	}
+	t := d.target()
+	e := ds.entries[t]
+	if e == nil {
+		e = &entry{target: t, dependents: map[*dependent]struct{}{}}
+		ds.entries[t] = e
+		ds.follow(e)
+	}
+	e.dependents[one] = struct{}{}
+}
+
+// dependentOf finds or makes the dependent of a run; nil when its lane is over.
+func (ds *dependencies) dependentOf(n *needs) *dependent {
+	l := &n.lane.needs
+	if l.over {
+		return nil
+	}
+	one := l.by[n.key]
+	if one != nil {
+		return one
+	}
+	one = &dependent{lane: n.lane, key: n.key}
+	if l.by == nil {
+		l.by = map[types.NamespacedName]*dependent{}
+	}
+	l.by[n.key] = one
+	l.n.Add(1)
+	self := one.node()
+	if ds.nodes[self] == nil {
+		ds.nodes[self] = map[*dependent]struct{}{}
+	}
+	ds.nodes[self][one] = struct{}{}
+	return one
+}
+
+// factsFor returns what is known of a dependency's target: what its watch keeps, else what a look at the member tells.
+func (ds *dependencies) factsFor(ctx context.Context, d Dependency) facts {
+	t := d.target()
+	ds.mu.Lock()
+	e := ds.entries[t]
+	if e != nil && e.serves(d) {
+		f := e.facts
+		ds.mu.Unlock()
+		return f
+	}
+	ds.mu.Unlock()
+	there := ds.rt.instances.get(d.member)
+	if there == nil {
+		return facts{problem: "the member is not there"}
+	}
+	look := ds.flights.DoChan(fmt.Sprintf("%v %t", t, d.keys != ""), func() (any, error) {
+		return ds.look(there, d), nil
+	})
+	select {
+	case <-ctx.Done():
+		return facts{problem: "the member has not answered in time"}
+	case answer := <-look:
+		return answer.Val.(facts)
+	}
+}
+
+// serves tells whether what is known of the target answers for a dependency now. What no watch keeps is good for half the
+// time until it is looked at again.
+func (e *entry) serves(d Dependency) bool {
+	if e.known && e.watch != nil && e.watch.synced {
+		return e.facts.sufficient(d)
+	}
+	recent := time.Since(e.readAt) < retryInside/2
+	return recent && (e.facts.problem != "" || e.facts.sufficient(d))
+}
+
+// look asks the member, and keeps what it says unless a watch was faster.
+func (ds *dependencies) look(there *instance, d Dependency) facts {
+	ctx, cancel := context.WithTimeout(there.ctx, readPatience)
+	defer cancel()
+	before := ds.eventsOf(d.target())
+	f := observe(ctx, liveReader(there.cluster), d)
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	e := ds.entries[d.target()]
+	switch {
+	case e == nil:
+	case f.problem != "":
+		if !e.known {
+			e.facts, e.readAt = f, time.Now()
+		}
+	case e.events == before || e.facts.version == f.version:
+		e.facts, e.known, e.readAt = f, true, time.Now()
+	}
+	return f
+}
+
+func (ds *dependencies) eventsOf(t target) uint64 {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if e := ds.entries[t]; e != nil {
+		return e.events
+	}
+	return 0
+}
+
+// settle ends a run: edges that a complete run did without go.
+func (ds *dependencies) settle(n *needs, complete bool) {
+	l := &n.lane.needs
+	if len(n.declared) == 0 && l.n.Load() == 0 {
+		return
+	}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	one := l.by[n.key]
+	if one == nil {
+		return
+	}
+	one.unmet = n.unmet
+	if !complete {
+		return
+	}
+	for _, d := range slices.Clone(one.needs) {
+		if _, still := n.declared[d]; !still {
+			ds.undo(one, d)
+		}
+	}
+	if len(one.needs) == 0 {
+		ds.remove(one)
+	}
+}
+
+// forget drops the edges of a key that is gone. Runtime.mu may be held.
+func (ds *dependencies) forget(l *lane, key types.NamespacedName) {
+	if l.needs.n.Load() == 0 {
+		return
+	}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if one := l.needs.by[key]; one != nil {
+		ds.remove(one)
+	}
+}
+
+// leave drops the edges of all keys of a lane, for good. Runtime.mu may be held.
+func (ds *dependencies) leave(l *lane) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	l.needs.over = true
+	for _, one := range l.needs.by {
+		ds.remove(one)
+	}
+}
+
+func (ds *dependencies) remove(one *dependent) {
+	for _, d := range slices.Clone(one.needs) {
+		ds.undo(one, d)
+	}
+	self := one.node()
+	if delete(ds.nodes[self], one); len(ds.nodes[self]) == 0 {
+		delete(ds.nodes, self)
+	}
+	delete(one.lane.needs.by, one.key)
+	one.lane.needs.n.Add(-1)
+}
+
+// undo takes back one edge, and what nothing depends on any more.
+func (ds *dependencies) undo(one *dependent, d Dependency) {
+	one.needs = slices.DeleteFunc(one.needs, func(other Dependency) bool { return other == d })
+	if d.external() {
+		if p := ds.endpoints[d]; p != nil {
+			if delete(p.dependents, one); len(p.dependents) == 0 {
+				delete(ds.endpoints, d)
+			}
+		}
+		return
+	}
+	t := d.target()
+	for _, other := range one.needs {
+		if other.target() == t {
+			return
+		}
+	}
+	e := ds.entries[t]
+	if delete(e.dependents, one); len(e.dependents) == 0 {
+		delete(ds.entries, t)
+		ds.unfollow(e)
+	}
+}
+
+// A wakeUp is a key to wake once the lock is given up.
+type wakeUp struct {
+	lane *lane
+	key  types.NamespacedName
+}
+
+func wakeAll(all []wakeUp) {
+	for _, w := range all {
+		w.lane.queue.wake(w.lane, w.key, BandChanged, w.lane.engagement.known)
+	}
+}
+
+// update takes new facts of a target, and returns whom they concern: those for whom they change the answer, or may.
+func (e *entry) update(f facts) (concerned []wakeUp) {
+	e.events++
+	before, knew := e.facts, e.known
+	e.known = true
+	if knew && before.problem == "" && before.version == f.version {
+		return nil // what is known of its keys still holds
+	}
+	e.facts = f
+	for one := range e.dependents {
+		for _, d := range one.needs {
+			if d.target() != e.target {
+				continue
+			}
+			if knew && before.sufficient(d) && f.sufficient(d) && before.why(d) == f.why(d) {
+				continue
+			}
+			concerned = append(concerned, wakeUp{one.lane, one.key})
+			break
+		}
+	}
+	return concerned
+}
+
+// everybody is all who depend on the target.
+func (e *entry) everybody() []wakeUp {
+	all := make([]wakeUp, 0, len(e.dependents))
+	for one := range e.dependents {
+		all = append(all, wakeUp{one.lane, one.key})
+	}
+	return all
+}
+
+// memberChanged follows what is depended on in a member that came, was replaced or left.
+func (ds *dependencies) memberChanged(name string) {
+	ds.mu.Lock()
+	var concerned []wakeUp
+	there := ds.rt.instances.get(name)
+	for _, w := range slices.Collect(maps.Values(ds.watches)) {
+		if w.place.member != name || w.instance == there {
+			continue
+		}
+		w.stop()
+		for _, e := range w.entries {
+			e.known, e.readAt = false, time.Time{}
+			concerned = append(concerned, e.everybody()...)
+		}
+		w.start(there)
+	}
+	ds.mu.Unlock()
+	wakeAll(concerned)
+}

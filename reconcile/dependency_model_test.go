@@ -1,0 +1,123 @@
+package reconcile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// indexModel is the reverse index as sets: who depends on what.
+type indexModel map[string]map[Dependency]bool // by member and key
+
+func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rt, err := NewRuntime(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ds, q := rt.dependencies, newQueue(rt, "c", 1, 0)
+		c := &Controller{rt: rt, name: "c", queue: q, watches: []watch{{gvk: configMapKind}}}
+		model, lanes := indexModel{}, map[string]*lane{}
+		lane := func(member string) *lane {
+			if lanes[member] == nil {
+				e := &engagement{name: member, controller: c}
+				lanes[member] = newLane(q, rt.member(member), e)
+			}
+			return lanes[member]
+		}
+		members := rapid.SampledFrom([]string{"a", "b"})
+		keys := rapid.Map(rapid.IntRange(0, 3), func(i int) types.NamespacedName { return inDefault(fmt.Sprint("k", i)) })
+		dependency := rapid.Custom(func(t *rapid.T) Dependency {
+			name := inDefault(fmt.Sprint("d", rapid.IntRange(0, 2).Draw(t, "name")))
+			return rapid.SampledFrom([]Dependency{
+				OnSecret(name), OnSecret(name, "key"), OnConfigMap(name).In("b"),
+				OnCondition(deploymentKind, name, "Ready", metav1.ConditionTrue),
+				OnCondition(deploymentKind, name, "Synced", metav1.ConditionTrue), OnEndpoint("https://example.com/" + name.Name),
+			}).Draw(t, "dependency")
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"reconcile": func(t *rapid.T) {
+				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
+				l, id := lane(member), member+"/"+key.Name
+				n := &needs{lane: l, key: key}
+				declared := map[Dependency]bool{}
+				for _, d := range rapid.SliceOfN(dependency, 0, 4).Draw(t, "needs") {
+					d = d.of(member, key.Namespace)
+					declared[d] = true
+					ds.note(n, d)
+				}
+				complete := rapid.Bool().Draw(t, "complete")
+				ds.settle(n, complete)
+				if !complete {
+					maps.Copy(declared, model[id])
+				}
+				if model[id] = declared; len(declared) == 0 {
+					delete(model, id)
+				}
+			},
+			"object goes": func(t *rapid.T) {
+				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
+				ds.forget(lane(member), key)
+				delete(model, member+"/"+key.Name)
+			},
+			"member leaves": func(t *rapid.T) {
+				member := members.Draw(t, "member")
+				old := lane(member)
+				ds.leave(old)
+				ds.note(&needs{lane: old, key: inDefault("late")}, OnSecret(inDefault("d0"))) // a run that had not ended yet
+				delete(lanes, member)
+				for id := range model {
+					if id[:len(member)] == member {
+						delete(model, id)
+					}
+				}
+			},
+			"": func(t *rapid.T) { ds.compare(t, model) },
+		})
+	})
+}
+
+// compare checks the index, both ways, against the model.
+func (ds *dependencies) compare(t *rapid.T, model indexModel) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	have, want := map[string]bool{}, map[string]bool{}
+	add := func(to map[string]bool, id string, d Dependency) {
+		if d.external() {
+			to[fmt.Sprint(d, " ← ", id)] = true
+			return
+		}
+		to[fmt.Sprint(d.target(), " ← ", id)] = true
+	}
+	idOf := func(one *dependent) string { return one.lane.member.name + "/" + one.key.Name }
+	places := map[place]bool{}
+	for id, all := range model {
+		for d := range all {
+			add(want, id, d)
+			if !d.external() {
+				places[placeOf(d.target())] = true
+			}
+		}
+	}
+	for tgt, e := range ds.entries {
+		for one := range e.dependents {
+			have[fmt.Sprint(tgt, " ← ", idOf(one))] = true
+		}
+	}
+	for d, p := range ds.endpoints {
+		for one := range p.dependents {
+			add(have, idOf(one), d)
+		}
+	}
+	if !maps.Equal(have, want) {
+		t.Fatalf("index\n%v, want\n%v", slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(want)))
+	}
+	if len(ds.watches) != len(places) || len(ds.nodes) != len(model) {
+		t.Fatalf("%d watches and %d nodes for %d places and %d objects", len(ds.watches), len(ds.nodes), len(places), len(model))
+	}
+}

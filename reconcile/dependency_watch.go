@@ -1,0 +1,260 @@
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// A place is what one watch for dependencies covers: of Secrets and ConfigMaps a namespace, names and versions only; of
+// other kinds one object, whole. What nobody depends on is dropped as it arrives, so memory follows the dependencies. See
+// docs/decisions/0008 for what else was thought of.
+type place struct {
+	member    string
+	gvk       schema.GroupVersionKind
+	namespace string
+	name      string // empty: all of the namespace
+}
+
+func placeOf(t target) place {
+	p := place{member: t.member, gvk: t.gvk, namespace: t.name.Namespace}
+	if t.gvk != secretKind && t.gvk != configMapKind {
+		p.name = t.name.Name
+	}
+	return p
+}
+
+// whole tells whether conditions are wanted, which are not in the metadata.
+func (p place) whole() bool { return p.name != "" }
+
+// A placeWatch keeps the facts of the entries in its place current, as long as there are any. Guarded by dependencies.mu.
+type placeWatch struct {
+	ds       *dependencies
+	place    place
+	entries  map[types.NamespacedName]*entry
+	instance *instance // nil: the member is not there
+	cancel   context.CancelFunc
+	synced   bool
+	epoch    int // counts starts, so that what an older run still delivers is dropped
+}
+
+// follow has an entry watched. The lock is held.
+func (ds *dependencies) follow(e *entry) {
+	p := placeOf(e.target)
+	w := ds.watches[p]
+	if w == nil {
+		w = &placeWatch{ds: ds, place: p, entries: map[types.NamespacedName]*entry{}}
+		ds.watches[p] = w
+		w.start(ds.rt.instances.get(p.member))
+	}
+	w.entries[e.target.name] = e
+	e.watch = w
+}
+
+// unfollow is the end of follow. The lock is held.
+func (ds *dependencies) unfollow(e *entry) {
+	w := e.watch
+	delete(w.entries, e.target.name)
+	if len(w.entries) == 0 {
+		w.stop()
+		delete(ds.watches, w.place)
+	}
+}
+
+func (w *placeWatch) start(there *instance) {
+	w.instance = there
+	if there == nil {
+		return
+	}
+	w.epoch++
+	ctx, cancel := context.WithCancel(there.ctx)
+	w.cancel = cancel
+	go w.run(ctx, there, w.epoch)
+}
+
+func (w *placeWatch) stop() {
+	w.synced = false
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+}
+
+// run watches until ctx ends. When the member cannot be watched, it is tried again with back-off, and meanwhile the
+// dependencies are looked at live, at the time of each retry.
+func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
+	source, err := watchClient(there.cluster)
+	if err != nil {
+		w.ds.rt.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", err)
+		return
+	}
+	quiet := logr.Discard()
+	reflector := toolscache.NewReflectorWithOptions(w.listWatch(source), w.place.object(), &placeStore{w, epoch},
+		toolscache.ReflectorOptions{Logger: &quiet, Name: "dependencies"})
+	ctx = logr.NewContext(ctx, quiet)
+	for failed := uint32(1); ctx.Err() == nil; failed++ {
+		began := time.Now()
+		_ = reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
+		if time.Since(began) > watchPause {
+			failed = 1
+		}
+		pause := time.NewTimer(min(backoff(failed, rand.Float64()), watchPause)) //nolint:gosec // spreads load
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// watchPause is the longest time between two tries to watch.
+const watchPause = 30 * time.Second
+
+// watchClient is the client for lists and watches of a member. A cluster may bring its own, as those in tests do.
+func watchClient(cl cluster.Cluster) (client.WithWatch, error) {
+	if own, ok := cl.(interface{ WatchClient() client.WithWatch }); ok {
+		return own.WatchClient(), nil
+	}
+	return client.NewWithWatch(cl.GetConfig(), client.Options{
+		HTTPClient: cl.GetHTTPClient(), Scheme: cl.GetScheme(), Mapper: cl.GetRESTMapper(),
+	})
+}
+
+func (p place) object() client.Object {
+	if p.whole() {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(p.gvk)
+		return u
+	}
+	return &metav1.PartialObjectMetadata{}
+}
+
+func (p place) list() client.ObjectList {
+	gvk := p.gvk
+	gvk.Kind += "List"
+	if p.whole() {
+		u := &unstructured.UnstructuredList{}
+		u.SetGroupVersionKind(gvk)
+		return u
+	}
+	m := &metav1.PartialObjectMetadataList{}
+	m.SetGroupVersionKind(gvk)
+	return m
+}
+
+func (p place) options(raw *metav1.ListOptions) *client.ListOptions {
+	o := &client.ListOptions{Namespace: p.namespace, Raw: raw, Limit: raw.Limit, Continue: raw.Continue}
+	if p.name != "" {
+		o.FieldSelector = fieldselector.OneTermEqualSelector(metav1.ObjectNameField, p.name)
+	}
+	return o
+}
+
+func (w *placeWatch) listWatch(source client.WithWatch) toolscache.ListerWatcher {
+	p := w.place
+	return pagedListWatch{&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list := p.list()
+			return list, source.List(ctx, list, p.options(&o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return source.Watch(ctx, p.list(), p.options(&o))
+		},
+	}}
+}
+
+// pagedListWatch lists instead of streaming the list, which not every client can.
+type pagedListWatch struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported implements what client-go's reflector asks.
+func (pagedListWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// placeStore is where a reflector puts what it hears. It keeps facts only, and only of what is depended on.
+type placeStore struct {
+	watch *placeWatch
+	epoch int
+}
+
+// Add takes an object that is there.
+func (s *placeStore) Add(obj any) error {
+	if o, ok := obj.(client.Object); ok {
+		s.heard(client.ObjectKeyFromObject(o), func() facts { return factsOf(o) })
+	}
+	return nil
+}
+
+// Update takes an object that changed.
+func (s *placeStore) Update(obj any) error { return s.Add(obj) }
+
+// Delete takes an object that is gone.
+func (s *placeStore) Delete(obj any) error {
+	if o := lastKnown(obj); o != nil {
+		s.heard(client.ObjectKeyFromObject(o), func() facts { return facts{} })
+	}
+	return nil
+}
+
+// Replace takes everything that is there.
+func (s *placeStore) Replace(all []any, _ string) error {
+	there := map[types.NamespacedName]client.Object{}
+	for _, obj := range all {
+		if o, ok := obj.(client.Object); ok {
+			there[client.ObjectKeyFromObject(o)] = o
+		}
+	}
+	var concerned []wakeUp
+	w := s.watch
+	w.ds.mu.Lock()
+	if s.epoch == w.epoch && w.cancel != nil {
+		w.synced = true
+		for name, e := range w.entries {
+			var f facts
+			if o := there[name]; o != nil {
+				f = factsOf(o)
+			}
+			concerned = append(concerned, e.update(f)...)
+		}
+	}
+	w.ds.mu.Unlock()
+	wakeAll(concerned)
+	return nil
+}
+
+// Resync has nothing to do.
+func (s *placeStore) Resync() error { return nil }
+
+func (s *placeStore) heard(name types.NamespacedName, read func() facts) {
+	var concerned []wakeUp
+	w := s.watch
+	w.ds.mu.Lock()
+	if e := w.entries[name]; e != nil && s.epoch == w.epoch && w.cancel != nil {
+		concerned = e.update(read())
+	}
+	w.ds.mu.Unlock()
+	wakeAll(concerned)
+}
+
+// Watched is how many watches are held in a member for what objects depend on.
+func (rt *Runtime) Watched(member string) (n int) {
+	ds := rt.dependencies
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for p := range ds.watches {
+		if p.member == member {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+package spot
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const testSteer = "karpenter.sh/capacity-type"
+
+func testCapacity(t testing.TB) CapacityLabels {
+	t.Helper()
+	c, err := NewCapacityLabels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// twoOfEach has two spot nodes without and two on-demand nodes with local disks.
+func twoOfEach() *nodeTable {
+	t := newNodeTable()
+	for name, labels := range map[string]map[string]string{
+		"s1": {testSteer: "spot", "zone": "a", "cpus": "8"}, "s2": {testSteer: "spot", "zone": "b", "cpus": "16"},
+		"o1": {testSteer: "on-demand", "zone": "a", "disk": "local", "cpus": "8"}, "o2": {testSteer: "on-demand", "zone": "c", "disk": "local", "cpus": "4"},
+	} {
+		node := &corev1.Node{}
+		node.Name, node.Labels = name, labels
+		t.set(node, &Interruptions{}, epoch)
+	}
+	return t
+}
+
+func requiredAffinity(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+}
+
+func expressions(list ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: list}
+}
+
+func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T) {
+	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{in("metadata.name", "o2")}}
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want Contradiction
+	}{
+		"it asks for nothing":                 {corev1.PodSpec{}, ContradictionNone},
+		"both types have it":                  {corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, ContradictionNone},
+		"only on-demand nodes have it":        {corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, ContradictionSpot},
+		"only spot nodes have it":             {corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, ContradictionOnDemand},
+		"no node has it":                      {corev1.PodSpec{NodeSelector: map[string]string{"zone": "d"}}, ContradictionBoth},
+		"what steers is no demand of its own": {corev1.PodSpec{NodeSelector: map[string]string{testSteer: "on-demand"}}, ContradictionNone},
+		"values without overlap":              {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("zone", "c", "d")))}, ContradictionSpot},
+		"two demands, each of which some spot node meets": {corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}, Affinity: requiredAffinity(expressions(
+			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"9"}}))}, ContradictionNone},
+		"a number that is too high for spot": {corev1.PodSpec{Affinity: requiredAffinity(expressions(
+			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"8"}}))}, ContradictionSpot},
+		"an alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "b")))}, ContradictionNone},
+		"no alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "c")))}, ContradictionSpot},
+		"it names its node":                 {corev1.PodSpec{Affinity: requiredAffinity(named)}, ContradictionSpot},
+		"it must not be where spot is":      {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a", "b"}}))}, ContradictionSpot},
+		"a label that only spot is without": {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "disk", Operator: corev1.NodeSelectorOpExists}))}, ContradictionSpot},
+	} {
+		capacity := testCapacity(t)
+		needs := needsOf(ShapeOf(&c.spec, "shop", "", capacity))
+		var memo contradictionMemo
+		if got, _ := twoOfEach().contradiction(needs, &memo, capacity, epoch); got != c.want {
+			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
+		}
+	}
+}
+
+func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
+	nodes, capacity := twoOfEach(), testCapacity(t)
+	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
+	var memo contradictionMemo
+	if got, since := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionSpot || !since.Equal(epoch) {
+		t.Fatalf("%q since %s", got, since)
+	}
+	another := &corev1.Node{}
+	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
+	nodes.set(another, &Interruptions{}, epoch)
+	if got, since := nodes.contradiction(needs, &memo, capacity, epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(epoch) {
+		t.Errorf("%q since %s: it has stood since %s", got, since, epoch)
+	}
+	fits := &corev1.Node{}
+	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
+	nodes.set(fits, &Interruptions{}, epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionNone {
+		t.Errorf("%q, though a spot node fits", got)
+	}
+	nodes.remove("s3", epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionSpot {
+		t.Errorf("%q, though no spot node fits any more", got)
+	}
+}
+
+func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
+	capacity := testCapacity(t)
+	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
+	made := twoOfEach()
+	node := &corev1.Node{}
+	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", karpenterPool: "general"}
+	made.set(node, &Interruptions{}, epoch)
+	var memo contradictionMemo
+	if got, _ := made.contradiction(needs, &memo, capacity, epoch); got != ContradictionNone {
+		t.Errorf("%q where Karpenter makes nodes to measure", got)
+	}
+	none := twoOfEach()
+	none.remove("s1", epoch)
+	none.remove("s2", epoch)
+	if got, _ := none.contradiction(needs, new(contradictionMemo), capacity, epoch); got != ContradictionNone {
+		t.Errorf("%q where there is no spot node at all", got)
+	}
+}
+
+func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
+	nodes, capacity, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
+	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
+	nodes.contradiction(needs, memo, capacity, epoch)
+	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacity, epoch) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A workload of four on spot and none on-demand, of which two belong on-demand.
+func misplaced(c Contradiction) Observed {
+	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o.Owners[0].Contradiction = c
+	return o
+}
+
+func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
+	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
+		r := Plan(misplaced(c), policyOf(50, 0), testSettings, epoch)
+		if len(r.Evictions)+len(r.Releases) > 0 || r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || r.Waits[0].Replicas != 2 {
+			t.Errorf("%q: %s, %d evictions, waits %+v", c, r.State, len(r.Evictions), r.Waits)
+		}
+		if r.Contradiction != c || !strings.Contains(r.Reason, c.reason()) {
+			t.Errorf("%q: told as %q, reason %q", c, r.Contradiction, r.Reason)
+		}
+	}
+	if r := Plan(misplaced(ContradictionSpot), policyOf(50, 0), testSettings, epoch); len(r.Evictions) != 1 {
+		t.Errorf("%d evictions to nodes that fit", len(r.Evictions))
+	}
+}
+
+func TestAReplicaThatWaitsForANodeItsTemplateDoesNotAllowSaysSo(t *testing.T) {
+	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
+		o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
+		for i := range o.Pods {
+			if c.leavesOut(o.Pods[i].Capacity) {
+				o.Pods[i].Bound, o.Pods[i].Ready = false, false
+			}
+		}
+		o.Owners[0].Contradiction = c
+		r := Plan(o, policyOf(50, 0), testSettings, epoch)
+		if r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || !strings.Contains(r.Reason, c.reason()) || len(r.Evictions) > 0 {
+			t.Errorf("%q: %s (%s), waits %+v, %d evictions", c, r.State, r.Reason, r.Waits, len(r.Evictions))
+		}
+	}
+}
+
+func TestAContradictionIsToldOfReplicasThatItConcernsOnly(t *testing.T) {
+	for _, test := range []struct {
+		of      Contradiction
+		percent int
+		told    bool
+	}{
+		{ContradictionSpot, 0, false}, {ContradictionSpot, 50, true},
+		{ContradictionOnDemand, 100, false}, {ContradictionOnDemand, 50, true},
+		{ContradictionBoth, 0, true}, {ContradictionBoth, 100, true},
+	} {
+		o := observedOf(replicas(4, Mix{Percent: test.percent, Managed: true}), 4)
+		o.Owners[0].Contradiction = test.of
+		r := Plan(o, policyOf(test.percent, 0), testSettings, epoch)
+		if told := r.Contradiction != ContradictionNone; told != test.told {
+			t.Errorf("%q at %d %%: told %v", test.of, test.percent, told)
+		}
+	}
+}
+
+func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
+	for c, follows := range map[Contradiction]string{
+		ContradictionSpot:     "placed on-demand",
+		ContradictionOnDemand: "that belong on-demand wait",
+		ContradictionBoth:     "New replicas wait",
+	} {
+		view := &WorkloadView{State: StateWaiting, Contradiction: c}
+		for _, known := range []bool{false, true} { // what a person has to mend is said after a restart, too
+			all := announcements(&WorkloadView{State: StateWaiting}, known, view)
+			if len(all) != 1 || !all[0].warning || all[0].reason != "Contradiction" || !strings.Contains(all[0].message, follows) {
+				t.Errorf("%q: %+v", c, all)
+			}
+		}
+		if again := announcements(view, true, view); len(again) > 0 {
+			t.Errorf("%q is told again: %+v", c, again)
+		}
+	}
+}

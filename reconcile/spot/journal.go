@@ -1,0 +1,97 @@
+package spot
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// keptMoves is how many moves of a workload are remembered.
+const keptMoves = 10
+
+// Move is one pod that was evicted or released.
+type Move struct {
+	At   time.Time
+	Pod  string
+	From Capacity
+	For  Purpose
+	// Strategy tells whether the pod was evicted or released.
+	Strategy Strategy
+	Why      string
+}
+
+// planned is what a plan was made from, and the plan. Nothing in it is ever changed.
+type planned struct {
+	observed Observed
+	policy   Policy
+	settings Settings
+	plan     PlanResult
+	at       time.Time
+}
+
+// journal remembers, in memory, what was planned last for each workload of a member and which pods were moved: what the API
+// is asked about and nothing else tells. The zero value is empty. It is safe for concurrent use.
+type journal struct {
+	mu    sync.Mutex
+	plans map[WorkloadKey]planned
+	moves map[WorkloadKey][]Move // the oldest first
+}
+
+// planned notes the last plan of a workload.
+func (j *journal) planned(key WorkloadKey, p planned) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.plans == nil {
+		j.plans = map[WorkloadKey]planned{}
+	}
+	j.plans[key] = p
+}
+
+// moved notes a move, and forgets the oldest when there are too many.
+func (j *journal) moved(key WorkloadKey, m Move) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.moves == nil {
+		j.moves = map[WorkloadKey][]Move{}
+	}
+	moves := append(j.moves[key], m)
+	j.moves[key] = moves[max(len(moves)-keptMoves, 0):]
+}
+
+// last returns the last plan of a workload; false when there is none.
+func (j *journal) last(key WorkloadKey) (planned, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p, ok := j.plans[key]
+	return p, ok
+}
+
+// lastMoves returns the last moves of a workload, the newest first.
+func (j *journal) lastMoves(key WorkloadKey) []Move {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	moves := slices.Clone(j.moves[key])
+	slices.Reverse(moves)
+	return moves
+}
+
+// forget drops what is known of a workload.
+func (j *journal) forget(key WorkloadKey) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.plans, key)
+	delete(j.moves, key)
+}
+
+// noteMove remembers that a pod of an owner was moved; owners that are not known have no workload to ask about.
+func (d *directory) noteMove(o *owner, m Move) {
+	if o == nil {
+		return
+	}
+	d.mu.RLock()
+	key, known := o.workload, o.kind != ""
+	d.mu.RUnlock()
+	if known {
+		d.journal.moved(key, m)
+	}
+}

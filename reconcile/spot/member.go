@@ -1,0 +1,132 @@
+package spot
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// warmingTimeout is how long an admission or a reconcile waits for a member's first lists.
+const warmingTimeout = time.Second
+
+// member follows one member's cache. The directory is published when the kinds that are needed, and one of those whose
+// workloads are placed, have delivered their first lists; kinds that come later are added to it. When a kind is lost, what
+// was known is dropped and built again from what is left, for a directory that silently stands still is worse than none.
+type member struct {
+	engine    *Engine
+	name      string
+	cluster   Cluster
+	directory atomic.Pointer[directory] // nil while nothing is published
+	more      chan struct{}             // a further kind may be cached
+	reads     liveReads
+
+	mu        sync.Mutex
+	published chan struct{} // closed while a directory is published
+}
+
+// needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.
+func needed() []client.Object {
+	return []client.Object{&corev1.Namespace{}, &corev1.Node{}, &corev1.Pod{}}
+}
+
+func (m *member) workloadKinds() []client.Object {
+	kinds := []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}}
+	for _, kind := range m.engine.kinds {
+		kinds = append(kinds, kind.object())
+	}
+	return kinds
+}
+
+// namespaces are those that the member is registered for; nil: all.
+func (m *member) namespaces() []string {
+	if tenant, ok := m.cluster.(interface{ Namespaces() []string }); ok {
+		return tenant.Namespaces()
+	}
+	return nil
+}
+
+func newMember(e *Engine, name string, c Cluster) *member {
+	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1), published: make(chan struct{})}
+}
+
+// kick says that a further kind may be cached.
+func (m *member) kick() {
+	select {
+	case m.more <- struct{}{}:
+	default:
+	}
+}
+
+// run follows the member until ctx ends.
+func (m *member) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		m.follow(ctx)
+	}
+}
+
+// follow publishes one directory and feeds it until a kind is lost or ctx ends.
+func (m *member) follow(ctx context.Context) {
+	ctx, lost := context.WithCancel(ctx)
+	defer lost()
+	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
+	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	go m.tend(ctx, f.directory)
+	defer f.detach()
+	defer m.withdraw()
+	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()
+	all := m.workloadKinds()
+	required, workloads := needed(), all
+	for {
+		required, workloads = f.followAll(ctx, required), f.followAll(ctx, workloads)
+		if len(required) == 0 && len(workloads) < len(all) && toolscache.WaitFor(ctx, "", f.synced...) {
+			m.publish(f.directory)
+		}
+		select {
+		case <-m.more:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish shows a directory to everybody, and to those who wait for it at once.
+func (m *member) publish(dir *directory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.directory.Swap(dir) == nil {
+		close(m.published)
+	}
+}
+
+func (m *member) withdraw() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.directory.Swap(nil) != nil {
+		m.published = make(chan struct{})
+	}
+}
+
+// awaitDirectory returns what is known of the member, which right after its start comes a moment later than its caches; nil
+// when it does not come in time.
+func (m *member) awaitDirectory(ctx context.Context) *directory {
+	if dir := m.directory.Load(); dir != nil {
+		return dir
+	}
+	m.mu.Lock()
+	published := m.published
+	m.mu.Unlock()
+	timeout := time.NewTimer(warmingTimeout)
+	defer timeout.Stop()
+	select {
+	case <-published:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+	return m.directory.Load()
+}

@@ -1,0 +1,150 @@
+package spot
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+// goneFor is how long a node that has gone is remembered: longer than its pods stay, which Kubernetes deletes after a minute.
+const goneFor = 10 * time.Minute
+
+// noticeGone is the notice of a node that is there no more.
+const noticeGone = "the node is gone"
+
+// nodeTable is what is known of a member's nodes: what they cost, and whether they are about to go. It is safe for
+// concurrent use.
+type nodeTable struct {
+	mu    sync.RWMutex
+	known map[string]*nodeFacts
+	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
+
+	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
+}
+
+// nodeFacts are replaced, never changed.
+type nodeFacts struct {
+	labels map[string]string
+	doom   *Doom // nil: it stays
+}
+
+func newNodeTable() *nodeTable {
+	return &nodeTable{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
+}
+
+// set takes in a node, and tells whether it is new. A doom that stands keeps the time at which it was first heard of.
+func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (joined bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	doom := in.Of(node, now)
+	known := t.known[node.Name]
+	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
+		doom = known.doom
+	}
+	if known == nil || !maps.Equal(known.labels, node.Labels) {
+		t.generation.Add(1)
+	}
+	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom}
+	delete(t.gone, node.Name)
+	return known == nil
+}
+
+// remove takes in that a node has gone, and so have its pods, whatever they say.
+func (t *nodeTable) remove(name string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known[name]
+	if known == nil {
+		return
+	}
+	delete(t.known, name)
+	t.generation.Add(1)
+	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
+	t.gone[name] = &nodeFacts{labels: known.labels, doom: &Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+}
+
+// labelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.
+func (t *nodeTable) labelsOf(name string) (map[string]string, bool) {
+	f := t.find(name)
+	if f == nil {
+		return nil, false
+	}
+	return f.labels, true
+}
+
+// doomOf returns the doom of a node; nil when it stays, or is not known: its pods may be seen before it is.
+func (t *nodeTable) doomOf(name string) *Doom {
+	if f := t.find(name); f != nil {
+		return f.doom
+	}
+	return nil
+}
+
+func (t *nodeTable) find(name string) *nodeFacts {
+	if name == "" {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if f := t.known[name]; f != nil {
+		return f
+	}
+	return t.gone[name]
+}
+
+// podFacts reads a pod, with what its node tells.
+func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) Pod {
+	facts := PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.labelsOf))
+	facts.Doom = dir.nodes.doomOf(pod.Spec.NodeName)
+	return facts
+}
+
+// workloadsOfNode wakes the workloads of a node's pods when the node is about to go or has gone, and when it stays after all.
+func (e *Engine) workloadsOfNode(kind string) reconcile.Mapper {
+	ofPod := e.workloadsOfPod(kind)
+	return func(ctx context.Context, m *reconcile.Member, obj client.Object) []types.NamespacedName {
+		dir := e.directory(m.Name)
+		if dir == nil || !e.nodeChanged(ctx, dir, m.Reader, obj) {
+			return nil
+		}
+		var pods corev1.PodList
+		if err := m.Reader.List(ctx, &pods, client.MatchingFields{nodeNameIndex: obj.GetName()}, readOnlyList); err != nil {
+			return nil // pods are not cached: there is nothing to wake
+		}
+		woken := map[types.NamespacedName]struct{}{}
+		for i := range pods.Items {
+			for _, key := range ofPod(ctx, m, &pods.Items[i]) {
+				woken[key] = struct{}{}
+			}
+		}
+		return slices.Collect(maps.Keys(woken))
+	}
+}
+
+// nodeChanged brings the table up to date with the cache, for the directory may hear of the change later than who is woken
+// here, and tells whether the node goes, or was to go before the change.
+func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.Reader, event client.Object) bool {
+	now := time.Now()
+	var node corev1.Node
+	err := cache.Get(ctx, client.ObjectKeyFromObject(event), &node, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	switch {
+	case apierrors.IsNotFound(err):
+		dir.nodes.remove(event.GetName(), now)
+		return true
+	case err != nil:
+		return false
+	}
+	dir.nodes.set(&node, &e.Interruptions, now) // whether it is new is noticed where the directory hears of it
+	before, ok := event.(*corev1.Node)
+	return dir.nodes.doomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
+}

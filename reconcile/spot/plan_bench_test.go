@@ -1,0 +1,65 @@
+package spot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BenchmarkPlan is one plan of a workload of so many pods, all of which have a budget, in each of the things that it may be at.
+func BenchmarkPlan(b *testing.B) {
+	m := Mix{Percent: 70, Floor: 1, Managed: true}
+	for _, n := range []int{20, 1000, 5000} {
+		for _, c := range []struct {
+			name    string
+			percent int
+			change  func(o *Observed, s *Settings)
+		}{
+			{"converged", 70, func(*Observed, *Settings) {}},
+			{"moving", 10, func(*Observed, *Settings) {}},
+			{"releasing", 10, func(_ *Observed, s *Settings) { s.Strategy = StrategyRelease }},
+			{"unstamped", 70, func(o *Observed, _ *Settings) {
+				for i := range o.Pods {
+					o.Pods[i].Slot = NoSlot
+				}
+			}},
+			{"doomed", 70, func(o *Observed, _ *Settings) { doom(o.Pods, Doom{Node: "n"}, upTo(len(o.Pods)/2)...) }},
+			{"dry", 70, func(o *Observed, _ *Settings) {
+				o.Owners[0].DrySince = epoch
+				for i := range o.Pods {
+					if o.Pods[i].Capacity == Spot {
+						o.Pods[i].Bound, o.Pods[i].Ready, o.Pods[i].UnschedulableSince = false, false, epoch
+					}
+				}
+			}},
+		} {
+			b.Run(fmt.Sprintf("%d/%s", n, c.name), func(b *testing.B) {
+				o, s := observedOf(replicas(n, m), n), testSettings
+				o.Budgets = []Budget{{Name: "web", Allowed: n}}
+				room := []int{0}
+				for i := range o.Pods {
+					o.Pods[i].Hash, o.Pods[i].Budgets = "abc", room
+				}
+				c.change(&o, &s)
+				b.ReportAllocs()
+				for b.Loop() {
+					Plan(o, policyOf(c.percent, 1), s, epoch)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkDrought is what droughts cost when every spot node of a member is lost: 200 pods of 20 shapes wait.
+func BenchmarkDrought(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		d := NewDrought(DefaultDroughtSettings())
+		for i := range 200 {
+			d.Observe(SpotPod{UID: types.UID(fmt.Sprint(i)), Shape: Shape{CPU: int64(100 + i%20)}, Timeout: time.Minute, UnschedulableSince: epoch}, epoch)
+		}
+		d.Step(epoch.Add(time.Minute))
+	}
+}

@@ -1,0 +1,122 @@
+package spot
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// maxUrgent bounds how many pods of a workload one plan replaces for a drought or an interruption; the next plan goes on.
+const maxUrgent = 100
+
+// tallyOfUrgent counts what is urgent in a workload: pods that leave by this plan, and pods that should and wait.
+type tallyOfUrgent struct{ doomed, doomedWait, pending int }
+
+// replaceUrgent replaces the pods of nodes that go, and pods that wait for spot capacity that has no room. Disruption windows,
+// cool-downs and the limit of moves do not count for them; disruption budgets do.
+func (pl *planner) replaceUrgent() {
+	for i := range pl.owners {
+		o := &pl.owners[i]
+		if len(o.doomed) > 0 {
+			pl.replaceDoomed(o)
+		}
+		if o.dry() {
+			pl.replacePending(o)
+		}
+	}
+}
+
+// replaceDoomed replaces the pods of nodes that go: at once, all of them. Released ones serve on until their replacements
+// are ready; where pods cannot be released, the eviction is what makes a replacement start. A StatefulSet loses one ordinal
+// at a time as long as there is time.
+//
+// The floor counts without doomed pods, so nothing of it is lost by their end that is not lost already.
+func (pl *planner) replaceDoomed(o *ownerPods) {
+	slices.SortFunc(o.doomed, func(a, b *Pod) int {
+		return cmp.Or(compareBool(a.serves(), b.serves()), byDeadline(a, b), cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(a, b))
+	})
+	oneByOne := pl.Ordinals && pl.incomplete(o)
+	for _, pod := range o.doomed {
+		switch {
+		case pod.Slot == NoSlot:
+			// Only what has a slot is in the cache and in the accounting. Which one is all the same: it holds none.
+			pl.result.Stamps = append(pl.result.Stamps, Stamp{Pod: pod.UID, Name: pod.Name, Slot: max(pl.slotOf(o, pod), 0)})
+			pl.urgent.doomedWait++
+		case pl.urgent.doomed >= maxUrgent:
+			pl.urgent.doomedWait++
+			pl.recheck(pl.now.Add(time.Second))
+		case oneByOne && pod.serves() && !pl.lastMinute(pod):
+			pl.urgent.doomedWait++
+			pl.hold(pod, WaitReplacement)
+			pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "one ordinal is replaced at a time")
+		case pl.leave(o, pod, PurposeInterruption, doomReason(pod)):
+			pl.urgent.doomed++
+			oneByOne = pl.Ordinals
+		default:
+			pl.urgent.doomedWait++
+		}
+	}
+}
+
+// incomplete tells whether an ordinal of a StatefulSet is missing, or does not serve, beside the doomed ones.
+func (pl *planner) incomplete(o *ownerPods) bool {
+	return len(o.alive)+len(o.doomed) < o.Replicas || slices.ContainsFunc(o.alive, func(p *Pod) bool { return !p.Ready })
+}
+
+// replacePending replaces the pods of an owner that no spot node has room for; admission sends the replacements on-demand.
+// They serve nobody, so it costs nothing. Where the owner is about to take pods away, it takes these first.
+func (pl *planner) replacePending(o *ownerPods) {
+	surplus := max(len(o.alive)-o.Replicas, 0)
+	for _, pod := range o.alive {
+		switch {
+		case pod.Capacity != Spot || pod.Bound || pod.UnschedulableSince.IsZero() || pod.Slot == NoSlot:
+		case surplus > 0:
+			surplus--
+		case pl.urgent.pending >= maxUrgent:
+			pl.recheck(pl.now.Add(time.Second))
+			return
+		case pl.evict(pod, PurposeDrought, "it waits for spot capacity, which has had no room for such pods since "+o.DrySince.UTC().Format(time.RFC3339)):
+			pl.urgent.pending++
+		}
+	}
+}
+
+// tellUrgent names the state of a workload in which something is urgent.
+func (pl *planner) tellUrgent() {
+	for i := range pl.owners {
+		switch o := &pl.owners[i]; {
+		case o.Contradiction == ContradictionSpot && o.dry():
+			pl.note("%s: new replicas go on-demand", o.Contradiction.reason())
+		case o.dry():
+			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, o.DrySince.UTC().Format(time.RFC3339))
+		}
+	}
+	u := &pl.urgent
+	switch {
+	case u.doomed > 0:
+		pl.state(StateMoving, "replacing %s of nodes that go", count(u.doomed, "replica"))
+	case u.pending > 0:
+		pl.state(StateMoving, "replacing %s for spot capacity that has no room", count(u.pending, "replica that waits", "replicas that wait"))
+	case u.doomedWait > 0:
+		pl.state(StateWaiting, "%s of nodes that go; %s", count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), "they get a slot first"))
+	}
+}
+
+// doomReason says in a sentence why a pod is doomed.
+func doomReason(pod *Pod) string {
+	if pod.Doom.Gone {
+		return "its node " + pod.Doom.Node + " is gone"
+	}
+	return "its node " + pod.Doom.Node + " goes: " + pod.Doom.Notice
+}
+
+// byDeadline orders doomed pods by the time at which their nodes go; those of which nobody knows it last.
+func byDeadline(a, b *Pod) int {
+	switch x, y := a.Doom.By, b.Doom.By; {
+	case x.Equal(y):
+		return 0
+	case y.IsZero() || (!x.IsZero() && x.Before(y)):
+		return -1
+	}
+	return 1
+}

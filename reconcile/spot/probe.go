@@ -1,0 +1,71 @@
+package spot
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Annotations on a probe pod.
+
+// ProbeShape is the annotation with the verdict's shape; see [Shape.String].
+func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
+
+// ProbeSince is the annotation with the time since when spot is dry, in RFC 3339.
+func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
+
+// ProbeTries is the annotation with the number of probes that were in vain before this one.
+func (k Keys) ProbeTries() string { return k.Prefix + "/probe-tries" }
+
+// ProbeNext is the annotation with the time at which the gate comes off, in RFC 3339.
+func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
+
+// ProbeOpened is the annotation with the time at which the gate came off, in RFC 3339.
+func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
+
+// Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
+func (p *Probe) Annotations(keys Keys) map[string]string {
+	return map[string]string{
+		keys.ProbeShape(): p.Shape.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
+		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
+	}
+}
+
+// ProbeOf reads the facts off a probe pod; false when it is none, is over or is being deleted: such a one is gone.
+func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return Probe{}, false
+	}
+	shape, err := ParseShape(pod.Annotations[keys.ProbeShape()])
+	since, err2 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeSince()])
+	next, err3 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeNext()])
+	tries, ok := parseNumber(pod.Annotations[keys.ProbeTries()], 1<<20)
+	if err != nil || err2 != nil || err3 != nil || !ok {
+		return Probe{}, false
+	}
+	p := Probe{Name: pod.Name, Verdict: Verdict{Shape: shape, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
+	if !p.Gated {
+		if p.OpenedAt, err = time.Parse(time.RFC3339, pod.Annotations[keys.ProbeOpened()]); err != nil {
+			p.OpenedAt = pod.CreationTimestamp.Time // a member that knows no gates
+		}
+	}
+	if pod.Spec.NodeName != "" {
+		p.BoundAt = pod.CreationTimestamp.Time
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+				p.BoundAt = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return p, true
+}
+
+// probeName is the same for the same verdict and try, so that a probe is made once.
+func probeName(text string, v *Verdict) string {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%s %d", text, v.Since.Unix()) // a hash never fails
+	return fmt.Sprintf("plimsoll-probe-%016x-%d", hash.Sum64(), v.Tries)
+}

@@ -1,0 +1,278 @@
+package spot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// probeSlot is the value of the slot label of probes: it keeps them in the cache, and is no slot.
+const probeSlot = "probe"
+
+// ProbePriorityClass is the PriorityClass of probes, where a member has it or lets us make it. Of the lowest priority for
+// which Cluster Autoscaler still brings nodes (-10), they give way to every other pod and push none aside.
+const (
+	ProbePriorityClass = "plimsoll-probe"
+	ProbePriority      = -10
+)
+
+// ProbeOptions say how and where probes are made; see [Probe].
+type ProbeOptions struct {
+	// Namespace of probes in every member. Empty: plimsoll-system. In a member that is registered for other namespaces only,
+	// the first of those in the order of names.
+	Namespace string
+	// Image that the probe would run; it is removed before it does. Empty: registry.k8s.io/pause:3.10.
+	Image string
+	// Times of droughts. The zero value: [DefaultDroughtSettings].
+	Times DroughtSettings
+}
+
+func (o ProbeOptions) withDefaults() ProbeOptions {
+	if o.Namespace == "" {
+		o.Namespace = "plimsoll-system"
+	}
+	if o.Image == "" {
+		o.Image = "registry.k8s.io/pause:3.10"
+	}
+	if o.Times == (DroughtSettings{}) {
+		o.Times = DefaultDroughtSettings()
+	}
+	return o
+}
+
+// How often the probes of a member are looked at when nothing happens, and after something went wrong.
+const (
+	tendInterval = 30 * time.Second
+	tendHeld     = 2 * time.Second // while another replica acts
+	tendPause    = 100 * time.Millisecond
+	tendRetry    = time.Second
+	tendMaxRetry = time.Minute
+)
+
+// isProbe tells whether a pod is one of our probes.
+func isProbe(pod client.Object) bool {
+	for key, value := range pod.GetLabels() {
+		if value == probeSlot && strings.HasSuffix(key, "/slot") {
+			return metav1.GetControllerOfNoCopy(pod) == nil
+		}
+	}
+	return false
+}
+
+// tend looks after the probes of a member until ctx ends: whenever something is heard of its droughts, and from time to time.
+func (m *member) tend(ctx context.Context, dir *directory) {
+	retry := tendRetry
+	for ctx.Err() == nil {
+		recheck, err := m.tendOnce(ctx, dir, time.Now())
+		if err != nil {
+			if dir.droughts.setProblem(err.Error()) {
+				m.engine.Log.WarnContext(ctx, "probes for spot capacity cannot be looked after", "member", m.name, "error", err)
+			}
+			pause(ctx, retry) // news do not hurry it
+			retry = min(2*retry, tendMaxRetry)
+			continue
+		}
+		retry = tendRetry
+		dir.droughts.setProblem("")
+		pause(ctx, tendPause) // news come in bursts
+		wait := tendInterval
+		if !recheck.IsZero() {
+			wait = min(wait, time.Until(recheck))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-dir.droughts.news:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// tendOnce does what has to be done about the probes now, and tells when to look again.
+func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (recheck time.Time, err error) {
+	if m.directory.Load() != dir {
+		return now.Add(tendRetry), nil // not complete yet
+	}
+	dir.droughts.forget(dir, now)
+	plan := dir.droughts.step(now)
+	if !m.mayTend() {
+		return now.Add(tendHeld), nil
+	}
+	if err := m.finishStrays(ctx, dir, now); err != nil {
+		return now, err
+	}
+	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
+		return plan.Recheck, nil
+	}
+	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, plan, now)
+}
+
+// mayTend tells whether this replica acts on the member now, and may write there at all.
+func (m *member) mayTend() bool {
+	e := m.engine
+	if _, held := e.heldMember(m.name); held {
+		return false
+	}
+	return !e.Settings.For(Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
+}
+
+func (m *member) applyProbes(ctx context.Context, plan DroughtPlan, now time.Time) error {
+	c, namespace := m.cluster.GetClient(), m.probeNamespace()
+	var problems []error
+	for _, name := range plan.Delete {
+		problems = append(problems, deleteProbe(ctx, c, namespace, name))
+	}
+	for i := range plan.Create {
+		problems = append(problems, m.engine.createProbe(ctx, c, namespace, &plan.Create[i]))
+	}
+	for _, name := range plan.Open {
+		problems = append(problems, m.engine.openProbe(ctx, c, namespace, name, now))
+	}
+	return errors.Join(problems...)
+}
+
+// probeNamespace is where probes are made in the member.
+func (m *member) probeNamespace() string {
+	own := m.engine.Probes.Namespace
+	if tenant, ok := m.cluster.(interface{ Namespaces() []string }); ok {
+		if named := tenant.Namespaces(); len(named) > 0 && !slices.Contains(named, own) {
+			return slices.Min(named)
+		}
+	}
+	return own
+}
+
+func deleteProbe(ctx context.Context, c client.Client, namespace, name string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0))); err != nil {
+		return fmt.Errorf("delete probe %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// createProbe makes a probe, of the lowest priority if the member knows our class. One that is there already is the same one.
+func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, p *Probe) error {
+	pod := e.probePod(p, namespace)
+	err := c.Create(ctx, pod)
+	if apierrors.IsNotFound(err) { // the namespace is missing
+		if made := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); made == nil {
+			err = c.Create(ctx, e.probePod(p, namespace))
+		}
+	}
+	if missesPriorityClass(err) {
+		pod = e.probePod(p, namespace)
+		if c.Create(ctx, priorityClass()) != nil {
+			pod.Spec.PriorityClassName = ""
+		}
+		err = c.Create(ctx, pod)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create probe %s/%s: %w", namespace, p.Name, err)
+	}
+	return nil
+}
+
+// missesPriorityClass recognises the refusal of a pod whose PriorityClass is not there.
+func missesPriorityClass(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PriorityClass")
+}
+
+func priorityClass() *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: ProbePriorityClass}, Value: ProbePriority,
+		PreemptionPolicy: new(corev1.PreemptNever),
+		Description:      "Pods of Plimsoll that find out whether there is spot capacity again, and give way to all others.",
+	}
+}
+
+// openProbe takes the gate off, and notes when.
+func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name string, now time.Time) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{e.Keys.ProbeOpened(): now.UTC().Format(time.RFC3339)}},
+		"spec":     map[string]any{"schedulingGates": nil},
+	})
+	if err != nil {
+		return err
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := client.IgnoreNotFound(c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))); err != nil {
+		return fmt.Errorf("open probe %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// probePod is the pod of a probe.
+func (e *Engine) probePod(p *Probe, namespace string) *corev1.Pod {
+	spec := p.Shape.PodSpec()
+	key, value := e.Capacity.Steer(Spot)
+	if spec.NodeSelector == nil {
+		spec.NodeSelector = map[string]string{}
+	}
+	spec.NodeSelector[key] = value
+	for _, t := range e.SpotTolerations {
+		if !slices.ContainsFunc(spec.Tolerations, func(own corev1.Toleration) bool { return own.MatchToleration(&t) }) {
+			spec.Tolerations = append(spec.Tolerations, t)
+		}
+	}
+	if p.Gated {
+		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
+	}
+	spec.PriorityClassName = ProbePriorityClass
+	spec.TerminationGracePeriodSeconds = new(int64(0))
+	spec.AutomountServiceAccountToken, spec.EnableServiceLinks = new(false), new(false)
+	// What the strictest Pod Security Standard asks for.
+	spec.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), RunAsUser: new(int64(65535)),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	container := &spec.Containers[0]
+	container.Image, container.ImagePullPolicy = e.Probes.Image, corev1.PullIfNotPresent
+	container.SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
+			Labels: map[string]string{
+				e.Keys.Slot(): probeSlot, "app.kubernetes.io/name": ProbePriorityClass, "app.kubernetes.io/managed-by": "plimsoll",
+			},
+			Annotations: p.Annotations(e.Keys)},
+		Spec: spec,
+	}
+}
+
+// workloadsOfProbe wakes the workloads that spot is dry for, or that wait for it, when something is heard of a probe. It
+// brings what is known up to date with the cache first, for the directory may hear of the change later.
+func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache client.Reader, probe client.Object, kind string) []types.NamespacedName {
+	var pod corev1.Pod
+	err := cache.Get(ctx, client.ObjectKeyFromObject(probe), &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	switch {
+	case apierrors.IsNotFound(err):
+		dir.droughts.probeGone(probe.GetName())
+	case err == nil:
+		dir.droughts.probeSeen(e.Keys, &pod, time.Now())
+	}
+	dir.droughts.judge(time.Now())
+	return dir.droughts.affectedOf(kind)
+}

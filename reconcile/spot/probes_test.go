@@ -1,0 +1,111 @@
+package spot
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func probingEngine(t *testing.T) *Engine {
+	t.Helper()
+	s := newShell(t, nil, false)
+	s.SpotTolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}
+	return s.Engine
+}
+
+func someProbe(e *Engine) *Probe {
+	since := time.Now().Truncate(time.Second).UTC()
+	shape := Shape{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
+	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
+}
+
+func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
+	e := probingEngine(t)
+	want := someProbe(e)
+	pod := e.probePod(want, "plimsoll-system")
+
+	got, ok := ProbeOf(e.Keys, pod)
+	if !ok || got.Name != want.Name || got.Shape.String() != want.Shape.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
+		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
+		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
+	}
+	key, value := e.Capacity.Steer(Spot)
+	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
+		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
+	}
+	if pod.Spec.PriorityClassName != ProbePriorityClass || *priorityClass().PreemptionPolicy != corev1.PreemptNever || priorityClass().Value >= 0 {
+		t.Errorf("priority class %q", pod.Spec.PriorityClassName)
+	}
+	if !isProbe(pod) {
+		t.Error("it is not known for a probe")
+	}
+	pod.Labels[e.Keys.Slot()] = "3"
+	if isProbe(pod) {
+		t.Error("a replica is taken for a probe")
+	}
+}
+
+func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
+	e := probingEngine(t)
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "plimsoll-probe-1", errors.New("no PriorityClass with name plimsoll-probe was found"))
+	for name, mayMake := range map[string]bool{"and it may be made": true, "and it may not be made": false} {
+		made := false
+		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
+				pod, isPod := obj.(*corev1.Pod)
+				switch {
+				case !isPod && !mayMake:
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "priorityclasses"}, obj.GetName(), errors.New("no"))
+				case !isPod:
+					made = true
+				case pod.Spec.PriorityClassName != "" && !made:
+					return refused
+				}
+				return c.Create(ctx, obj, o...)
+			},
+		})
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var pod corev1.Pod
+		if err := c.Get(context.Background(), client.ObjectKey{Namespace: "plimsoll-system", Name: "plimsoll-probe-1"}, &pod); err != nil {
+			t.Fatal(err)
+		}
+		if has := pod.Spec.PriorityClassName != ""; has != mayMake {
+			t.Errorf("%s: the probe's class is %q", name, pod.Spec.PriorityClassName)
+		}
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+			t.Errorf("%s: a probe that is there already: %v", name, err)
+		}
+	}
+}
+
+func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
+	e := probingEngine(t)
+	pod := e.probePod(someProbe(e), "plimsoll-system")
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod).Build()
+	now := time.Now().Truncate(time.Second)
+	if err := e.openProbe(context.Background(), c, pod.Namespace, pod.Name, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
+		t.Fatal(err)
+	}
+	if probe, ok := ProbeOf(e.Keys, pod); !ok || probe.Gated || !probe.OpenedAt.Equal(now) {
+		t.Errorf("got %+v", probe)
+	}
+	for _, name := range []string{pod.Name, pod.Name} { // the second time it is gone already
+		if err := deleteProbe(context.Background(), c, pod.Namespace, name); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package spot
+
+import (
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// templateHash is the label by which a Deployment's ReplicaSets tell their pods apart.
+const templateHash = "pod-template-hash"
+
+// releasedPrefix stands before the hash of a pod that has left its ReplicaSet. No hash begins with it.
+const releasedPrefix = "released-"
+
+// Released is why and when a pod left its ReplicaSet. It is written on the pod as the annotation [Keys.Released], so that a
+// hub that starts at any moment can finish what another has begun.
+type Released struct {
+	// Owner is the UID of the ReplicaSet, and OwnerName its name: the pod has no controller reference any more.
+	Owner     types.UID `json:"owner"`
+	OwnerName string    `json:"ownerName"`
+	// Workload is the name of the Deployment; empty: of the ReplicaSet itself. The plan does not look at it.
+	Workload string `json:"workload,omitempty"`
+	// Hash is the pod-template-hash that the pod had.
+	Hash string `json:"hash"`
+	// For is what the pod was released for.
+	For Purpose `json:"for"`
+	// At is when it was, in whole seconds.
+	At time.Time `json:"at"`
+}
+
+// Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
+func (k Keys) Released() string { return k.Prefix + "/released" }
+
+// ReleasedHash is the pod-template-hash of a pod that was released. Its ReplicaSet selects it no more, and no other does.
+func ReleasedHash(hash string) string { return releasedPrefix + hash }
+
+// String returns the value of the annotation.
+func (r *Released) String() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "" // a time beyond the year 9999: it is no time of a release
+	}
+	return string(text)
+}
+
+// ParseReleased reads the value of the annotation; false when it is none of ours.
+func ParseReleased(value string) (*Released, bool) {
+	var r Released
+	if len(value) > 4096 || json.Unmarshal([]byte(value), &r) != nil || r.Owner == "" || r.At.IsZero() {
+		return nil, false
+	}
+	return &r, true
+}
+
+// released takes in the annotation of a pod. It counts only together with the label: one that was copied into a template,
+// or a pod that somebody gave back to its ReplicaSet, is a pod like any other.
+func (p *Pod) released(value string) {
+	if r, ok := ParseReleased(value); ok && p.Hash == ReleasedHash(r.Hash) {
+		p.Released, p.Owner = r, r.Owner
+	}
+}

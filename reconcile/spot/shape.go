@@ -1,0 +1,82 @@
+package spot
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// Shape is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
+// order; see [Shape.AtLeast]. Use [ShapeOf]. A Shape is never changed.
+type Shape struct {
+	// CPU in thousandths of a core, and Memory in bytes.
+	CPU    int64 `json:"cpu,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
+	// Other requests by resource, ordered by name.
+	Other []Request `json:"other,omitempty"`
+	// Constraints are what narrows the choice of nodes, ordered: each begins with its kind and a colon. What steers to a
+	// capacity type is none of them.
+	Constraints []string `json:"constraints,omitempty"`
+	// Tolerations widen the choice of nodes, ordered.
+	Tolerations []string `json:"tolerations,omitempty"`
+	// Priority lets a pod take the place of others that have less.
+	Priority int32 `json:"priority,omitempty"`
+}
+
+// Request is a request for a resource, in its base unit, rounded up.
+type Request struct {
+	Name   string `json:"name"`
+	Amount int64  `json:"amount"`
+}
+
+// AtLeast tells whether a pod of this shape is at least as hard to place as one of the other: it asks for as much or more of
+// everything, has all the constraints of the other, and no toleration or priority beyond those of the other.
+func (s Shape) AtLeast(other Shape) bool {
+	return s.CPU >= other.CPU && s.Memory >= other.Memory && s.Priority <= other.Priority && s.asksFor(other.Other) &&
+		contains(s.Constraints, other.Constraints) && contains(other.Tolerations, s.Tolerations)
+}
+
+// asksFor tells whether the shape's other requests are as large as some, or larger.
+func (s Shape) asksFor(some []Request) bool {
+	own := s.Other
+	for _, r := range some {
+		for len(own) > 0 && own[0].Name < r.Name {
+			own = own[1:]
+		}
+		if len(own) == 0 || own[0].Name != r.Name || own[0].Amount < r.Amount {
+			return false
+		}
+	}
+	return true
+}
+
+// contains tells whether every element of part is one of all; both are ordered.
+func contains(all, part []string) bool {
+	for _, element := range part {
+		for len(all) > 0 && all[0] < element {
+			all = all[1:]
+		}
+		if len(all) == 0 || all[0] != element {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the shape as text: equal shapes have equal texts, and [ParseShape] reads them.
+func (s Shape) String() string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "" // numbers and strings can always be written
+	}
+	return string(text)
+}
+
+// ParseShape reads what [Shape.String] wrote.
+func ParseShape(text string) (Shape, error) {
+	var s Shape
+	if len(text) > 1<<16 {
+		return s, errors.New("shape: want at most 65536 bytes")
+	}
+	err := json.Unmarshal([]byte(text), &s)
+	return s, err
+}

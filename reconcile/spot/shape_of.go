@@ -1,0 +1,317 @@
+package spot
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Kinds of constraints, as they begin.
+const (
+	constraintSelector  = "select:"    // key=value of a node selector
+	constraintNode      = "node:"      // an expression of required node affinity
+	constraintNodes     = "nodes:"     // required node affinity with alternatives
+	constraintNear      = "near:"      // a term of required pod affinity
+	constraintApart     = "apart:"     // a term of required pod anti-affinity
+	constraintSpread    = "spread:"    // a topology spread constraint that must hold
+	constraintPort      = "port:"      // a port of the node
+	constraintVolume    = "volume:"    // a claim, which may be bound to some nodes; that of a StatefulSet without its ordinal
+	constraintDevice    = "device:"    // a claim of a device
+	constraintScheduler = "scheduler:" // another scheduler, with rules of its own
+)
+
+// ShapeOf reads the shape off a pod, or off the template of one: then name is empty. What steers to a capacity type is left
+// out. Only what must hold counts: preferences change where a pod goes, and not whether.
+func ShapeOf(spec *corev1.PodSpec, namespace, name string, capacity CapacityLabels) Shape {
+	r := shapeReader{spec: spec, namespace: namespace, name: name, steering: capacity.Keys()}
+	r.requests()
+	r.nodeConstraints()
+	r.podConstraints()
+	r.claims()
+	r.tolerations()
+	slices.Sort(r.shape.Constraints)
+	r.shape.Constraints = slices.Compact(r.shape.Constraints)
+	slices.Sort(r.shape.Tolerations)
+	r.shape.Tolerations = slices.Compact(r.shape.Tolerations)
+	return r.shape
+}
+
+type shapeReader struct {
+	spec            *corev1.PodSpec
+	namespace, name string
+	steering        []string
+	shape           Shape
+}
+
+func (r *shapeReader) constrain(kind, text string) {
+	r.shape.Constraints = append(r.shape.Constraints, kind+text)
+}
+
+// requests adds up what the scheduler counts: the containers and sidecars together, or what an init container needs beside
+// the sidecars before it, whichever is more; a pod's own requests stand in the place of those, and its overhead comes on top.
+func (r *shapeReader) requests() {
+	total, starting, sidecars := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range r.spec.InitContainers {
+		c := &r.spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			addRequests(sidecars, c.Resources.Requests)
+			maxRequests(starting, sidecars)
+			continue
+		}
+		need := sidecars.DeepCopy()
+		addRequests(need, c.Resources.Requests)
+		maxRequests(starting, need)
+	}
+	addRequests(total, sidecars)
+	for i := range r.spec.Containers {
+		addRequests(total, r.spec.Containers[i].Resources.Requests)
+		for _, port := range r.spec.Containers[i].Ports {
+			if port.HostPort != 0 {
+				r.constrain(constraintPort, string(port.Protocol)+"/"+strconv.Itoa(int(port.HostPort)))
+			}
+		}
+	}
+	maxRequests(total, starting)
+	if r.spec.Resources != nil {
+		for name, quantity := range r.spec.Resources.Requests {
+			total[name] = quantity
+		}
+	}
+	addRequests(total, r.spec.Overhead)
+	for name, quantity := range total {
+		switch {
+		case quantity.Sign() <= 0:
+		case name == corev1.ResourceCPU:
+			r.shape.CPU = quantity.MilliValue()
+		case name == corev1.ResourceMemory:
+			r.shape.Memory = quantity.Value()
+		default:
+			r.shape.Other = append(r.shape.Other, Request{Name: string(name), Amount: quantity.Value()})
+		}
+	}
+	slices.SortFunc(r.shape.Other, func(a, b Request) int { return strings.Compare(a.Name, b.Name) })
+	if r.spec.Priority != nil {
+		r.shape.Priority = *r.spec.Priority
+	}
+}
+
+func addRequests(to, more corev1.ResourceList) {
+	for name, quantity := range more {
+		sum := to[name]
+		sum.Add(quantity)
+		to[name] = sum
+	}
+}
+
+func maxRequests(to, other corev1.ResourceList) {
+	for name, quantity := range other {
+		if has, ok := to[name]; !ok || quantity.Cmp(has) > 0 {
+			to[name] = quantity
+		}
+	}
+}
+
+// nodeConstraints reads what nodes must have. The expressions of a single term must all hold, so each is a constraint of its
+// own; of several terms one must hold, so they are one constraint.
+func (r *shapeReader) nodeConstraints() {
+	for key, value := range r.spec.NodeSelector {
+		if !slices.Contains(r.steering, key) {
+			r.constrain(constraintSelector, key+"="+value)
+		}
+	}
+	if name := r.spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
+		r.constrain(constraintScheduler, name)
+	}
+	if r.spec.Affinity == nil || r.spec.Affinity.NodeAffinity == nil || r.spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, term := range r.spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		term.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool {
+			return slices.Contains(r.steering, e.Key)
+		})
+		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			return // an alternative that asks for nothing further
+		}
+		terms = append(terms, term)
+	}
+	if len(terms) != 1 || len(terms[0].MatchFields) > 0 {
+		if len(terms) > 0 {
+			r.constrain(constraintNodes, textOf(terms))
+		}
+		return
+	}
+	for _, e := range terms[0].MatchExpressions {
+		r.constrain(constraintNode, textOf(e))
+	}
+}
+
+// podConstraints reads which pods must be near or far. Terms without a namespace mean the pod's own.
+func (r *shapeReader) podConstraints() {
+	terms := func(kind string, list []corev1.PodAffinityTerm) {
+		for _, term := range list {
+			if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
+				term.Namespaces = []string{r.namespace}
+			}
+			term.MatchLabelKeys, term.MismatchLabelKeys = nil, nil // the API server has merged them into the selector
+			r.constrain(kind, textOf(term))
+		}
+	}
+	if a := r.spec.Affinity; a != nil && a.PodAffinity != nil {
+		terms(constraintNear, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := r.spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		terms(constraintApart, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	}
+	for _, spread := range r.spec.TopologySpreadConstraints {
+		if spread.WhenUnsatisfiable == corev1.DoNotSchedule {
+			r.constrain(constraintSpread, r.namespace+"/"+textOf(spread))
+		}
+	}
+}
+
+// claims reads the volumes and devices that may be bound to some nodes.
+func (r *shapeReader) claims() {
+	ordinal, _ := OrdinalOf(r.name)
+	suffix := "-" + r.name
+	for i := range r.spec.Volumes {
+		v := &r.spec.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claim := v.PersistentVolumeClaim.ClaimName
+			if strings.HasSuffix(claim, suffix) && r.name != "" {
+				claim = strings.TrimSuffix(claim, strconv.Itoa(ordinal))
+			}
+			r.constrain(constraintVolume, r.namespace+"/"+claim)
+		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+			r.constrain(constraintVolume, textOf(v.Ephemeral.VolumeClaimTemplate.Spec))
+		}
+	}
+	for i := range r.spec.ResourceClaims {
+		r.constrain(constraintDevice, r.namespace+"/"+textOf(r.spec.ResourceClaims[i]))
+	}
+}
+
+// tolerations leaves out those that every pod has, and those of nodes that are no place for a new pod.
+func (r *shapeReader) tolerations() {
+	for _, t := range r.spec.Tolerations {
+		if t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) {
+			continue
+		}
+		t.TolerationSeconds = nil
+		r.shape.Tolerations = append(r.shape.Tolerations, textOf(t))
+	}
+}
+
+// textOf is the JSON of a part of a pod's spec, which can always be written.
+func textOf(part any) string {
+	text, _ := json.Marshal(part)
+	return string(text)
+}
+
+// PodSpec returns the spec of a pause pod that is as hard to place as the shape: what it asks for, and all constraints that a
+// pod of another namespace can have. Volumes, devices and topology spread are left out, which makes a probe easier to place
+// than a replica, never harder. The image, the steering to spot, the gate and the lowest priority are the caller's.
+func (s Shape) PodSpec() corev1.PodSpec {
+	requests := corev1.ResourceList{}
+	if s.CPU > 0 {
+		requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(s.CPU, resource.DecimalSI)
+	}
+	if s.Memory > 0 {
+		requests[corev1.ResourceMemory] = *resource.NewQuantity(s.Memory, resource.BinarySI)
+	}
+	limits := corev1.ResourceList{}
+	for _, r := range s.Other {
+		quantity := *resource.NewQuantity(r.Amount, resource.DecimalSI)
+		requests[corev1.ResourceName(r.Name)] = quantity
+		if strings.Contains(r.Name, "/") || strings.HasPrefix(r.Name, corev1.ResourceHugePagesPrefix) {
+			limits[corev1.ResourceName(r.Name)] = quantity // such resources cannot be asked for without a limit
+		}
+	}
+	container := corev1.Container{Name: "probe", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
+	spec := corev1.PodSpec{}
+	for _, c := range s.Constraints {
+		kind, text, _ := strings.Cut(c, ":")
+		constrainSpec(&spec, &container, kind+":", text)
+	}
+	for _, text := range s.Tolerations {
+		var t corev1.Toleration
+		if json.Unmarshal([]byte(text), &t) == nil {
+			spec.Tolerations = append(spec.Tolerations, t)
+		}
+	}
+	spec.Containers = []corev1.Container{container}
+	return spec
+}
+
+func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text string) {
+	switch kind {
+	case constraintSelector:
+		if spec.NodeSelector == nil {
+			spec.NodeSelector = map[string]string{}
+		}
+		key, value, _ := strings.Cut(text, "=")
+		spec.NodeSelector[key] = value
+	case constraintNode:
+		if e, ok := parsePart[corev1.NodeSelectorRequirement](text); ok {
+			required := requiredNodes(spec)
+			if len(required.NodeSelectorTerms) == 0 {
+				required.NodeSelectorTerms = make([]corev1.NodeSelectorTerm, 1)
+			}
+			required.NodeSelectorTerms[0].MatchExpressions = append(required.NodeSelectorTerms[0].MatchExpressions, e)
+		}
+	case constraintNodes:
+		if terms, ok := parsePart[[]corev1.NodeSelectorTerm](text); ok {
+			requiredNodes(spec).NodeSelectorTerms = terms
+		}
+	case constraintNear:
+		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
+			a := affinity(spec)
+			if a.PodAffinity == nil {
+				a.PodAffinity = &corev1.PodAffinity{}
+			}
+			list := &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*list = append(*list, term)
+		}
+	case constraintApart:
+		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
+			a := affinity(spec)
+			if a.PodAntiAffinity == nil {
+				a.PodAntiAffinity = &corev1.PodAntiAffinity{}
+			}
+			list := &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*list = append(*list, term)
+		}
+	case constraintPort:
+		protocol, port, _ := strings.Cut(text, "/")
+		if number, ok := parseNumber(port, 65535); ok {
+			container.Ports = append(container.Ports, corev1.ContainerPort{
+				Protocol: corev1.Protocol(protocol), HostPort: int32(number), ContainerPort: int32(number)})
+		}
+	case constraintScheduler:
+		spec.SchedulerName = text
+	}
+}
+
+func affinity(spec *corev1.PodSpec) *corev1.Affinity {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	return spec.Affinity
+}
+
+func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
+	a := affinity(spec)
+	if a.NodeAffinity == nil {
+		a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+func parsePart[T any](text string) (part T, ok bool) {
+	return part, json.Unmarshal([]byte(text), &part) == nil
+}

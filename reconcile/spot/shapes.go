@@ -1,0 +1,173 @@
+package spot
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
+// from which it was read, which is not kept.
+const annotationShape = "shape.plimsoll.internal"
+
+// internedShapes holds one copy of the text of each shape, however many pods and templates have it, and internedLabels one of
+// the keys and values of labels, of which nodes have many and mostly the same.
+var internedShapes, internedLabels = interned{texts: map[string]string{}}, interned{texts: map[string]string{}}
+
+// interned keeps one copy of equal texts. It is safe for concurrent use.
+type interned struct {
+	mu    sync.Mutex
+	texts map[string]string
+}
+
+// maxInterned bounds what texts that change all the time can take: shapes, as some autoscalers make them, and names of nodes.
+const maxInterned = 1 << 14
+
+func (in *interned) text(s string) string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.textLocked(s)
+}
+
+// labels returns a copy of labels that shares its texts with others.
+func (in *interned) labels(from map[string]string) map[string]string {
+	if from == nil {
+		return nil
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	into := make(map[string]string, len(from))
+	for key, value := range from {
+		into[in.textLocked(key)] = in.textLocked(value)
+	}
+	return into
+}
+
+func (in *interned) textLocked(s string) string {
+	if known, ok := in.texts[s]; ok {
+		return known
+	}
+	if len(in.texts) >= maxInterned {
+		clear(in.texts)
+	}
+	in.texts[s] = s
+	return s
+}
+
+// keepShape notes the shape of a pod, or of a template, on the object that is cached. known is its text, if it was read already.
+func keepShape(into client.Object, known string, spec *corev1.PodSpec, name string, capacity CapacityLabels) {
+	if known == "" {
+		known = internedShapes.text(ShapeOf(spec, into.GetNamespace(), name, capacity).String())
+	}
+	annotations := into.GetAnnotations()
+	if annotations == nil {
+		annotations = make(map[string]string, 1)
+		into.SetAnnotations(annotations)
+	}
+	annotations[annotationShape] = known
+}
+
+// keepTemplate notes what a template tells of its pods: their labels and their shape.
+func keepTemplate(into client.Object, from, template *corev1.PodTemplateSpec, capacity CapacityLabels) {
+	template.Labels = from.Labels
+	keepShape(into, "", &from.Spec, "", capacity)
+}
+
+// shapeOf reads what keepShape noted; false when there is nothing.
+func shapeOf(obj client.Object) (Shape, bool) {
+	text := obj.GetAnnotations()[annotationShape]
+	if text == "" {
+		return Shape{}, false
+	}
+	shape, err := ParseShape(text)
+	return shape, err == nil
+}
+
+// template is what is known of an owner's pod template.
+type template struct {
+	labels map[string]string
+	shape  Shape
+	needs  nodeNeeds
+	memo   contradictionMemo
+}
+
+// templateOf reads what keepTemplate noted on a cached object; nil when there is nothing.
+func templateOf(obj client.Object, labels map[string]string) *template {
+	shape, ok := shapeOf(obj)
+	if !ok {
+		return nil
+	}
+	return &template{labels: labels, shape: shape, needs: needsOf(shape)}
+}
+
+// learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.
+// The caller holds mu.
+func (o *owner) learnShape(pod *corev1.Pod) {
+	if shape, ok := shapeOf(pod); ok {
+		o.shape = &shape
+	}
+}
+
+// shapeLocked returns the shape of an owner's pods; false when nothing tells. The caller holds the directory's mu.
+func (o *owner) shapeLocked() (Shape, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.shape != nil:
+		return *o.shape, true
+	case o.template != nil:
+		return o.template.shape, true
+	}
+	return Shape{}, false
+}
+
+// drySinceLocked tells since when spot has been dry for an owner's pods; zero: it is not. The caller holds mu.
+func (d *directory) drySinceLocked(o *owner) time.Time {
+	if found, since := d.contradictionLocked(o); found == ContradictionSpot {
+		return since // as far as this member's nodes tell, which is as good as dry
+	}
+	if !d.droughts.dry.Load() {
+		return time.Time{}
+	}
+	if shape, ok := o.shapeLocked(); ok {
+		return d.droughts.since(shape)
+	}
+	return time.Time{}
+}
+
+// mix is the arithmetic of the workload as it holds now.
+func (s *standing) mix() Mix {
+	mix := s.policy.Mix()
+	mix.Dry = s.dry
+	return mix
+}
+
+// shapes returns those of all owners that want replicas.
+func (d *directory) shapes() []Shape {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	shapes := make([]Shape, 0, len(d.owners))
+	for _, o := range d.owners {
+		if shape, ok := o.shapeLocked(); ok && (o.kind == "" || o.replicas > 0) {
+			shapes = append(shapes, shape)
+		}
+	}
+	return shapes
+}
+
+// drySince tells since when spot has been dry for an owner's pods; zero: it is not.
+func (d *directory) drySince(o *owner) time.Time {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.drySinceLocked(o)
+}
+
+// shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing tells.
+func (d *directory) shape(o *owner) Shape {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	shape, _ := o.shapeLocked()
+	return shape
+}

@@ -1,0 +1,54 @@
+package spot
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
+	keys, capacity := Keys{Prefix: DefaultPrefix}, CapacityLabels{}
+	kind := podKind(keys, capacity)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", templateHash: "abc", "app": "web"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}, {Type: corev1.PodInitialized}}},
+	}
+	var cached corev1.Pod
+	cached.Namespace = pod.Namespace
+	for range 3 { // once for every controller that declares the kind
+		kind.Keep(pod, &cached)
+	}
+	if shape, ok := shapeOf(&cached); !ok || shape.CPU != 250 {
+		t.Errorf("the shape is %v", shape)
+	}
+	if len(cached.Labels) != 2 || len(cached.Spec.Containers) != 0 || len(cached.Status.Conditions) != 1 {
+		t.Errorf("more is cached than is read: %+v", cached)
+	}
+	pod.Spec.NodeName = "n"
+	var bound corev1.Pod
+	kind.Keep(pod, &bound)
+	if _, ok := shapeOf(&bound); ok || len(bound.Status.Conditions) != 0 {
+		t.Errorf("of a bound pod more is cached than is read: %+v", bound)
+	}
+}
+
+func TestEqualShapesAreHeldOnce(t *testing.T) {
+	in := interned{texts: map[string]string{}}
+	for range maxInterned {
+		in.text("the same")
+	}
+	if len(in.texts) != 1 {
+		t.Errorf("%d are held", len(in.texts))
+	}
+	for n := range 2 * maxInterned {
+		in.text(string(rune(n)) + "another")
+	}
+	if len(in.texts) > maxInterned {
+		t.Errorf("%d are held", len(in.texts))
+	}
+}

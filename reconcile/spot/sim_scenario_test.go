@@ -1,0 +1,126 @@
+package spot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// simOf is a cluster at rest with some workloads of ten replicas each, and room for all of them on either capacity.
+func simOf(t *testing.T, workloads int, strategy Strategy, percent int) *simHub {
+	t.Helper()
+	c := newSimCluster(1)
+	c.strict = true
+	for range 4 {
+		c.addNode(Spot, 10*workloads)
+		c.addNode(OnDemand, 10*workloads)
+	}
+	for i := range workloads {
+		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, policy: policyOf(percent, 1),
+			settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
+			budgets:  []*simBudget{{name: "pdb", minimum: -1, maximum: 2}}}
+		c.workloads = append(c.workloads, w)
+		c.newSet(w, w.replicas)
+	}
+	h := newSimHub(c)
+	h.until(t, "at rest", time.Minute, func() bool { return h.atRest() && h.exactMix() })
+	return h
+}
+
+// until lets time pass until a condition holds, and returns how long that took.
+func (h *simHub) until(t *testing.T, what string, limit time.Duration, done func() bool) time.Duration {
+	t.Helper()
+	start := h.now
+	for !done() {
+		if h.now.Sub(start) > limit {
+			t.Fatalf("not %s within %s", what, limit)
+		}
+		h.tick(500*time.Millisecond, 0)
+		h.deliver(0)
+		if len(h.asserted) > 0 {
+			t.Fatal(h.asserted[0])
+		}
+	}
+	return h.now.Sub(start)
+}
+
+// serving counts the ready pods of all workloads by capacity type.
+func (h *simHub) serving() (n tally) {
+	for _, w := range h.workloads {
+		for _, p := range h.of(w) {
+			if p.Ready && p.GoneBy.IsZero() && p.node.goneAt.IsZero() {
+				n.add(p.Capacity, 1)
+			}
+		}
+	}
+	return n
+}
+
+func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *testing.T) {
+	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+		h := simOf(t, 20, strategy, 100)
+		for _, n := range h.nodes {
+			if n.capacity == Spot {
+				h.lose(n)
+			}
+		}
+		h.doomed()
+		took := h.until(t, "replaced from on-demand", 80*time.Second, func() bool { return h.serving().onDemand == 200 })
+		if verdicts := h.drought.Verdicts(); len(verdicts) != 1 || verdicts[0].Shape.CPU != 1 {
+			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, verdicts)
+		}
+		clear(h.moves)
+		for h.drought.Verdicts()[0].Tries < 2 {
+			h.tick(10*time.Second, 0)
+		}
+		if h.serving().onDemand != 200 || len(h.moves) > 0 {
+			t.Errorf("%s: replicas were moved to find out: %+v", strategy, h.moves)
+		}
+		h.addNode(Spot, 1000)
+		h.drought.NodeJoined(h.now)
+		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.drought.Verdicts()) == 0 })
+		back := h.until(t, "back on spot", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })
+		t.Logf("%s: made good in %s, back %s after the probe", strategy, took, back)
+	}
+}
+
+func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
+	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+		h := simOf(t, 8, strategy, 100)
+		n := h.nodes[0]
+		h.until(t, "running on the node", time.Second, func() bool { return n.capacity == Spot })
+		n.doom = &Doom{Node: n.name, Notice: "taint", Since: h.now, By: h.now.Add(2 * time.Minute)}
+		h.doomed()
+		lowest := 80
+		h.until(t, "replaced", time.Minute, func() bool {
+			lowest = min(lowest, h.serving().all)
+			left := 0
+			for _, p := range h.pods {
+				if p.node == n {
+					left++
+				}
+			}
+			return left == 0 && h.atRest()
+		})
+		if strategy == StrategyRelease && lowest < 80 {
+			t.Errorf("%d of 80 replicas served while released pods stood in", lowest)
+		}
+	}
+}
+
+// The predecessor needs hours for what a fleet asks for after one change of a default.
+func TestManyWorkloadsMoveSideBySide(t *testing.T) {
+	h := simOf(t, 40, StrategyEvict, 80)
+	for _, w := range h.workloads[:20] {
+		w.policy = policyOf(20, 1)
+	}
+	clear(h.moves)
+	took := h.until(t, "moved", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })
+	total := 0
+	for _, n := range h.moves {
+		total += n
+	}
+	if total != 20*6 {
+		t.Errorf("%d moves in %s", total, took)
+	}
+}

@@ -1,0 +1,277 @@
+package spot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawWorkload draws a workload of any kind and policy.
+func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
+	m := drawMix(t)
+	w := &simWorkload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
+		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: policyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
+		settings: Settings{MaxMoves: MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
+			Strategy: rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")}}
+	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
+		w.policy.Window, _ = ParseWindow("*/10 * * * *", "4m", "UTC")
+	}
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2}).Draw(t, "budgets") {
+		w.budgets = append(w.budgets, drawBudget(t, fmt.Sprintf("%s-%d", name, i)))
+	}
+	c.workloads = append(c.workloads, w)
+	c.newSet(w, w.replicas)
+	return w
+}
+
+func drawBudget(t *rapid.T, name string) *simBudget {
+	b := &simBudget{name: name, minimum: -1, percent: rapid.Bool().Draw(t, "percent"), always: rapid.Bool().Draw(t, "always")}
+	most := 4
+	if b.percent {
+		most = 100
+	}
+	if rapid.Bool().Draw(t, "minAvailable") {
+		b.minimum = rapid.IntRange(0, most).Draw(t, "minimum")
+	} else {
+		b.maximum = rapid.IntRange(0, most).Draw(t, "maximum")
+	}
+	return b
+}
+
+// tick lets a moment pass: everybody does something, in any order.
+func (h *simHub) tick(d, lag time.Duration) {
+	h.now = h.now.Add(d)
+	h.deliver(lag)
+	for _, at := range h.rand.Perm(5) {
+		if h.strict || h.rand.IntN(4) > 0 {
+			switch at {
+			case 0:
+				for _, w := range h.workloads {
+					h.control(w)
+				}
+			case 1:
+				h.schedule()
+			case 2:
+				h.run()
+			case 3:
+				for _, w := range h.workloads {
+					h.reconcile(w)
+				}
+			case 4:
+				h.stepDrought()
+			}
+		}
+	}
+	h.doomed()
+}
+
+// calm ends all trouble: there is room everywhere, nothing is lost, and budgets let moves happen.
+func (h *simHub) calm() {
+	h.strict, h.crash = true, 0
+	for _, n := range h.nodes {
+		if n.goneAt.IsZero() && n.doom != nil && n.doom.By.IsZero() {
+			n.doom.By = h.now
+		}
+	}
+	h.addNode(Spot, 1000)
+	h.addNode(OnDemand, 1000)
+	h.drought.NodeJoined(h.now)
+	for _, w := range h.workloads {
+		w.settings.ReadOnly = false
+		for i := range w.budgets {
+			w.budgets = w.budgets[:1]
+			*w.budgets[i] = simBudget{name: w.budgets[i].name, minimum: -1, maximum: 2}
+			break
+		}
+	}
+}
+
+// settle lets time pass until a condition holds.
+func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
+	for range 4000 {
+		h.tick(time.Second, 0)
+		h.deliver(0)
+		if done() {
+			return
+		}
+		if len(h.asserted) > 0 {
+			t.Fatal(h.asserted[0])
+		}
+	}
+	for _, w := range h.workloads {
+		r := Plan(h.observed(w), w.policy, w.settings, h.now)
+		have, ready := h.supply(w)
+		t.Logf("%s: %s: %s; waits %+v; supply %+v, %d ready of %d, policy %+v", w.name, r.State, r.Reason, r.Waits, have, ready, w.replicas, w.policy.Mix())
+	}
+	t.Fatalf("never %s; verdicts %+v, probes %+v", what, h.drought.Verdicts(), h.probes)
+}
+
+// atRest tells whether every replica is there, ready and alone, and nothing is left of earlier troubles.
+func (h *simHub) atRest() bool {
+	for _, w := range h.workloads {
+		have, ready := h.supply(w)
+		if have.all != w.replicas || ready != w.replicas || len(h.of(w)) != w.replicas || len(w.sets) > 1 {
+			return false
+		}
+		for _, p := range h.of(w) {
+			if p.Slot == NoSlot {
+				return false
+			}
+		}
+	}
+	return len(h.drought.Verdicts()) == 0 && len(h.probes) == 0
+}
+
+// exactMix tells whether every workload is as its policy wants it.
+func (h *simHub) exactMix() bool {
+	for _, w := range h.workloads {
+		have, _ := h.supply(w)
+		if m := w.policy.Mix(); have.spot != m.Spot(w.replicas) || have.onDemand != m.OnDemand(w.replicas) {
+			return false
+		}
+	}
+	return true
+}
+
+// Whatever happens to a cluster and to the hub: the floor, windows, cool-downs, limits, budgets and modes hold at every
+// write, no ready pod is evicted for a drought, and in the end every workload has its mix, after exactly as many moves as the
+// counts differ, and nothing more is wanted.
+func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newSimCluster(rapid.Uint64().Draw(t, "seed"))
+		for i := range rapid.IntRange(1, 3).Draw(t, "workloads") {
+			drawWorkload(t, c, fmt.Sprintf("w%d", i))
+		}
+		for range 3 {
+			c.addNode(Spot, 8)
+			c.addNode(OnDemand, 16)
+		}
+		h := newSimHub(c)
+		h.crash = rapid.SampledFrom([]float64{0, 0.02, 0.2}).Draw(t, "crash")
+		lag := rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(t, "lag")
+		one := func(t *rapid.T) *simWorkload { return rapid.SampledFrom(h.workloads).Draw(t, "workload") }
+		node := func(t *rapid.T) *simNode { return rapid.SampledFrom(h.nodes).Draw(t, "node") }
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				h.tick(time.Duration(rapid.IntRange(50, 4000).Draw(t, "ms"))*time.Millisecond, lag)
+				if len(h.asserted) > 0 {
+					t.Fatal(h.asserted[0])
+				}
+			},
+			"wait": func(t *rapid.T) {
+				for range rapid.IntRange(1, 100).Draw(t, "seconds") {
+					h.tick(time.Second, lag)
+				}
+			},
+			"scale": func(t *rapid.T) { one(t).replicas = rapid.IntRange(0, 16).Draw(t, "replicas") },
+			"policy": func(t *rapid.T) {
+				w, m := one(t), drawMix(t)
+				window := w.policy.Window
+				w.policy = policyOf(m.Percent, m.Floor)
+				w.policy.Window = window
+			},
+			"roll out": func(t *rapid.T) {
+				if w := one(t); !w.ordinals && len(w.sets) == 1 {
+					h.newSet(w, 0)
+				}
+			},
+			"kill": func(t *rapid.T) {
+				if pods := h.of(one(t)); len(pods) > 0 {
+					h.end(rapid.SampledFrom(pods).Draw(t, "pod"))
+				}
+			},
+			"notice": func(t *rapid.T) {
+				if n := node(t); n.doom == nil {
+					n.doom = &Doom{Node: n.name, Notice: "taint", Since: h.now}
+					if rapid.Bool().Draw(t, "deadline") {
+						n.doom.By = h.now.Add(2 * time.Minute)
+					}
+					h.doomed()
+				}
+			},
+			"all clear": func(t *rapid.T) {
+				if n := node(t); n.goneAt.IsZero() {
+					n.doom = nil
+					h.doomed()
+				}
+			},
+			"lose": func(t *rapid.T) {
+				if n := node(t); n.goneAt.IsZero() {
+					h.lose(n)
+					h.doomed()
+				}
+			},
+			"lose spot": func(*rapid.T) {
+				for _, n := range h.nodes {
+					if n.capacity == Spot && n.goneAt.IsZero() {
+						h.lose(n)
+					}
+				}
+				h.doomed()
+			},
+			"join": func(t *rapid.T) {
+				n := h.addNode(rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), 8)
+				if n.capacity == Spot {
+					h.drought.NodeJoined(h.now)
+				}
+			},
+			"strategy": func(t *rapid.T) {
+				one(t).settings.Strategy = rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")
+			},
+			"mode": func(t *rapid.T) {
+				w := one(t)
+				w.settings.ReadOnly, w.settings.Paused = rapid.IntRange(0, 5).Draw(t, "read-only") == 0, rapid.IntRange(0, 5).Draw(t, "paused") == 0
+			},
+			"restart": func(*rapid.T) { h.restart() },
+		})
+		h.calm()
+		for _, w := range h.workloads {
+			w.settings.Paused = true
+		}
+		for range 60 { // what is missing comes; released pods have to wait
+			h.tick(3*time.Second, 0)
+		}
+		for _, w := range h.workloads {
+			w.settings.Paused = false
+		}
+		h.settle(t, "at rest with the exact mix", func() bool { return h.atRest() && h.exactMix() })
+		for range 10 {
+			h.tick(3*time.Second, 0)
+		}
+		h.wantsNothing(t)
+		h.movesExactlyTheDifference(t)
+	})
+}
+
+// wantsNothing checks that the plan over a cluster at rest is empty.
+func (h *simHub) wantsNothing(t *rapid.T) {
+	for _, w := range h.workloads {
+		r := Plan(h.observed(w), w.policy, w.settings, h.now)
+		if r.State != StateConverged || len(r.Stamps)+len(r.Releases)+len(r.Evictions)+len(r.Waits)+len(r.Pods) > 0 || !r.Recheck.IsZero() || r.Moving > 0 {
+			t.Fatalf("%s is at rest, and its plan is %+v", w.name, r)
+		}
+	}
+	if plan := h.drought.Step(h.now); len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
+		t.Fatalf("no drought, and its plan is %+v", plan)
+	}
+}
+
+// movesExactlyTheDifference changes all policies of a cluster at rest.
+func (h *simHub) movesExactlyTheDifference(t *rapid.T) {
+	want := map[*simWorkload]int{}
+	for _, w := range h.workloads {
+		before, m, window := w.policy.Mix(), drawMix(t), w.policy.Window
+		w.policy = policyOf(m.Percent, m.Floor)
+		w.policy.Window = window
+		want[w] = abs(m.Spot(w.replicas) - before.Spot(w.replicas))
+	}
+	clear(h.moves)
+	h.settle(t, "moved", func() bool { return h.atRest() && h.exactMix() })
+	for w, n := range want {
+		if h.moves[w] != n {
+			t.Fatalf("%s: %d moves where the counts differ by %d", w.name, h.moves[w], n)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	statusPatience = 5 * time.Second // for writing a status, conflicts included
+	statusTries    = 5
+	statusField    = "Status"
+)
+
+// writeStatus writes what differs between the status an object had before and the one it has after. It is a JSON merge
+// patch that carries the resourceVersion it was made for: custom resources know no strategic merge, and server-side apply
+// would send everything each time and could not tell a condition of ours that somebody else changed. When the object has
+// changed meanwhile, or the cache was behind, the same difference is made anew for the live object. Nothing is sent when
+// nothing differs.
+func writeStatus(ctx context.Context, c client.Client, live client.Reader, before, after StatusObject) error {
+	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
+		return nil
+	}
+	base := before
+	for try := 1; ; try++ {
+		body, err := statusPatch(base, before, after)
+		if err != nil || body == nil {
+			return err
+		}
+		target := newLike(before)
+		target.SetNamespace(before.GetNamespace())
+		target.SetName(before.GetName())
+		err = c.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, body))
+		if !apierrors.IsConflict(err) || try == statusTries {
+			return client.IgnoreNotFound(err)
+		}
+		if err := live.Get(ctx, client.ObjectKeyFromObject(before), target); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if target.GetUID() != before.GetUID() || newerThan(target.CommonStatus(), after.CommonStatus()) {
+			return nil // it is about another object, or somebody knows better
+		}
+		base = target
+	}
+}
+
+// newerThan tells whether a status is about a later generation than another.
+func newerThan(live, ours *Status) bool { return live.ObservedGeneration > ours.ObservedGeneration }
+
+// statusPatch makes the patch that does to base what happened between before and after; nil: base shows it already.
+func statusPatch(base, before, after StatusObject) ([]byte, error) {
+	was, err := fields(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := fields(after)
+	if err != nil {
+		return nil, err
+	}
+	has, err := fields(base)
+	if err != nil {
+		return nil, err
+	}
+	patch := pending(has, difference(was, is))
+	have := base.CommonStatus().Conditions
+	want := mergeConditions(have, before.CommonStatus().Conditions, after.CommonStatus().Conditions)
+	if !equality.Semantic.DeepEqual(have, want) {
+		patch["conditions"] = want
+	}
+	if len(patch) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": base.GetResourceVersion()},
+		"status":   patch,
+	})
+}
+
+// fields is a status as JSON has it, without its conditions.
+func fields(obj StatusObject) (map[string]any, error) {
+	data, err := json.Marshal(statusOf(obj))
+	if err != nil {
+		return nil, fmt.Errorf("status of %T: %w", obj, err)
+	}
+	all := map[string]any{}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("status of %T: %w", obj, err)
+	}
+	delete(all, "conditions")
+	return all, nil
+}
+
+// difference is the JSON merge patch (RFC 7386) that makes one object another.
+func difference(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, value := range to {
+		old, had := from[key]
+		if had && reflect.DeepEqual(old, value) {
+			continue
+		}
+		oldObject, wasObject := old.(map[string]any)
+		object, isObject := value.(map[string]any)
+		if wasObject && isObject {
+			value = difference(oldObject, object)
+		}
+		patch[key] = value
+	}
+	for key := range from {
+		if _, kept := to[key]; !kept {
+			patch[key] = nil
+		}
+	}
+	return patch
+}
+
+// pending is what of a merge patch would change an object.
+func pending(in, patch map[string]any) map[string]any {
+	left := map[string]any{}
+	for key, value := range patch {
+		have, has := in[key]
+		object, isObject := value.(map[string]any)
+		inner, hasObject := have.(map[string]any)
+		switch {
+		case value == nil && !has, has && !isObject && reflect.DeepEqual(have, value):
+			continue
+		case isObject && hasObject:
+			object = pending(inner, object)
+			if len(object) == 0 {
+				continue
+			}
+			value = object
+		}
+		left[key] = value
+	}
+	return left
+}
+
+// mergeConditions does to a list of conditions what happened between two others, by type. What is in the list and was not
+// touched stays, and a condition whose status the list has already keeps the time of its transition.
+func mergeConditions(list, before, after []metav1.Condition) []metav1.Condition {
+	merged := copyConditions(list)
+	for i := range after {
+		old := meta.FindStatusCondition(before, after[i].Type)
+		if old == nil || !equality.Semantic.DeepEqual(*old, after[i]) {
+			meta.SetStatusCondition(&merged, after[i])
+		}
+	}
+	for i := range before {
+		if meta.FindStatusCondition(after, before[i].Type) == nil {
+			meta.RemoveStatusCondition(&merged, before[i].Type)
+		}
+	}
+	return merged
+}
+
+// statusOf is the Status field of an object's struct, which set-up has checked to be there.
+func statusOf(obj client.Object) any {
+	return reflect.ValueOf(obj).Elem().FieldByName(statusField).Interface()
+}
+
+// checkStatus tells what keeps the framework from keeping the status of a kind.
+func checkStatus(obj StatusObject) error {
+	t := reflect.TypeOf(obj).Elem()
+	field, ok := t.FieldByName(statusField)
+	if !ok || field.Type.Kind() != reflect.Struct {
+		return fmt.Errorf("%s is a StatusObject and has no struct in a field named %s", t, statusField)
+	}
+	data, err := json.Marshal(statusOf(withStatus(obj)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	var found Status
+	if err := json.Unmarshal(data, &found); err != nil || found.ObservedGeneration != 1 || len(found.Conditions) != 1 {
+		return fmt.Errorf("%s: CommonStatus is not embedded inline in %s", t, field.Type)
+	}
+	return nil
+}
+
+// withStatus is an object of the kind with something in the framework's part of its status.
+func withStatus(obj StatusObject) StatusObject {
+	probe := newLike(obj)
+	*probe.CommonStatus() = Status{ObservedGeneration: 1, Conditions: []metav1.Condition{{Type: ConditionReady}}}
+	return probe
+}
+
+// newLike makes an empty object of the same Go type.
+func newLike[T client.Object](obj T) T {
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
+}

@@ -1,0 +1,83 @@
+package webapp
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/reconciletest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
+)
+
+// unplaced is a placer that knows nothing.
+type unplaced struct{}
+
+func (unplaced) Get(string, string, string, string) (spot.WorkloadView, bool) {
+	return spot.WorkloadView{}, false
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func TestReconcile(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const (
+		account    = "apply v1 ServiceAccount eu/shop"
+		service    = "apply v1 Service eu/shop"
+		deployment = "apply apps/v1 Deployment eu/shop"
+		status     = "patch apps.plimsoll.dev/v1 WebApp eu/shop/status"
+	)
+	all := []string{account, service, deployment, status}
+	waiting := condition("Ready", "False", v1.ReasonWaitingForPods, "0 of 1 pods have been made")
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "shop", errQuota{})
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop", Labels: map[string]string{v1.LabelWebApp: "shop"}}}
+	going := shop(func(app *v1.WebApp) {
+		app.Finalizers = []string{"foregroundDeletion"}
+		app.DeletionTimestamp = new(metav1.Now())
+	})
+	reconciletest.Kit{Scheme: scheme, Register: func(rt *reconcile.Runtime) (*reconcile.Controller, error) {
+		return (&Reconciler{Keys: keys, Placer: unplaced{}}).Register(rt, Schedule{})
+	}}.Run(t,
+		reconciletest.Case{Name: "everything is made", Given: []client.Object{shop()}, Want: reconciletest.Want{
+			Writes:     all,
+			Conditions: []metav1.Condition{waiting, condition("Created", "True", v1.ReasonCreated, ""), condition("Reconciling", "True", v1.ReasonWaitingForPods, "")},
+		}},
+		reconciletest.Case{Name: "it waits for its environment, and makes everything", Given: []client.Object{shop(func(app *v1.WebApp) {
+			app.Spec.EnvFrom = []v1.EnvFrom{{Secret: "db"}}
+		})}, Want: reconciletest.Want{
+			Result: `RequeueAfter 5s "waits for Secret eu/db: it does not exist"`, Writes: all,
+			Conditions: []metav1.Condition{condition("Ready", "False", "DependencyNotReady", "waits for Secret eu/db: it does not exist")},
+		}},
+		reconciletest.Case{Name: "what can be made is made when something is refused", Given: []client.Object{shop()},
+			Fail: []reconciletest.Failure{{Verb: "apply", Kind: "Service", Err: quota}}, Want: reconciletest.Want{
+				Err: "exceeded quota", Outcome: reconcile.OutcomeTerminal, Writes: []string{account, service + ": failed", deployment, status},
+				Conditions: []metav1.Condition{condition("Stalled", "True", "Forbidden", ""), condition("Created", "False", v1.ReasonCreating, "")},
+			}},
+		reconciletest.Case{Name: "what is somebody else's is left alone", Given: []client.Object{shop(), theirs}, Want: reconciletest.Want{
+			Err: "apply v1 Service eu/shop: it exists and is nobody's, so it is left alone", Writes: []string{account, deployment, status},
+			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", "")},
+		}},
+		reconciletest.Case{Name: "one that goes is left to Kubernetes", Given: []client.Object{going}, Want: reconciletest.Want{
+			Writes: []string{status}, Conditions: []metav1.Condition{condition("Ready", "False", v1.ReasonDeleting, "")},
+		}},
+	)
+}
+
+// errQuota is what an API server says of a quota.
+type errQuota struct{}
+
+func (errQuota) Error() string { return "exceeded quota: none" }

@@ -1,0 +1,252 @@
+package deploy
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+)
+
+func alertRules(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "plimsoll", "files", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, problems := rulefmt.Parse(content, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	var all []rulefmt.Rule
+	for _, group := range groups.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// healthy are the series of a hub with two replicas and nothing to complain about, one sample a minute.
+const healthy = `
+load 1m
+  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="a"} 1x90
+  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="b"} 0x90
+  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Ready"} 1x90
+  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Unreachable"} 0x90
+  plimsoll_reconcile_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment",outcome="done"} 0+60x90
+  plimsoll_reconcile_errors_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0+1x90
+  plimsoll_reconcile_stuck{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0x90
+  plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x90
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu"} 0x90
+  plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 6x90
+  plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
+  plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 1x90
+  plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
+  plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x90
+  plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x90
+`
+
+// trouble is one series that differs from the healthy ones, and the alerts that follow.
+var trouble = map[string]struct {
+	series string // in place of the healthy series of the same labels, or beside them
+	quiet  time.Duration
+	fires  time.Duration
+	alert  string
+	says   string // in its summary
+}{
+	"nobody owns": {
+		`plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="a"} 1x9 0x80`,
+		11 * time.Minute, 13 * time.Minute, "PlimsollNoOwner", "No replica",
+	},
+	"two own": {
+		`plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="b"} 0x9 1x80`,
+		11 * time.Minute, 13 * time.Minute, "PlimsollTwoOwners", "More than one",
+	},
+	"a member does not answer": {
+		`plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Unreachable"} 0x9 1x80`,
+		14 * time.Minute, 16 * time.Minute, "PlimsollMemberLost", "prod-eu is Unreachable",
+	},
+	"a member lacks a permission": {
+		`plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Degraded"} 0x9 1x80`,
+		24 * time.Minute, 26 * time.Minute, "PlimsollMemberDegraded", "prod-eu is Degraded",
+	},
+	"the first registration ever is refused": {
+		`plimsoll_member_refused_total{job="plimsoll-metrics",instance="a",reason="BadKubeconfig"} _x9 1x80`,
+		8 * time.Minute, 11 * time.Minute, "PlimsollRegistrationRefused", "BadKubeconfig",
+	},
+	"another registration is refused": {
+		`plimsoll_member_refused_total{job="plimsoll-metrics",instance="a",reason="BadKubeconfig"} 3x29 4x60`,
+		29 * time.Minute, 31 * time.Minute, "PlimsollRegistrationRefused", "BadKubeconfig",
+	},
+	"every second reconcile fails": {
+		`plimsoll_reconcile_errors_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0+1x9 10+30x80`,
+		20 * time.Minute, 40 * time.Minute, "PlimsollReconcileErrors", "Reconciles of deployment fail in prod-eu",
+	},
+	"a panic": {
+		`plimsoll_reconcile_panics_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} _x9 1x80`,
+		8 * time.Minute, 11 * time.Minute, "PlimsollReconcilePanics", "deployment panicked in prod-eu",
+	},
+	"a reconcile does not return": {
+		`plimsoll_reconcile_stuck{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0x9 2x80`,
+		14 * time.Minute, 16 * time.Minute, "PlimsollReconcileStuck", "deployment are stuck in prod-eu",
+	},
+	"an object cannot be cleaned up": {
+		`plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x9 1x80`,
+		19 * time.Minute, 21 * time.Minute, "PlimsollCleanupOverdue", "webapp cannot be cleaned up in prod-eu",
+	},
+	"the floor is broken": {
+		`plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 6x9 5x80`,
+		24 * time.Minute, 26 * time.Minute, "PlimsollFloorBroken", "Deployment shop/web of prod-eu",
+	},
+	"spot has no room": {
+		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu"} 0x9 2x80`,
+		39 * time.Minute, 41 * time.Minute, "PlimsollSpotDry", "Spot is dry in prod-eu",
+	},
+	"pods are let through": {
+		`plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="timeout"} 0x9 0+5x80`,
+		24 * time.Minute, 35 * time.Minute, "PlimsollPodsNotPlaced", "prod-eu are let through without a place: timeout",
+	},
+	"a certificate ends in six days": {
+		`plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 518400x90`,
+		9 * time.Minute, 11 * time.Minute, "PlimsollCertificateExpires", "webhook certificate expires in 5d 23h",
+	},
+}
+
+func TestEachAlertFiresForItsTroubleAndAloneAndNotTooEarly(t *testing.T) {
+	all := alertRules(t)
+	covered := map[string]bool{}
+	for name, c := range trouble {
+		covered[c.alert] = true
+		t.Run(name, func(t *testing.T) {
+			world := newWorld(t, all, replaced(healthy, c.series))
+			if early := world.firing(c.quiet); len(early) > 0 {
+				t.Errorf("after %s these fire already: %v", c.quiet, early)
+			}
+			firing := world.firing(c.fires)
+			if len(firing) != 1 || !strings.HasPrefix(firing[0], c.alert+": ") || !strings.Contains(firing[0], c.says) {
+				t.Errorf("after %s: %v, want %s with %q alone", c.fires, firing, c.alert, c.says)
+			}
+		})
+	}
+	for _, rule := range all {
+		if !covered[rule.Alert] {
+			t.Errorf("no test makes %s fire", rule.Alert)
+		}
+	}
+}
+
+func TestNothingFiresForAHealthyHub(t *testing.T) {
+	if firing := newWorld(t, alertRules(t), healthy).firing(80 * time.Minute); len(firing) > 0 {
+		t.Error(firing)
+	}
+}
+
+func TestAHubThatIsNotThereHasNoOwner(t *testing.T) {
+	firing := newWorld(t, alertRules(t), "load 1m\n  up{job=\"other\"} 1x90").firing(10 * time.Minute)
+	if len(firing) != 1 || !strings.HasPrefix(firing[0], "PlimsollNoOwner: ") {
+		t.Error(firing)
+	}
+}
+
+// replaced puts a series in the place of the one with its labels, or at the end.
+func replaced(world, series string) string {
+	name := series[:strings.Index(series, "}")+1]
+	lines := strings.Split(strings.TrimSpace(world), "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), name) })
+	return strings.Join(append(lines, "  "+series), "\n")
+}
+
+// world is Prometheus with the alerts, over series that are known beforehand.
+type world struct {
+	t     *testing.T
+	rules []*rules.AlertingRule
+	query rules.QueryFunc
+	now   time.Duration
+}
+
+func newWorld(t *testing.T, all []rulefmt.Rule, series string) *world {
+	t.Helper()
+	storage := promqltest.LoadedStorage(t, series)
+	t.Cleanup(func() { _ = storage.Close() })
+	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
+	w := &world{t: t, query: rules.EngineQueryFunc(engine, storage)}
+	for _, rule := range all {
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.rules = append(w.rules, rules.NewAlertingRule(rule.Alert, expr, time.Duration(rule.For), time.Duration(rule.KeepFiringFor),
+			labels.FromMap(rule.Labels), labels.FromMap(rule.Annotations), labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler)))
+	}
+	return w
+}
+
+// firing goes on to a time, minute by minute, and returns the alerts that fire then, each as its name and summary.
+func (w *world) firing(at time.Duration) []string {
+	w.t.Helper()
+	var firing []string
+	for ; w.now <= at; w.now += time.Minute {
+		firing = nil
+		for _, rule := range w.rules {
+			if _, err := rule.Eval(w.t.Context(), 0, time.Unix(0, 0).Add(w.now), w.query, nil, 0); err != nil {
+				w.t.Fatal(err)
+			}
+			for _, alert := range rule.ActiveAlerts() {
+				if alert.State == rules.StateFiring {
+					firing = append(firing, rule.Name()+": "+alert.Annotations.Get("summary"))
+				}
+			}
+		}
+	}
+	return firing
+}
+
+var (
+	metricName = regexp.MustCompile(`plimsoll_[a-z_]+`)
+	quoted     = regexp.MustCompile(`"(plimsoll_[a-z_]+)"`)
+	spaced     = regexp.MustCompile(`metricsNamespace, (?:Name: |"", )"([a-z_]+)"`)
+)
+
+// The hub shows most series only once there is something to count, so its sources are asked for the names.
+func TestEveryMetricOfAnAlertIsOneOfTheHub(t *testing.T) {
+	known := map[string]bool{}
+	for _, folder := range []string{"hub", "clusters", "reconcile", "webhook"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			for _, found := range quoted.FindAllStringSubmatch(string(source), -1) {
+				known[found[1]] = true
+			}
+			for _, found := range spaced.FindAllStringSubmatch(string(source), -1) {
+				known["plimsoll_"+found[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var missing []string
+	for _, rule := range alertRules(t) {
+		for _, name := range metricName.FindAllString(rule.Expr, -1) {
+			if !known[name] {
+				missing = append(missing, rule.Alert+" asks for "+name)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string(nil), missing); diff != "" {
+		t.Error(diff)
+	}
+}

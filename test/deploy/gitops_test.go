@@ -1,0 +1,310 @@
+package deploy
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub"
+)
+
+// fleetRepository is the example put together as docs/gitops.md says; test/gitops runs it with the real Flux.
+type fleetRepository struct {
+	*testing.T
+	dir string
+}
+
+func newFleetRepository(t *testing.T) fleetRepository {
+	t.Helper()
+	r := fleetRepository{t, t.TempDir()}
+	for from, to := range map[string]string{"gitops": ".", "kustomize": "plimsoll/kustomize", "member": "plimsoll/member"} {
+		if err := os.CopyFS(filepath.Join(r.dir, filepath.FromSlash(to)), os.DirFS(filepath.Join(root, "deploy", from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// build returns the objects of a folder.
+func (r fleetRepository) build(folder string) Objects {
+	r.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(r.dir, filepath.FromSlash(folder)))
+	if err != nil {
+		r.Fatalf("%s: %v", folder, err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		r.Fatal(err)
+	}
+	objects, err := Parse(string(text))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return objects
+}
+
+func (r fleetRepository) read(file string) string {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(file)))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(text)
+}
+
+// edit replaces parts of a file, old and new in turn; each must be in it.
+func (r fleetRepository) edit(file string, pairs ...string) {
+	r.Helper()
+	text := r.read(file)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			r.Fatalf("%s does not hold %q", file, pairs[i])
+		}
+		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
+	}
+	r.write(file, text)
+}
+
+func (r fleetRepository) write(file, text string) {
+	r.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, filepath.FromSlash(file)), []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// objects are those of a file that is no kustomization.
+func (r fleetRepository) objects(file string) Objects {
+	r.Helper()
+	objects, err := Parse(r.read(file))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return objects
+}
+
+func TestTheHubOfTheFleetRepositoryStartsWithItsConfiguration(t *testing.T) {
+	objects := newFleetRepository(t).build("hub")
+	var config hub.Config
+	for _, object := range objects {
+		if object.GetKind() == "ConfigMap" && strings.HasPrefix(object.GetName(), "plimsoll-config-") {
+			text, _, _ := unstructured.NestedString(object.Object, "data", "config.yaml")
+			var err error
+			if config, err = hub.LoadConfig(writeText(t, text), podEnvironment); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if config.Webhook.URL != "https://plimsoll.example.com" || len(config.Clusters.AllowedNetworks) != 1 {
+		t.Errorf("%+v", config)
+	}
+}
+
+func TestWhatGoesIntoAMemberIsWhatRegisterAndInstallMake(t *testing.T) {
+	want := append(member(t).Keys(), webApps(t).Keys()...)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, newFleetRepository(t).build("in-member").Keys()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// environments of the example, from the one where something is tried to the one that it is promoted to.
+var environments = []string{"staging", "production"}
+
+func TestAValueThatIsSetAtOneStageIsThereOnlyUntilItIsPromoted(t *testing.T) {
+	r := newFleetRepository(t)
+	before := map[string]Objects{}
+	for _, environment := range environments {
+		before[environment] = r.build("apps/" + environment)
+	}
+	r.edit("apps/staging/policy.yaml", `spot-percentage: "70"`, `spot-percentage: "30"`, "percentage: 50", "percentage: 20")
+	says := func(environment string) (deployment string, webApp int64) {
+		objects := r.build("apps/" + environment)
+		webApp, _, err := unstructured.NestedInt64(objects["WebApp shop/account"].Object, "spec", "spot", "percentage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects["Deployment shop/web"].GetAnnotations()["plimsoll.dev/spot-percentage"], webApp
+	}
+	if deployment, webApp := says("staging"); deployment != "30" || webApp != 20 {
+		t.Errorf("staging has %s and %d", deployment, webApp)
+	}
+	if diff := cmp.Diff(before["production"].Contents(), r.build("apps/production").Contents()); diff != "" {
+		t.Errorf("what was changed in staging is in production:\n%s", diff)
+	}
+	r.write("apps/production/policy.yaml", r.read("apps/staging/policy.yaml"))
+	if deployment, webApp := says("production"); deployment != "30" || webApp != 20 {
+		t.Errorf("production has %s and %d after the promotion", deployment, webApp)
+	}
+}
+
+func TestTheEnvironmentsDifferInNothingButTheirSizes(t *testing.T) {
+	r := newFleetRepository(t)
+	built := map[string]map[string]map[string]any{}
+	for _, environment := range environments {
+		objects := r.build("apps/" + environment)
+		for key, object := range objects {
+			if replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); found && replicas == 0 {
+				t.Errorf("%s of %s has no replicas", key, environment)
+			}
+			unstructured.RemoveNestedField(object.Object, "spec", "replicas")
+		}
+		built[environment] = objects.Contents()
+	}
+	if diff := cmp.Diff(built["staging"], built["production"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFluxIsToldOfFoldersThatAreThere(t *testing.T) {
+	r := newFleetRepository(t)
+	told := Objects{}
+	for _, file := range []string{"flux/source.yaml", "flux/hub.yaml", "flux/members.yaml"} {
+		for key, object := range r.objects(file) {
+			told[key] = object
+		}
+	}
+	for key, object := range told {
+		if object.GetKind() != "Kustomization" {
+			continue
+		}
+		r.build(text(t, object, "spec", "path"))
+		source := text(t, object, "spec", "sourceRef", "kind") + " " + object.GetNamespace() + "/" + text(t, object, "spec", "sourceRef", "name")
+		if told[source] == nil {
+			t.Errorf("%s is built of %s, which nothing makes", key, source)
+		}
+		needs, _, _ := unstructured.NestedSlice(object.Object, "spec", "dependsOn")
+		for _, need := range needs {
+			if name := need.(map[string]any)["name"].(string); told["Kustomization "+object.GetNamespace()+"/"+name] == nil {
+				t.Errorf("%s waits for %s, which nothing makes", key, name)
+			}
+		}
+	}
+}
+
+func text(t *testing.T, object *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	value, found, err := unstructured.NestedString(object.Object, path...)
+	if !found || err != nil {
+		t.Fatalf("%s %s: %v: %v", object.GetKind(), object.GetName(), path, err)
+	}
+	return value
+}
+
+// filledIn is what the hub, or Kubernetes, writes into objects of the repository, by folder. Argo CD must not take it away.
+var filledIn = map[string]map[string][]any{
+	"hub": {"Secret plimsoll-hub-ca": {"/data"}, "ConfigMap plimsoll-api-ca": {"/data"}},
+	"in-member": {
+		"MutatingWebhookConfiguration plimsoll":              {"/webhooks"},
+		"ValidatingWebhookConfiguration plimsoll":            {"/webhooks"},
+		"CustomResourceDefinition webapps.apps.plimsoll.dev": {"/metadata/annotations/apps.plimsoll.dev~1revision", "/spec/conversion", "/spec/versions"},
+		"Secret plimsoll-hub-token":                          {"/data"},
+	},
+}
+
+func TestArgoCDIsToldOfFoldersThatAreThereAndLeavesAloneWhatTheHubFillsIn(t *testing.T) {
+	r := newFleetRepository(t)
+	seen := map[string]bool{}
+	for key, object := range r.objects("argocd/applications.yaml") {
+		spec := object.Object["spec"].(map[string]any)
+		if object.GetKind() == "ApplicationSet" {
+			spec = spec["template"].(map[string]any)["spec"].(map[string]any)
+		}
+		for _, environment := range environments {
+			source, _ := spec["source"].(map[string]any)
+			folder := filled(t, source["path"].(string), map[string]any{
+				"name": "prod-eu", "metadata": map[string]any{"labels": map[string]any{"environment": environment}},
+			})
+			seen[folder] = true
+			objects := r.build(folder)
+			ignored := map[string][]any{}
+			differences, _ := spec["ignoreDifferences"].([]any)
+			for _, one := range differences {
+				difference := one.(map[string]any)
+				name := difference["kind"].(string) + " " + difference["name"].(string)
+				ignored[name] = difference["jsonPointers"].([]any)
+				if !slices.ContainsFunc(objects.Keys(), func(key string) bool {
+					return name == objects[key].GetKind()+" "+objects[key].GetName()
+				}) {
+					t.Errorf("%s: %s is not in %s", key, name, folder)
+				}
+			}
+			if want := filledIn[folder]; len(want)+len(ignored) > 0 {
+				if diff := cmp.Diff(want, ignored); diff != "" {
+					t.Errorf("%s: -written by the hub +ignored:\n%s", key, diff)
+				}
+			}
+		}
+	}
+	for _, folder := range []string{"hub", "members", "in-member", "apps/staging", "apps/production"} {
+		if !seen[folder] {
+			t.Errorf("nothing brings %s", folder)
+		}
+	}
+}
+
+// filled fills in a template as ApplicationSets with goTemplate, and External Secrets, do.
+func filled(t *testing.T, text string, values map[string]any) string {
+	t.Helper()
+	parsed, err := template.New("").Option("missingkey=error").Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, values); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
+	r := newFleetRepository(t)
+	object := r.objects("members/external-secret.yaml.example")["ExternalSecret "+Namespace+"/prod-eu"]
+	if object == nil {
+		t.Fatal("the example is not there")
+	}
+	if text(t, object, "spec", "target", "template", "metadata", "labels", clusters.MemberLabel) != "true" {
+		t.Error("the Secret is no registration")
+	}
+	values := map[string]any{}
+	entries, _, _ := unstructured.NestedSlice(object.Object, "spec", "data")
+	for _, entry := range entries {
+		values[entry.(map[string]any)["secretKey"].(string)] = "a-token"
+	}
+	kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
+	if !strings.Contains(kubeconfig, "a-token") {
+		t.Errorf("the token is not in it:\n%s", kubeconfig)
+	}
+	const placeholder = "LS0t..."
+	kubeconfig = strings.ReplaceAll(kubeconfig, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
+	if _, err := clusters.Vet("prod-eu", []byte(kubeconfig), clusters.Rules{}); err != nil {
+		t.Errorf("%v:\n%s", err, kubeconfig)
+	}
+}
+
+// authority is the certificate of one.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	made := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<32, 0), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, made, made, key.Public(), key) // Ed25519 needs no randomness
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}

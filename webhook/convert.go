@@ -1,0 +1,51 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+)
+
+const conversionVersion = "apiextensions.k8s.io/v1"
+
+// convertReview answers a ConversionReview. Either all objects are converted, in their order, or the answer is a failure
+// that says which could not be.
+func convertReview(body []byte) (any, string) {
+	var review apiextensionsv1.ConversionReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return conversionFailed("", "the body is no ConversionReview"), outcomeFailed
+	}
+	if review.APIVersion != conversionVersion || review.Kind != "ConversionReview" || review.Request == nil {
+		return conversionFailed("", fmt.Sprintf("%.64q %.64q: must be a ConversionReview of %s with a request", review.APIVersion, review.Kind, conversionVersion)), outcomeFailed
+	}
+	request := review.Request
+	converted := make([]runtime.RawExtension, 0, len(request.Objects))
+	for i := range request.Objects {
+		object, err := webapp.Convert(request.Objects[i].Raw, request.DesiredAPIVersion)
+		if err != nil {
+			return conversionFailed(request.UID, fmt.Sprintf("objects[%d]: %v", i, err)), outcomeFailed
+		}
+		converted = append(converted, runtime.RawExtension{Raw: object})
+	}
+	return conversion(apiextensionsv1.ConversionResponse{
+		UID: request.UID, ConvertedObjects: converted, Result: metav1.Status{Status: metav1.StatusSuccess},
+	}), outcomeOK
+}
+
+func conversionFailed(uid types.UID, message string) any {
+	return conversion(apiextensionsv1.ConversionResponse{
+		UID: uid, ConvertedObjects: []runtime.RawExtension{}, Result: metav1.Status{Status: metav1.StatusFailure, Message: message},
+	})
+}
+
+func conversion(response apiextensionsv1.ConversionResponse) any {
+	return &apiextensionsv1.ConversionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: conversionVersion, Kind: "ConversionReview"}, Response: &response,
+	}
+}

@@ -1,0 +1,125 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// ConvertPattern is where API servers send WebApps that they want in another version.
+	ConvertPattern = "POST /webhook/v1/members/{member}/{token}/convert"
+	// DefaultPattern is where they send WebApps to be completed.
+	DefaultPattern = "POST /webhook/v1/members/{member}/{token}/webapps/default"
+	// ValidatePattern is where they ask whether a WebApp may be stored.
+	ValidatePattern = "POST /webhook/v1/members/{member}/{token}/webapps/validate"
+
+	// maxConversion is the largest conversion that is read: an API server that lists sends everything at once.
+	maxConversion = 64 << 20
+)
+
+// KindHandler answers what members' API servers ask about WebApps: conversions, defaults and whether one may be stored. It
+// needs nothing but the question, so every replica answers, whoever owns the member.
+type KindHandler struct {
+	tokens   *Tokens
+	review   Reviewer
+	calls    *http.ServeMux
+	answered *prometheus.CounterVec
+	log      *slog.Logger
+}
+
+// NewKindHandler makes the handler of [ConvertPattern], [DefaultPattern] and [ValidatePattern], and registers its metric.
+func NewKindHandler(tokens *Tokens, review Reviewer, registerer prometheus.Registerer, log *slog.Logger) (*KindHandler, error) {
+	h := &KindHandler{tokens: tokens, review: review, calls: http.NewServeMux(), log: log}
+	h.answered = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "plimsoll_webapp_calls_total",
+		Help: "Calls about WebApps by what was asked (convert, default, validate) and the outcome (ok, refused, failed, rejected).",
+	}, []string{"call", "outcome"})
+	if err := registerer.Register(h.answered); err != nil {
+		return nil, fmt.Errorf("metrics of WebApp calls: %w", err)
+	}
+	h.calls.HandleFunc(ConvertPattern, h.serve("convert", maxConversion, convertReview))
+	h.calls.HandleFunc(DefaultPattern, h.serve("default", maxBody, h.complete))
+	h.calls.HandleFunc(ValidatePattern, h.serve("validate", maxBody, h.validate))
+	return h, nil
+}
+
+// ServeHTTP answers one call. An unknown member and a wrong token get the same 404.
+func (h *KindHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.calls.ServeHTTP(w, r) }
+
+// Beside serves what is asked about WebApps, and leaves everything else to another handler.
+func (h *KindHandler) Beside(other http.Handler) http.Handler {
+	all := http.NewServeMux()
+	for _, pattern := range []string{ConvertPattern, DefaultPattern, ValidatePattern} {
+		all.Handle(pattern, h)
+	}
+	all.Handle("/", other)
+	return all
+}
+
+// answer makes the answer to a body, and says how it came out. It must not fail: what it cannot read it refuses.
+type answer func(body []byte) (review any, outcome string)
+
+// Outcomes of calls about WebApps.
+const (
+	outcomeOK       = "ok"
+	outcomeRefused  = "refused"
+	outcomeFailed   = "failed"
+	outcomeRejected = "rejected"
+)
+
+func (h *KindHandler) serve(call string, limit int64, make answer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !h.tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
+			h.answered.WithLabelValues(call, outcomeRejected).Inc()
+			http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
+			return
+		}
+		var body bytes.Buffer
+		if status := readAll(w, r, &body, limit); status != 0 {
+			h.answered.WithLabelValues(call, outcomeRejected).Inc()
+			http.Error(w, http.StatusText(status), status)
+			return
+		}
+		review, outcome := h.safely(call, make, body.Bytes())
+		h.answered.WithLabelValues(call, outcome).Inc()
+		if review == nil {
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review) // who called may be gone
+	}
+}
+
+// safely costs the call when an answer panics, not the connection with all that is on it.
+func (h *KindHandler) safely(call string, make answer, body []byte) (review any, outcome string) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("a call about WebApps panicked", "call", call, "stack", string(debug.Stack())) // without what was in it
+			review, outcome = nil, outcomeFailed
+		}
+	}()
+	return make(body)
+}
+
+// readAll reads a body, or returns the HTTP status to refuse it with.
+func readAll(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, limit int64) (status int) {
+	if r.Header.Get("Content-Encoding") != "" {
+		return http.StatusUnsupportedMediaType
+	}
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return http.StatusRequestEntityTooLarge
+	}
+	if err != nil {
+		return http.StatusBadRequest
+	}
+	return 0
+}

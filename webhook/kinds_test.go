@@ -1,0 +1,237 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
+)
+
+// kindSite answers the calls of one member "eu" about WebApps.
+type kindSite struct {
+	*KindHandler
+	token string
+	log   *bytes.Buffer
+}
+
+func newKindSite(t testing.TB, review Reviewer) *kindSite {
+	t.Helper()
+	g := NewWithT(t)
+	tokens := NewTokens(tokenKey, registered{"eu": {UID: "1"}}.look)
+	s := &kindSite{token: current(g, tokens, "eu"), log: &bytes.Buffer{}}
+	var err error
+	s.KindHandler, err = NewKindHandler(tokens, review, prometheus.NewRegistry(), slog.New(slog.NewJSONHandler(s.log, nil)))
+	g.Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+func (s *kindSite) post(path string, body []byte) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, request)
+	return answer
+}
+
+func (s *kindSite) convert(t testing.TB, body string) apiextensionsv1.ConversionResponse {
+	t.Helper()
+	g := NewWithT(t)
+	answer := s.post("/webhook/v1/members/eu/"+s.token+"/convert", []byte(body))
+	g.Expect(answer.Code).To(Equal(http.StatusOK))
+	var review apiextensionsv1.ConversionReview
+	g.Expect(json.Unmarshal(answer.Body.Bytes(), &review)).To(Succeed())
+	g.Expect(review.APIVersion).To(Equal("apiextensions.k8s.io/v1"))
+	g.Expect(review.Response).NotTo(BeNil())
+	return *review.Response
+}
+
+const twoOld = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":"%s","objects":[
+ {"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"a"},"spec":{"image":"a:1"}},
+ {"apiVersion":"apps.plimsoll.dev/v1beta1","kind":"WebApp","metadata":{"name":"b"},"spec":{"containers":[{"name":"b","image":"b:1"}]}}]}}`
+
+func TestAConversionKeepsTheOrderOfItsObjects(t *testing.T) {
+	g := NewWithT(t)
+	response := newKindSite(t, webapp.Policy{}).convert(t, fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1"))
+	g.Expect(response.Result.Status).To(Equal(metav1.StatusSuccess))
+	g.Expect(response.UID).To(BeEquivalentTo("7"))
+	g.Expect(response.ConvertedObjects).To(HaveLen(2))
+	for i, name := range []string{"a", "b"} {
+		var app v1.WebApp
+		g.Expect(json.Unmarshal(response.ConvertedObjects[i].Raw, &app)).To(Succeed())
+		g.Expect(app.APIVersion).To(Equal("apps.plimsoll.dev/v1"))
+		g.Expect(app.Name).To(Equal(name))
+		g.Expect(app.Spec.Containers[0].Image).To(Equal(name + ":1"))
+	}
+}
+
+func TestAConversionOfGarbageFailsAndSaysWhy(t *testing.T) {
+	s := newKindSite(t, webapp.Policy{})
+	for name, test := range map[string]struct{ body, want string }{
+		"nothing":           {``, "the body is no ConversionReview"},
+		"no JSON":           {`<html>`, "the body is no ConversionReview"},
+		"another review":    {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}`, `"admission.k8s.io/v1" "AdmissionReview": must be a ConversionReview`},
+		"no request":        {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, "with a request"},
+		"an unknown target": {fmt.Sprintf(twoOld, "apps/v1"), `objects[0]: desiredAPIVersion: "apps/v1": is none of WebApp's`},
+		"a broken object":   {strings.Replace(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1"), `"b:1"`, `{}`, 1), "objects[1]: WebApp /b: spec.containers.image: must be string"},
+		"an empty object":   {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","objects":[{}]}}`, "objects[0]: kind"},
+		"no object":         {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","objects":[null]}}`, "objects[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			response := s.convert(t, test.body)
+			g.Expect(response.Result.Status).To(Equal(metav1.StatusFailure))
+			g.Expect(response.Result.Message).To(ContainSubstring(test.want))
+			g.Expect(response.ConvertedObjects).To(BeEmpty())
+		})
+	}
+	NewWithT(t).Expect(testutil.ToFloat64(s.answered.WithLabelValues("convert", "failed"))).To(BeEquivalentTo(8))
+}
+
+func FuzzConversionReview(f *testing.F) {
+	s := newKindSite(f, webapp.Policy{})
+	f.Add([]byte(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1")))
+	f.Add([]byte(`{"request":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		response := s.convert(t, string(body))
+		if response.Result.Status != metav1.StatusSuccess && response.Result.Status != metav1.StatusFailure {
+			t.Errorf("status %q", response.Result.Status)
+		}
+	})
+}
+
+func TestCallsAboutWebAppsNeedTheMembersToken(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	for _, path := range []string{"/webhook/v1/members/eu/wrong/convert", "/webhook/v1/members/us/" + s.token + "/convert",
+		"/webhook/v1/members/eu/wrong/webapps/validate", "/webhook/v1/members/eu/wrong/webapps/default"} {
+		g.Expect(s.post(path, []byte(`{}`)).Code).To(Equal(http.StatusNotFound), path)
+	}
+}
+
+func TestACallAboutWebAppsThatIsTooLargeIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	g.Expect(s.post("/webhook/v1/members/eu/"+s.token+"/webapps/validate", make([]byte, maxBody+1)).Code).To(Equal(http.StatusRequestEntityTooLarge))
+}
+
+// admission posts an admission call about a WebApp.
+func (s *kindSite) admission(t testing.TB, call, subResource, object, old string) admissionv1.AdmissionResponse {
+	t.Helper()
+	g := NewWithT(t)
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"7","name":"shop",` +
+		`"resource":{"group":"apps.plimsoll.dev","version":"v1","resource":"webapps"},"subResource":"` + subResource + `","object":` + object
+	if old != "" {
+		body += `,"oldObject":` + old
+	}
+	answer := s.post("/webhook/v1/members/eu/"+s.token+"/webapps/"+call, []byte(body+"}}"))
+	g.Expect(answer.Code).To(Equal(http.StatusOK))
+	var review admissionv1.AdmissionReview
+	g.Expect(json.Unmarshal(answer.Body.Bytes(), &review)).To(Succeed())
+	g.Expect(review.Response).NotTo(BeNil())
+	return *review.Response
+}
+
+const untagged = `{"metadata":{"name":"shop"},"spec":{"containers":[{"name":"web","image":"nginx"}]}}`
+
+func TestAWebAppIsJudgedByThePolicy(t *testing.T) {
+	g := NewWithT(t)
+	strict := newKindSite(t, webapp.Policy{Images: webapp.ImagesDenied, MaxReplicas: 5})
+	refused := strict.admission(t, "validate", "", untagged, "")
+	g.Expect(refused.Allowed).To(BeFalse())
+	g.Expect(refused.UID).To(BeEquivalentTo("7"))
+	g.Expect(refused.Result.Code).To(BeEquivalentTo(http.StatusUnprocessableEntity))
+	g.Expect(refused.Result.Message).To(Equal(`WebApp.apps.plimsoll.dev "shop" is invalid: spec.containers[0].image: Invalid value: "nginx": ` +
+		`must have a tag or a digest (webapp.imagePolicy of the hub is deny)`))
+	g.Expect(refused.Result.Details.Causes).To(HaveLen(1))
+
+	kept := strict.admission(t, "validate", "", untagged, untagged)
+	g.Expect(kept.Allowed).To(BeTrue())
+	g.Expect(kept.Warnings).To(HaveLen(1))
+
+	g.Expect(strict.admission(t, "validate", "scale", `{"spec":{"replicas":6}}`, "").Allowed).To(BeFalse())
+	g.Expect(strict.admission(t, "validate", "scale", `{"spec":{"replicas":5}}`, "").Allowed).To(BeTrue())
+
+	lenient := newKindSite(t, webapp.Policy{Images: webapp.ImagesAllowed})
+	g.Expect(lenient.admission(t, "validate", "", untagged, "")).To(And(HaveField("Allowed", true), HaveField("Warnings", BeEmpty())))
+}
+
+func TestAWebAppGetsTheUsualLabelByPatch(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	older := `{"apiVersion":"admission.k8s.io/v1","request":{"resource":{"group":"apps.plimsoll.dev","version":"v1alpha1","resource":"webapps"},` +
+		`"object":{"metadata":{"name":"shop"},"spec":{"image":7}}}}`
+	path := "/webhook/v1/members/eu/" + s.token + "/webapps/"
+	g.Expect(s.post(path+"default", []byte(older)).Body.String()).To(ContainSubstring(`"allowed":true,"patch"`), "in every version, whatever is wrong with it")
+	g.Expect(s.post(path+"validate", []byte(older)).Body.String()).To(ContainSubstring(`"allowed":false`))
+	for object, patch := range map[string]string{
+		untagged: `[{"op":"add","path":"/metadata/labels","value":{"app.kubernetes.io/name":"shop"}}]`,
+		`{"metadata":{"name":"shop","labels":{"a":"b"}},"spec":{}}`:                      `[{"op":"add","path":"/metadata/labels/app.kubernetes.io~1name","value":"shop"}]`,
+		`{"metadata":{"name":"shop","labels":{"app.kubernetes.io/name":"x"}},"spec":{}}`: ``,
+		`{"metadata":{"name":"shop","labels":{"app.kubernetes.io/name":"x"}},"spec":7}`:  ``,
+	} {
+		response := s.admission(t, "default", "", object, "")
+		g.Expect(response.Allowed).To(BeTrue())
+		if patch == "" {
+			g.Expect(response.Patch).To(BeEmpty())
+		} else {
+			g.Expect(response.Patch).To(MatchJSON(patch))
+		}
+	}
+}
+
+func TestAnAdmissionOfGarbageIsRefusedAndSaysWhy(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	response := s.admission(t, "validate", "", `{"spec":7}`, "")
+	g.Expect(response.Allowed).To(BeFalse())
+	g.Expect(response.Result.Message).To(Equal("object: no WebApp can be read from it"))
+	response = s.admission(t, "default", "", `{"metadata":7}`, "")
+	g.Expect(response.Allowed).To(BeTrue(), "the API server says more of what is wrong, after us")
+	g.Expect(response.Patch).To(BeEmpty())
+	for _, call := range []string{"validate", "default"} {
+		for _, body := range []string{`{}`, `no`, `{"apiVersion":"admission.k8s.io/v1","request":{"resource":{"resource":"pods"}}}`} {
+			answer := s.post("/webhook/v1/members/eu/"+s.token+"/webapps/"+call, []byte(body))
+			g.Expect(answer.Body.String()).To(ContainSubstring(`"allowed":false`))
+		}
+	}
+}
+
+// panicker is a reviewer with a bug.
+type panicker struct{ webapp.Policy }
+
+func (panicker) Review(*v1.WebApp, *v1.WebApp) (field.ErrorList, []string) { panic("s3cret") }
+
+func TestAPanicCostsItsCallAndTellsNothing(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, panicker{})
+	body := `{"apiVersion":"admission.k8s.io/v1","request":{"resource":{"group":"apps.plimsoll.dev","version":"v1","resource":"webapps"},"object":` + untagged + `}}`
+	answer := s.post("/webhook/v1/members/eu/"+s.token+"/webapps/validate", []byte(body))
+	g.Expect(answer.Code).To(Equal(http.StatusInternalServerError))
+	g.Expect(s.log.String()).To(And(ContainSubstring("panicked"), Not(ContainSubstring("s3cret"))))
+}
+
+func TestPodsAndWebAppsAreAnsweredBesideEachOther(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	pods := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	for path, want := range map[string]int{"/pods": http.StatusTeapot, "/convert": http.StatusOK, "/webapps/validate": http.StatusOK} {
+		answer := httptest.NewRecorder()
+		s.Beside(pods).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/webhook/v1/members/eu/"+s.token+path, strings.NewReader(`{}`)))
+		g.Expect(answer.Code).To(Equal(want), path)
+	}
+}
