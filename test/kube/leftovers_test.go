@@ -37,6 +37,9 @@ func TestASweepKillsOnlyProcessesOfTheClusterThatIsGone(t *testing.T) {
 		g.Expect(command.Start()).To(gomega.Succeed())
 		t.Cleanup(func() { _ = command.Process.Kill() })
 	}
+	// A process that has just been started has no command line for a moment: the kernel fills it in last.
+	g.Eventually(func() bool { return isOurs(orphan.Process.Pid, dir) }, "10s").Should(gomega.BeTrue())
+	g.Eventually(func() bool { return isOurs(stranger.Process.Pid, "sleep") }, "10s").Should(gomega.BeTrue())
 	path := deadRecord(t, note{Dir: dir, Remove: true, Pids: []int{orphan.Process.Pid, stranger.Process.Pid}})
 	sweepLeftovers()
 
