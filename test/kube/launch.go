@@ -35,7 +35,7 @@ func (c *Cluster) launch(component Component) error {
 
 // memoryForTime lets the components collect garbage less often than Go's default. A member's control plane has machines of
 // its own; here all of them share the few processors with what is tested.
-var memoryForTime = []string{"GOGC=400", "GOMEMLIMIT=1GiB"}
+var memoryForTime = []string{"GOGC=800", "GOMEMLIMIT=2GiB"}
 
 // environment keeps what the user has set up for other clusters (HOME, KUBECONFIG, proxies) away from the components.
 func (c *Cluster) environment() []string {
