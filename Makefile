@@ -143,12 +143,12 @@ test: testbed ## Run all tests: the unit tests, then those on real control plane
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
-	$(GO) test -race -timeout 5m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -race -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
 
 # One package at a time: each starts its own clusters, and a 2-core machine carries one set of them.
 .PHONY: test-integration
 test-integration: testbed build flux e2e-images ## Run the tests on real control planes
-	$(GO) test -race -timeout 20m -p 1 $(TESTFLAGS) \
+	$(GO) test -race -timeout 40m -p 1 $(TESTFLAGS) \
 		$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/...)
 
 # A module of its own: Helm's, kustomize's and Prometheus' packages.
