@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -59,49 +61,51 @@ func release(name string) (*Release, error) {
 // clusterFolder is where a replica finds the kubeconfig of the hub cluster, which in a pod is the service account's.
 const clusterFolder = "/var/run/plimsoll"
 
-// arguments of docker run for a replica: its pod, as far as an engine without Kubernetes can. files is a folder in which the
-// ConfigMap's content is put and the kubeconfig is already.
-func (r *Release) arguments(replica, files string) ([]string, error) {
-	var args []string
+// request is what a replica's container is made from: its pod, as far as an engine without Kubernetes can. files is a folder in
+// which the ConfigMap's content is put and the kubeconfig is already.
+func (r *Release) request(replica, files string) (testcontainers.ContainerRequest, error) {
+	none := testcontainers.ContainerRequest{}
 	pod, own := r.pod.SecurityContext, r.container.SecurityContext
-	args = append(args, "--user", fmt.Sprintf("%d:%d", *pod.RunAsUser, *pod.RunAsGroup))
-	if *own.ReadOnlyRootFilesystem {
-		args = append(args, "--read-only")
-	}
-	if !*own.AllowPrivilegeEscalation {
-		args = append(args, "--security-opt", "no-new-privileges")
-	}
-	for _, capability := range own.Capabilities.Drop {
-		args = append(args, "--cap-drop", string(capability))
-	}
-	if memory, limited := r.container.Resources.Limits[corev1.ResourceMemory]; limited {
-		args = append(args, "--memory", fmt.Sprint(memory.Value()))
-	}
 	mounts, err := r.mounts(files)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	args = append(args, mounts...)
+	mounts = append(mounts, files+":"+clusterFolder+":ro")
+	environment := map[string]string{}
 	for _, variable := range r.container.Env {
 		value, given, err := valueOf(variable, replica)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		if given {
-			args = append(args, "--env", variable.Name+"="+value)
+			environment[variable.Name] = value
 		}
 	}
-	args = append(args,
-		// A container has an address for each of its networks, so that the others find it by its name.
-		"--env", "PLIMSOLL_PEER_ADVERTISE="+replica+":9444",
-		"--volume", files+":"+clusterFolder+":ro", "--env", "PLIMSOLL_HUB_KUBECONFIG="+clusterFolder+"/kubeconfig",
-	)
-	return append(append(args, r.container.Image), r.container.Args...), nil
+	// A container has an address for each of its networks, so that the others find it by its name.
+	environment["PLIMSOLL_PEER_ADVERTISE"] = replica + ":9444"
+	environment["PLIMSOLL_HUB_KUBECONFIG"] = clusterFolder + "/kubeconfig"
+	return testcontainers.ContainerRequest{
+		Image: r.container.Image, Cmd: r.container.Args, Env: environment,
+		ConfigModifier: func(config *container.Config) {
+			config.User = fmt.Sprintf("%d:%d", *pod.RunAsUser, *pod.RunAsGroup)
+		},
+		HostConfigModifier: func(host *container.HostConfig) {
+			host.Binds = mounts
+			host.ReadonlyRootfs = *own.ReadOnlyRootFilesystem
+			if !*own.AllowPrivilegeEscalation {
+				host.SecurityOpt = []string{"no-new-privileges"}
+			}
+			for _, capability := range own.Capabilities.Drop {
+				host.CapDrop = append(host.CapDrop, string(capability))
+			}
+			host.Memory = r.container.Resources.Limits.Memory().Value() // 0 is no limit
+		},
+	}, nil
 }
 
-// mounts writes the ConfigMap's content and mounts it where the container has it.
+// mounts writes the ConfigMap's content, and is where it is mounted from and to.
 func (r *Release) mounts(files string) ([]string, error) {
-	var args []string
+	var binds []string
 	for _, mount := range r.container.VolumeMounts {
 		for _, volume := range r.pod.Volumes {
 			if volume.Name != mount.Name {
@@ -120,10 +124,10 @@ func (r *Release) mounts(files string) ([]string, error) {
 					return nil, err
 				}
 			}
-			args = append(args, "--volume", folder+":"+mount.MountPath+":ro")
+			binds = append(binds, folder+":"+mount.MountPath+":ro")
 		}
 	}
-	return args, nil
+	return binds, nil
 }
 
 // valueOf is what Kubernetes would give a variable; it is not given where only a pod has such a thing.

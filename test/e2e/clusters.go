@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/testcontainers/testcontainers-go"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,23 +29,25 @@ type Cluster struct {
 	Name string
 
 	yard       *yard
-	dir        string
 	kubeconfig string // a file, for this machine
 	ca         []byte
 	capacity   map[string]string // of its nodes, by name
 }
 
+// apiPort is the port of its API server.
+const apiPort = 6443
+
 // startCluster starts one and waits until it works.
 func startCluster(ctx context.Context, y *yard, dir, name string, minimal bool) (*Cluster, error) {
-	// In the engine's own network for this machine, and in its own for the hub.
-	args := []string{"--publish", "127.0.0.1::6443", controlPlaneImage, name}
+	request := testcontainers.ContainerRequest{Image: controlPlaneImage, Cmd: []string{name}}
 	if minimal {
-		args = append(args, "minimal")
+		request.Cmd = append(request.Cmd, "minimal")
 	}
 	if err := y.network(ctx, "net-"+name); err != nil {
 		return nil, err
 	}
-	if err := y.create(ctx, name, args...); err != nil {
+	// In the engine's own network for this machine, and in its own for the hub.
+	if err := y.create(ctx, name, request, apiPort); err != nil {
 		return nil, err
 	}
 	if err := y.connect(ctx, "net-"+name, name, name); err != nil {
@@ -53,28 +56,29 @@ func startCluster(ctx context.Context, y *yard, dir, name string, minimal bool) 
 	if err := y.start(ctx, name); err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: name, yard: y, dir: dir, kubeconfig: filepath.Join(dir, name+".kubeconfig")}
-	err := fleet.Await(ctx, "control plane "+name, func(ctx context.Context) (bool, error) {
-		_, err := docker(ctx, "cp", y.name(name)+":/state/admin.kubeconfig", c.kubeconfig)
+	c := &Cluster{Name: name, yard: y, kubeconfig: filepath.Join(dir, name+".kubeconfig")}
+	var kubeconfig []byte
+	err := fleet.Await(ctx, "control plane "+name, func(ctx context.Context) (_ bool, err error) {
+		kubeconfig, err = y.read(ctx, name, "/state/admin.kubeconfig")
 		return err == nil, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	address, err := y.address(ctx, name, 6443)
+	address, err := y.address(ctx, name, apiPort)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.reach(address); err != nil {
+	if err := c.reach(kubeconfig, address); err != nil {
 		return nil, err
 	}
 	c.capacity, err = c.capacities(ctx)
 	return c, err
 }
 
-// reach makes a client that goes by way of this machine's port.
-func (c *Cluster) reach(address string) error {
-	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+// reach makes a client, and a kubeconfig, that go by way of this machine's port.
+func (c *Cluster) reach(kubeconfig []byte, address string) error {
+	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -126,27 +130,14 @@ func (c *Cluster) restart(ctx context.Context) error {
 	})
 }
 
-// audit fetches what its audit log holds.
-func (c *Cluster) audit(ctx context.Context) (events []kube.AuditEvent, err error) {
-	path := filepath.Join(c.dir, c.Name+".audit.log")
+// audit fetches its audit log.
+func (c *Cluster) audit(ctx context.Context) (log []byte, err error) {
 	// A log that grows while it is copied can be refused.
-	err = fleet.Await(ctx, "the audit log of "+c.Name, func(ctx context.Context) (bool, error) {
-		_, err := docker(ctx, "cp", c.yard.name(c.Name)+":/state/audit.log", path)
+	err = fleet.Await(ctx, "the audit log of "+c.Name, func(ctx context.Context) (_ bool, err error) {
+		log, err = c.yard.read(ctx, c.Name, "/state/audit.log")
 		return err == nil, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	events, err = kube.ReadAudit(file)
-	if err != nil {
-		return nil, fmt.Errorf("audit log of %s: %w", c.Name, err)
-	}
-	return events, nil
+	return log, err
 }
 
 // kubeconfigFor is one with which a container in this cluster's network works, as the bearer of a token.
@@ -154,7 +145,7 @@ func (c *Cluster) kubeconfigFor(token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{
 		// The testbed's certificate is for loopback.
-		Server: "https://" + c.Name + ":6443", TLSServerName: "127.0.0.1", CertificateAuthorityData: c.ca,
+		Server: fmt.Sprintf("https://%s:%d", c.Name, apiPort), TLSServerName: "127.0.0.1", CertificateAuthorityData: c.ca,
 	}
 	config.AuthInfos["hub"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["cluster"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "hub"}

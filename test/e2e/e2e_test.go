@@ -141,12 +141,10 @@ func (s told) cutMember(ctx context.Context) {
 
 func (s told) pauseMember(ctx context.Context) {
 	paused, acting := s.Members[0], s.owner(ctx, nil)
-	_, err := docker(ctx, "pause", s.yard.name(paused.Name))
-	s.must(err)
+	s.must(s.yard.pause(ctx, paused.Name))
 	s.must(acting.awaitState(ctx, paused.Name, "Unreachable"))
 	s.unharmed(ctx, s.Members[1], s.Members[2])
-	_, err = docker(ctx, "unpause", s.yard.name(paused.Name))
-	s.must(err)
+	s.must(s.yard.unpause(ctx, paused.Name))
 	s.settle(ctx)
 }
 
@@ -174,7 +172,7 @@ func (s told) roll(ctx context.Context) {
 	s.settle(ctx)
 	s.must(s.Site.roll(ctx, Install))
 	v := s.settle(ctx)
-	if v.Changes == 0 || v.Orders == 0 || v.Writes == 0 || v.Budgeted == 0 || v.Tenures < 2 {
+	if v.Changes == 0 || v.Orders == 0 || v.Writes == 0 || v.Budgeted == 0 || v.Named == 0 || v.Tenures < 2 {
 		s.Errorf("too little was tried to say anything: %s", v)
 	}
 }

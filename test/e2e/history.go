@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,6 +86,7 @@ type podHistory struct {
 }
 
 type podRecord struct {
+	uid      types.UID
 	capacity string
 	alive    bool
 	ready    time.Time // since when, as far as seen; zero: it never was
@@ -131,6 +133,7 @@ func (h *podHistory) saw(pod *corev1.Pod, deleted bool, now time.Time) {
 		known = &podRecord{}
 		h.pods[pod.Name] = known
 	}
+	known.uid = pod.UID
 	was := known.alive
 	known.alive = !deleted && pod.DeletionTimestamp == nil && !fleet.Finished(pod)
 	if was && !known.alive && known.capacity == kube.OnDemand {

@@ -62,15 +62,12 @@ func (s *Site) networksOf(r *Replica) map[string]string {
 func (s *Site) startReplica(ctx context.Context, of *Release) (*Replica, error) {
 	s.started++
 	r := &Replica{Name: fmt.Sprintf("hub-%d", s.started), release: of, yard: s.yard, caller: s.caller}
-	args, err := of.arguments(r.Name, s.files)
+	request, err := of.request(r.Name, s.files)
 	if err != nil {
 		return nil, err
 	}
 	// In the engine's own network for this machine; nobody else finds it there.
-	for _, port := range []int{grpcPort, metricsPort, probesPort} {
-		args = append([]string{"--publish", fmt.Sprintf("127.0.0.1::%d", port)}, args...)
-	}
-	if err := s.yard.create(ctx, r.Name, args...); err != nil {
+	if err := s.yard.create(ctx, r.Name, request, grpcPort, metricsPort, probesPort); err != nil {
 		return nil, err
 	}
 	for network, alias := range s.networksOf(r) {
@@ -129,7 +126,7 @@ func (r *Replica) start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var problems []error
-	for port, into := range map[int]*string{metricsPort: &r.metrics, probesPort: &r.probes} {
+	for port, into := range map[uint16]*string{metricsPort: &r.metrics, probesPort: &r.probes} {
 		var err error
 		*into, err = r.yard.address(ctx, r.Name, port)
 		problems = append(problems, err)

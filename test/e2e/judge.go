@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -18,11 +25,14 @@ type Verdict struct {
 	FloorBreaks []string
 	// BudgetBreaks are pods that the hub took otherwise than through the eviction API, or past the budget.
 	BudgetBreaks []string
+	// Unnamed are evictions that the hub has asked for without naming the pod by its UID: one that takes a successor of the same
+	// name would look like them.
+	Unnamed []string
 	// Lost are orders that were acknowledged and not carried out.
 	Lost []string
 	// Writes by the hub, Evictions that it was granted, Budgeted, how many of those the budget has counted, and Tenures that
-	// there were: how much there was to judge.
-	Writes, Evictions, Budgeted, Tenures int
+	// there were: how much there was to judge. Named evictions are those that were asked for by UID, granted or not.
+	Writes, Evictions, Budgeted, Named, Tenures int
 	// Orders that were acknowledged, and TakenUp, how many of them another replica or the next reconcile had to finish.
 	Orders, TakenUp int
 	// Changes of sizes and policies that were acknowledged.
@@ -34,7 +44,7 @@ func (v *Verdict) Err() error {
 	var problems []error
 	for what, sentences := range map[string][]string{
 		"writes without the Lease": v.DoubleWrites, "the floor was broken": v.FloorBreaks, "the budget was broken": v.BudgetBreaks,
-		"acknowledged and lost": v.Lost,
+		"acknowledged and lost": v.Lost, "evictions that do not name the pod": v.Unnamed,
 	} {
 		for _, sentence := range sentences {
 			problems = append(problems, fmt.Errorf("%s: %s", what, sentence))
@@ -45,8 +55,8 @@ func (v *Verdict) Err() error {
 
 // String tells how much was judged.
 func (v *Verdict) String() string {
-	return fmt.Sprintf("%d changes and %d orders acknowledged (%d finished by another reconcile), %d writes and %d evictions by the hub (%d counted by the budget), %d tenures",
-		v.Changes, v.Orders, v.TakenUp, v.Writes, v.Evictions, v.Budgeted, v.Tenures)
+	return fmt.Sprintf("%d changes and %d orders acknowledged (%d finished by another reconcile), %d writes and %d evictions by the hub (%d counted by the budget; %d asked for by UID), %d tenures",
+		v.Changes, v.Orders, v.TakenUp, v.Writes, v.Evictions, v.Budgeted, v.Named, v.Tenures)
 }
 
 // A write is one that a replica asked a member for, whatever came of it.
@@ -183,5 +193,73 @@ func (h *podHistory) judgeBudget(member string, evicted map[string]time.Time, in
 		if serving && !unseen {
 			into.BudgetBreaks = append(into.BudgetBreaks, fmt.Sprintf("%s: %s was evicted at %s, and its budget knows nothing of it", member, pod, at.Format(clock)))
 		}
+	}
+}
+
+// An evictionRequest is what the hub has asked for, of which [kube.AuditEvent] leaves out the body.
+type evictionRequest struct {
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Received       time.Time          `json:"requestReceivedTimestamp"`
+	Body           *policyv1.Eviction `json:"requestObject"` // nil: the API server has not read it
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// evictionsIn are the hub's requests to evict in an audit log, granted or not. A last line that is not complete yet is left out.
+func evictionsIn(log []byte) (asked []evictionRequest, err error) {
+	for line := range bytes.Lines(log) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
+		}
+		var e evictionRequest
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, err
+		}
+		if e.User.Username == fleet.HubUser && e.ObjectRef.Resource == "pods" && e.ObjectRef.Subresource == "eviction" {
+			asked = append(asked, e)
+		}
+	}
+	return asked, nil
+}
+
+// uid is that of the pod that is meant, if the request says so.
+func (e *evictionRequest) uid() types.UID {
+	if e.Body == nil || e.Body.DeleteOptions == nil || e.Body.DeleteOptions.Preconditions == nil {
+		return ""
+	}
+	return ptr.Deref(e.Body.DeleteOptions.Preconditions.UID, "")
+}
+
+// judgeNames wants every eviction that the hub asked for to name its pod by the UID.
+func (h *podHistory) judgeNames(member string, asked []evictionRequest, into *Verdict) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range asked {
+		e := &asked[i]
+		if e.Body == nil && e.ResponseStatus.Code >= http.StatusBadRequest {
+			continue // refused unread, as somebody who may not or has to wait: it says nothing
+		}
+		is := e.uid()
+		problem := ""
+		if is == "" {
+			problem = "without its UID"
+		} else if known := h.pods[e.ObjectRef.Name]; known != nil && e.ObjectRef.Namespace == shop && known.uid != is {
+			problem = fmt.Sprintf("as %s, and is %s", is, known.uid)
+		}
+		if problem == "" {
+			into.Named++
+			continue
+		}
+		into.Unnamed = append(into.Unnamed, fmt.Sprintf("%s: %s was to be evicted at %s %s",
+			member, e.ObjectRef.Name, e.Received.Format(clock), problem))
 	}
 }

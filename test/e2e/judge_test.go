@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
@@ -112,7 +114,7 @@ func shelf(names ...string) *podHistory {
 }
 
 func pod(name string, ready bool) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, UID: types.UID("uid-" + name)}}
 	if ready {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
@@ -204,5 +206,59 @@ func TestWhatHappenedWhileAWatchWasLostIsNotJudged(t *testing.T) {
 	h.judgePods("prod-eu", []kube.AuditEvent{eviction("a", 2), eviction("b", 60)}, &v)
 	if len(v.BudgetBreaks) != 1 || !strings.Contains(v.BudgetBreaks[0], " b was evicted") {
 		t.Errorf("found %v, want b alone", v.BudgetBreaks)
+	}
+}
+
+func TestAnEvictionNamesItsPodByTheUID(t *testing.T) {
+	// line is one of an audit log, with a request's body if it has one.
+	line := func(user, resource, body string, code int) string {
+		if body != "" {
+			body = `"requestObject":` + body + `,`
+		}
+		return fmt.Sprintf(`{"stage":"ResponseComplete","verb":"create","user":{"username":%q},"objectRef":%s,%s"responseStatus":{"code":%d},`+
+			`"requestReceivedTimestamp":"2026-11-21T12:00:01.000000Z"}`+"\n", user, resource, body, code)
+	}
+	const (
+		ofA       = `{"resource":"pods","subresource":"eviction","namespace":"shop","name":"a"}`
+		ofUnknown = `{"resource":"pods","subresource":"eviction","namespace":"shop","name":"unknown"}`
+		creation  = `{"resource":"pods","namespace":"shop","name":"a"}`
+		byUID     = `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a"},"deleteOptions":{"preconditions":{"uid":"uid-a","resourceVersion":"7"}}}`
+		byVersion = `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a"},"deleteOptions":{"preconditions":{"resourceVersion":"7"}}}`
+		byName    = `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a"}}`
+		other     = `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a"},"deleteOptions":{"preconditions":{"uid":"uid-b"}}}`
+	)
+	for name, c := range map[string]struct {
+		log   string
+		named int
+		says  string
+	}{
+		"by UID":                             {line(fleet.HubUser, ofA, byUID, 201), 1, ""},
+		"by UID, and refused":                {line(fleet.HubUser, ofA, byUID, 429), 1, ""},
+		"by UID, of a pod that was not seen": {line(fleet.HubUser, ofUnknown, other, 201), 1, ""},
+		"by name":                            {line(fleet.HubUser, ofA, byName, 201), 0, "prod-eu: a was to be evicted at 12:00:01.000 without its UID"},
+		"by name, and refused":               {line(fleet.HubUser, ofA, byName, 429), 0, "without its UID"},
+		"by version":                         {line(fleet.HubUser, ofA, byVersion, 201), 0, "without its UID"},
+		"as another pod":                     {line(fleet.HubUser, ofA, other, 409), 0, "as uid-b, and is uid-a"},
+		"granted without a body in the log":  {line(fleet.HubUser, ofA, "", 201), 0, "without its UID"},
+		"refused unread":                     {line(fleet.HubUser, ofA, "", 403), 0, ""},
+		"by name, by somebody else":          {line("somebody", ofA, byName, 201), 0, ""},
+		"no eviction":                        {line(fleet.HubUser, creation, byName, 201), 0, ""},
+		"a line that is not complete":        {line(fleet.HubUser, ofA, byUID, 201) + line(fleet.HubUser, ofA, byName, 201)[:40], 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, err := evictionsIn([]byte(c.log))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v Verdict
+			shelf("a", "b").judgeNames("prod-eu", asked, &v)
+			said := strings.Join(v.Unnamed, "\n")
+			if (c.says == "") != (said == "") || !strings.Contains(said, c.says) || v.Named != c.named {
+				t.Errorf("found %q and %d that name the pod, want %q and %d", said, v.Named, c.says, c.named)
+			}
+			if (c.says == "") != (v.Err() == nil) {
+				t.Errorf("the verdict is %v", v.Err())
+			}
+		})
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // Labels of every container and network. The engine may serve several machines, and each looks after its own.
@@ -60,9 +63,9 @@ func newMark() (*mark, error) {
 	return m, nil
 }
 
-// labels are arguments for docker.
-func (m *mark) labels() []string {
-	return []string{"--label", hostLabel + "=" + m.host, "--label", runLabel + "=" + m.path}
+// labels are on all that the run makes.
+func (m *mark) labels() map[string]string {
+	return map[string]string{hostLabel: m.host, runLabel: m.path}
 }
 
 // remove says that nothing of the run is left.
@@ -73,47 +76,66 @@ func (m *mark) remove() {
 
 // sweep removes containers and networks of runs on this machine that have died. What cannot be removed now is removed next
 // time; it is no reason not to start.
-func sweep(ctx context.Context) {
+func sweep(ctx context.Context, api *testcontainers.DockerClient) {
 	host, err := os.Hostname()
 	if err != nil {
 		return
 	}
-	filter := []string{"--filter", "label=" + hostLabel + "=" + host, "--format", `{{.ID}} {{.Label "` + runLabel + `"}}`}
-	left := map[string][2][]string{} // containers and networks by mark
-	for i, list := range [][]string{{"ps", "--all", "--no-trunc"}, {"network", "ls", "--no-trunc"}} {
-		answer, err := docker(ctx, append(list, filter...)...)
-		if err != nil {
-			return
-		}
-		for line := range strings.Lines(answer) {
-			if id, path, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-				of := left[path]
-				of[i] = append(of[i], id)
-				left[path] = of
-			}
-		}
+	here := labelled(map[string]string{hostLabel: host})
+	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: here})
+	if err != nil {
+		return
 	}
-	for path, of := range left {
-		_ = ifDead(path, func() error {
-			if len(of[0]) > 0 {
-				if _, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, of[0]...)...); err != nil {
-					return err
-				}
-			}
-			if len(of[1]) > 0 {
-				_, err := docker(ctx, append([]string{"network", "rm"}, of[1]...)...)
-				return err
-			}
-			return nil
-		})
+	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: here})
+	if err != nil {
+		return
+	}
+	runs := map[string]bool{} // by mark
+	for _, one := range containers.Items {
+		runs[one.Labels[runLabel]] = true
+	}
+	for _, one := range networks.Items {
+		runs[one.Labels[runLabel]] = true
 	}
 	// Marks of runs that died before they had made anything.
 	marks, _ := filepath.Glob(filepath.Join(marksDir(), "*"+markSuffix))
 	for _, path := range marks {
-		if _, known := left[path]; !known {
-			_ = ifDead(path, func() error { return nil })
-		}
+		runs[path] = true
 	}
+	for path := range runs {
+		_ = ifDead(path, func() error {
+			return removeRun(ctx, api, map[string]string{hostLabel: host, runLabel: path})
+		})
+	}
+}
+
+// labelled passes what has all these labels.
+func labelled(labels map[string]string) client.Filters {
+	filters := client.Filters{}
+	for name, value := range labels {
+		filters.Add("label", name+"="+value)
+	}
+	return filters
+}
+
+// removeRun removes all containers and networks that have these labels.
+func removeRun(ctx context.Context, api *testcontainers.DockerClient, labels map[string]string) error {
+	containers, err := api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled(labels)})
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, one := range containers.Items {
+		_, err := api.ContainerRemove(ctx, one.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		problems = append(problems, err)
+	}
+	networks, err := api.NetworkList(ctx, client.NetworkListOptions{Filters: labelled(labels)})
+	problems = append(problems, err)
+	for _, one := range networks.Items {
+		_, err := api.NetworkRemove(ctx, one.ID, client.NetworkRemoveOptions{})
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // errAlive says that a mark belongs to a run that goes on.

@@ -3,8 +3,10 @@ package e2e
 import (
 	"errors"
 	"os"
-	"strings"
 	"testing"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 func TestTheNextStartRemovesContainersAndNetworksOfAKilledRun(t *testing.T) {
@@ -19,7 +21,7 @@ func TestTheNextStartRemovesContainersAndNetworksOfAKilledRun(t *testing.T) {
 		}
 		y.prefix += "sweep-" + name + "-"
 		t.Cleanup(func() { _ = y.clear() })
-		if err := errors.Join(y.network(ctx, "net"), y.create(ctx, "hub", hubImage), y.connect(ctx, "net", "hub")); err != nil {
+		if err := errors.Join(y.network(ctx, "net"), y.create(ctx, "hub", testcontainers.ContainerRequest{Image: hubImage}), y.connect(ctx, "net", "hub")); err != nil {
 			t.Fatal(err)
 		}
 		yards[name] = y
@@ -33,13 +35,14 @@ func TestTheNextStartRemovesContainersAndNetworksOfAKilledRun(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = next.clear() })
 	for name, stays := range map[string]bool{"killed": false, "living": true} {
-		containers, err := docker(ctx, "ps", "--all", "--quiet", "--filter", "name="+yards[name].name("hub"))
-		if err != nil || (strings.TrimSpace(containers) != "") != stays {
-			t.Errorf("containers of the %s run: %q, error %v", name, containers, err)
+		own := labelled(yards[name].mark.labels())
+		containers, err := next.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: own})
+		if err != nil || (len(containers.Items) > 0) != stays {
+			t.Errorf("containers of the %s run: %v, error %v", name, containers.Items, err)
 		}
-		networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", "name="+yards[name].name("net"))
-		if err != nil || (strings.TrimSpace(networks) != "") != stays {
-			t.Errorf("networks of the %s run: %q, error %v", name, networks, err)
+		networks, err := next.engine.NetworkList(ctx, client.NetworkListOptions{Filters: own})
+		if err != nil || (len(networks.Items) > 0) != stays {
+			t.Errorf("networks of the %s run: %v, error %v", name, networks.Items, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
 // A Site is two replicas of the hub and three members, all in containers, with a workload in each member that is under load.
@@ -195,7 +197,8 @@ func (s *Site) roll(ctx context.Context, name string) error {
 		s.mu.Lock()
 		s.replicas = slices.DeleteFunc(s.replicas, func(r *Replica) bool { return r == old })
 		s.mu.Unlock()
-		if err := s.yard.remove(ctx, old.Name, *old.release.pod.TerminationGracePeriodSeconds); err != nil {
+		grace := time.Duration(*old.release.pod.TerminationGracePeriodSeconds) * time.Second
+		if err := s.yard.remove(ctx, old.Name, grace); err != nil {
 			return err
 		}
 		old.close()
@@ -260,9 +263,17 @@ func (s *Site) judge(ctx context.Context) (*Verdict, error) {
 		v.Lost = append(v.Lost, lost...)
 	}
 	for _, m := range s.Members {
-		events, err := m.audit(ctx)
+		log, err := m.audit(ctx)
 		if err != nil {
 			return nil, err
+		}
+		events, err := kube.ReadAudit(bytes.NewReader(log))
+		if err != nil {
+			return nil, fmt.Errorf("audit log of %s: %w", m.Name, err)
+		}
+		asked, err := evictionsIn(log)
+		if err != nil {
+			return nil, fmt.Errorf("audit log of %s: %w", m.Name, err)
 		}
 		// What the log holds was written under a Lease that we have been told of by then, or soon.
 		writes := writesIn(m.Name, events, s.yard.whoHad)
@@ -272,6 +283,7 @@ func (s *Site) judge(ctx context.Context) (*Verdict, error) {
 		}
 		v.DoubleWrites = append(v.DoubleWrites, doubleWrites(s.recorder.tenures.list(), writes)...)
 		s.recorder.pods[m.Name].judgePods(m.Name, events, v)
+		s.recorder.pods[m.Name].judgeNames(m.Name, asked, v)
 	}
 	v.Tenures = len(s.recorder.tenures.list())
 	return v, nil
