@@ -1,13 +1,14 @@
-# The image for both architectures: make image-files, then
+# The image for both architectures, from what `make image-files` puts together:
 #
-#   IMAGE=registry.example/plimsoll-hub TAG=v1.2.3 docker buildx bake -f deploy/image/docker-bake.hcl --push
+#   make image-files
+#   IMAGE=registry.example/plimsoll-hub:v1.2.3 docker buildx bake -f deploy/image/docker-bake.hcl --push
+#
+# The builder has to be one that can make an image of several platforms: `docker buildx create --use`, where the engine's own
+# cannot. Nothing is run in the image, so none needs an emulator.
 
+# The same that `make image` is told.
 variable "IMAGE" {
-  default = "plimsoll-hub"
-}
-
-variable "TAG" {
-  default = "dev"
+  default = "plimsoll-hub:dev"
 }
 
 group "default" {
@@ -16,7 +17,8 @@ group "default" {
 
 target "hub" {
   context    = "build/image"
+  # From the context.
   dockerfile = "../../deploy/image/Dockerfile"
   platforms  = ["linux/amd64", "linux/arm64"]
-  tags       = ["${IMAGE}:${TAG}"]
+  tags       = [IMAGE]
 }
