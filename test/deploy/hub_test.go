@@ -84,19 +84,24 @@ func TestInstalledByHelmAndRunAsItSays(t *testing.T) {
 
 	before := s.state()
 	s.values["replicas"] = 3
-	s.values["config"].(map[string]any)["controller"] = map[string]any{"workers": 7}
+	s.values["config"].(map[string]any)["controller"] = map[string]any{"workers": 7, "resyncPeriod": "5s"}
+	s.values["webhook"] = fromCertManager()
 	upgrade(t, helm, s.values)
 	if after := s.state(); !after.equal(before) {
 		t.Error("the upgrade changed the registration or the authority")
 	}
 	s.awaitReady(first)
 	first.stop(t)
-	second := s.start()
+	certificate := s.mount("/etc/plimsoll/webhook")
+	second := s.start("PLIMSOLL_WEBHOOK_CERTDIR=" + certificate.dir)
 	s.awaitCondition(second, "WebApps", metav1.ConditionTrue, webhook.ReasonCurrent)
 	if second.config.Controller.Workers != 7 {
 		t.Errorf("the replica after the upgrade runs with %d workers", second.config.Controller.Workers)
 	}
 	s.awaitReady(second)
+	t.Run("the certificate is cert-manager's, and followed when it is replaced", func(t *testing.T) {
+		s.on(t).servesWhatCertManagerIssues(second, certificate)
+	})
 	second.stop(t)
 
 	t.Run("the rights are enough", s.nothingWasForbidden)
@@ -204,8 +209,8 @@ type running struct {
 }
 
 // start runs a replica with the ConfigMap that is in the hub cluster, as the service account that is there, with the pod's
-// environment. Only its addresses are others: on one machine there is no IP for each pod.
-func (s *site) start() *running {
+// environment. Only its addresses are others, as on one machine there is no IP for each pod, and what is added to that.
+func (s *site) start(more ...string) *running {
 	s.Helper()
 	var configMap corev1.ConfigMap
 	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: Namespace, Name: "plimsoll-config"}, &configMap))
@@ -214,7 +219,7 @@ func (s *site) start() *running {
 		"PLIMSOLL_WEBHOOK_BINDADDRESS=127.0.0.1", "PLIMSOLL_WEBHOOK_PORT=0", "PLIMSOLL_API_GRPCADDRESS=127.0.0.1:0",
 		"PLIMSOLL_API_RESTADDRESS=127.0.0.1:0", "PLIMSOLL_PEER_ADDRESS=127.0.0.1:0", "PLIMSOLL_METRICS_ADDRESS=127.0.0.1:0",
 		"PLIMSOLL_PROBES_ADDRESS=127.0.0.1:0",
-	}, podEnvironment...)
+	}, append(more, podEnvironment...)...)
 	config, err := hub.LoadConfig(file, environ)
 	s.must(err)
 	kubeconfig, err := s.fleet.Hub.KubeconfigFor(s.Context(), account)

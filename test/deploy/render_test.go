@@ -354,15 +354,25 @@ func TestTheHubRunsWithoutAnyPrivilege(t *testing.T) {
 }
 
 func TestACertificateIsForEveryNameUnderWhichTheHubIsCalled(t *testing.T) {
-	objects := render(t, byCertManager+"\nconfig: {webhook: {url: \"https://hooks.example.com:8443/x\", dnsNames: [other.example.com]}}")
-	certificate := objects["Certificate "+Namespace+"/plimsoll-webhook"]
-	if certificate == nil {
-		t.Fatalf("no Certificate in %v", objects.Keys())
-	}
-	spec := certificate.Object["spec"].(map[string]any)
-	for _, name := range []string{"plimsoll-webhook.plimsoll-system.svc", "plimsoll-api.plimsoll-system.svc.cluster.local", "hooks.example.com", "other.example.com"} {
-		if !slices.Contains(spec["dnsNames"].([]any), any(name)) {
-			t.Errorf("%s is not among %v", name, spec["dnsNames"])
+	names := []any{"plimsoll-webhook.plimsoll-system.svc", "plimsoll-api.plimsoll-system.svc.cluster.local"}
+	for config, want := range map[string]struct{ names, addresses []any }{
+		`{}`:                        {},
+		`{url: "https://10.0.0.7"}`: {addresses: []any{"10.0.0.7"}},
+		`{url: "https://hooks.example.com:8443/x", dnsNames: [other.example.com]}`: {names: []any{"hooks.example.com", "other.example.com"}},
+		`{url: "https://[fd00::7]:8443", ips: [10.0.0.8, "fd00::7"]}`:              {addresses: []any{"fd00::7", "10.0.0.8"}},
+	} {
+		certificate := render(t, byCertManager+"\nconfig: {webhook: "+config+"}")["Certificate "+Namespace+"/plimsoll-webhook"]
+		if certificate == nil {
+			t.Fatalf("%s: no Certificate", config)
+		}
+		spec := certificate.Object["spec"].(map[string]any)
+		for _, name := range append(want.names, names...) {
+			if !slices.Contains(spec["dnsNames"].([]any), name) {
+				t.Errorf("%s: %s is not among %v", config, name, spec["dnsNames"])
+			}
+		}
+		if got, _ := spec["ipAddresses"].([]any); !slices.Equal(got, want.addresses) {
+			t.Errorf("%s: the addresses are %v, not %v", config, spec["ipAddresses"], want.addresses)
 		}
 	}
 }

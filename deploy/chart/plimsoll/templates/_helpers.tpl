@@ -35,16 +35,35 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- dig "leaderElection" "leaseName" "plimsoll-hub" .Values.config -}}
 {{- end }}
 
-{{/* The names that a certificate of cert-manager is for: those of the Services, and that of a URL which members are told. */}}
+{{/* The names that a certificate of cert-manager is for: those of the Services, that of the URL, and the configuration's. */}}
 {{- define "plimsoll.certificateNames" -}}
 {{- $names := list -}}
 {{- range $service := list "plimsoll-webhook" "plimsoll-api" "plimsoll-hub" -}}
 {{- $name := printf "%s.%s.svc" $service $.Release.Namespace -}}
 {{- $names = concat $names (list $name (printf "%s.cluster.local" $name)) -}}
 {{- end -}}
-{{- $host := (urlParse (dig "webhook" "url" "" .Values.config)).hostname -}}
-{{- if and $host (not (regexMatch "^[0-9.]+$|:" $host)) -}}
+{{- $host := include "plimsoll.host" . -}}
+{{- if and $host (not (include "plimsoll.isAddress" $host)) -}}
 {{- $names = append $names $host -}}
 {{- end -}}
 {{- concat $names (dig "webhook" "dnsNames" list .Values.config) | uniq | toYaml -}}
+{{- end }}
+
+{{/* Its IP addresses; nothing without any. */}}
+{{- define "plimsoll.certificateAddresses" -}}
+{{- $addresses := dig "webhook" "ips" list .Values.config -}}
+{{- $host := include "plimsoll.host" . -}}
+{{- if include "plimsoll.isAddress" $host -}}
+{{- $addresses = prepend $addresses $host -}}
+{{- end -}}
+{{- with $addresses | uniq }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{/* The host of the URL which members are told. */}}
+{{- define "plimsoll.host" -}}
+{{- (urlParse (dig "webhook" "url" "" .Values.config)).hostname -}}
+{{- end }}
+
+{{- define "plimsoll.isAddress" -}}
+{{- if regexMatch "^[0-9.]+$|:" . }}true{{ end -}}
 {{- end }}
