@@ -85,7 +85,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	}
 	m.health = &health{
 		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval, timeout: o.ProbeTimeout,
-		threshold: o.FailureThreshold, retry: o.backoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
+		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
 	for _, declared := range o.kinds {

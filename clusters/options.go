@@ -56,7 +56,8 @@ type Options struct {
 	// opens, whatever the failure was. Default 3.
 	FailureThreshold int
 	// RetryMin and RetryMax bound the exponential back-off (with jitter) of what is tried again: probes that failed, and
-	// kinds that could not be cached. Default 1 s and 30 s.
+	// kinds that could not be cached. Default 1 s and 30 s. Probes never wait for longer than ProbeInterval and its jitter:
+	// all that is held back for a member goes on with the first good one.
 	RetryMin, RetryMax time.Duration
 
 	// Log defaults to slog.Default.
@@ -112,6 +113,14 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// probeBackoff is the back-off of probes: a member that does not answer is not asked less often than one that does.
+func (o Options) probeBackoff() wait.Backoff {
+	backoff := o.backoff()
+	backoff.Cap = min(backoff.Cap, o.ProbeInterval)
+	backoff.Duration = min(backoff.Duration, backoff.Cap)
+	return backoff
 }
 
 // backoff doubles from RetryMin to RetryMax, each with up to a fifth more.

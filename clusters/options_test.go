@@ -96,3 +96,19 @@ func TestOnlyRegistrationSecretsOfOneNamespaceAreAskedFor(t *testing.T) {
 		"watch " + MemberLabel + "=true", "watch " + MulticlusterRuntimeLabel + "=true",
 	}))
 }
+
+func TestAMemberThatDoesNotAnswerIsAskedAsOftenAsOneThatDoes(t *testing.T) {
+	g := NewWithT(t)
+	for _, limits := range []Options{{}, {ProbeInterval: 500 * time.Millisecond}, {RetryMin: time.Minute, RetryMax: time.Hour}, {RetryMax: 2 * time.Second}} {
+		o := goodOptions()
+		o.ProbeInterval, o.RetryMin, o.RetryMax = limits.ProbeInterval, limits.RetryMin, limits.RetryMax
+		o, err := o.withDefaults()
+		g.Expect(err).NotTo(HaveOccurred())
+		most := min(o.RetryMax, o.ProbeInterval)
+		backoff := o.probeBackoff()
+		for range 20 {
+			g.Expect(backoff.Step()).To(BeNumerically("<=", most+most/5))
+		}
+		g.Expect(backoff.Step()).To(BeNumerically(">=", most), "it has grown to that")
+	}
+}
