@@ -28,10 +28,14 @@ func AdoptLog(log *slog.Logger) {
 // gcPercent trades a little time for memory: between collections the heap may grow by three quarters instead of doubling.
 const gcPercent = 75
 
-// TuneMemory sets how eagerly garbage is collected, unless the environment's GOGC says so.
-func TuneMemory(environ []string) {
+// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC says so, and for how long threads want
+// the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
+func TuneProcess(environ []string, log *slog.Logger) {
 	if lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if err := shortenTimeSlices(); err != nil {
+		log.Info("the kernel's usual time slices stay, admission may take longer while all processors are busy", "error", err)
 	}
 }
 

@@ -39,7 +39,7 @@ func run(file string) error {
 	}
 	log := hub.NewLog(os.Stderr, config.Log.Level)
 	hub.AdoptLog(log)
-	hub.TuneMemory(os.Environ())
+	hub.TuneProcess(os.Environ(), log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	h, err := hub.New(ctx, config, hub.WithLog(log))

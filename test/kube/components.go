@@ -66,6 +66,8 @@ func (c *Cluster) etcdArgs() []string {
 		"--socket-reuse-port", "--log-level", "warn",
 		// What a power cut would lose is a test's data.
 		"--unsafe-no-fsync",
+		// The file is for restarts; writing it ten times a second is work beside what is tested.
+		"--backend-batch-interval", "1s",
 	}
 }
 

@@ -33,13 +33,14 @@ func (c *Cluster) launch(component Component) error {
 	return c.record.add(p.pid())
 }
 
-// memoryForTime lets the components collect garbage less often than Go's default. A member's control plane has machines of
-// its own; here all of them share the few processors with what is tested.
-var memoryForTime = []string{"GOGC=800", "GOMEMLIMIT=2GiB"}
+// sharedMachine is what the components' runtime is told. A member's control plane has machines of its own; here all of them
+// share the few processors with what is tested. So they collect garbage less often than Go's default, and each component
+// runs on one processor at a time: its threads would only take turns with those of the others.
+var sharedMachine = []string{"GOGC=800", "GOMEMLIMIT=2GiB", "GOMAXPROCS=1"}
 
 // environment keeps what the user has set up for other clusters (HOME, KUBECONFIG, proxies) away from the components.
 func (c *Cluster) environment() []string {
-	return append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, memoryForTime...)
+	return append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, sharedMachine...)
 }
 
 // reportEnd says in the log that a component has ended, unless we ended it.
