@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -32,7 +33,7 @@ func TestEveryThreadHasShortTimeSlicesAndItsOldPriority(t *testing.T) {
 		id, err := strconv.Atoi(thread.Name())
 		g.Expect(err).NotTo(HaveOccurred())
 		now, err := unix.SchedGetAttr(id, 0)
-		if err == unix.ESRCH {
+		if errors.Is(err, unix.ESRCH) {
 			continue
 		}
 		g.Expect(err).NotTo(HaveOccurred())
