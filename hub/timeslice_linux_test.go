@@ -14,9 +14,13 @@ import (
 func TestEveryThreadHasShortTimeSlicesAndItsOldPriority(t *testing.T) {
 	g := NewWithT(t)
 	before, err := unix.SchedGetAttr(0, 0)
+	if err == nil {
+		err = shortenTimeSlices()
+	}
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		t.Skipf("the kernel, or what stands before it, refuses: %v", err)
+	}
 	g.Expect(err).NotTo(HaveOccurred())
-
-	g.Expect(shortenTimeSlices()).To(Succeed())
 
 	// One that is started afterwards is among them.
 	started, done := make(chan struct{}), make(chan struct{})
