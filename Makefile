@@ -64,7 +64,7 @@ manifests: ## Write what in deploy/ is made from the configuration, the CLI and 
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers' . -update
 
 .PHONY: testbed
-testbed: ## Build the control planes that tests, demo and bench run on (4 minutes the first time)
+testbed: ## Build the control planes that tests, demo and bench run on (up to 12 minutes the first time)
 	bash test/kube/controlplane/build.sh
 
 # The image's name, and the architectures that `make image-files` builds for.

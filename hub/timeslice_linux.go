@@ -21,18 +21,28 @@ const timeSlice = 100 * time.Microsecond
 // The webhook's server ends its turns itself, see docs/decisions/0009.
 func shortenTimeSlices() error {
 	const threads = "/proc/self/task"
-	entries, err := os.ReadDir(threads)
-	if err != nil {
-		return fmt.Errorf("time slices: %w", err)
-	}
-	for _, entry := range entries {
-		thread, err := strconv.Atoi(entry.Name())
+	// A thread that starts another while this goes on hands down what it has itself, which may be the old slice: threads are
+	// listed until none is new.
+	shortened := map[string]bool{}
+	for before := -1; before < len(shortened); {
+		before = len(shortened)
+		entries, err := os.ReadDir(threads)
 		if err != nil {
-			return fmt.Errorf("time slices: %s: %w", threads, err)
+			return fmt.Errorf("time slices: %w", err)
 		}
-		// A thread may have ended since.
-		if err := shortenTimeSlice(thread); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("time slices: thread %d: %w", thread, err)
+		for _, entry := range entries {
+			if shortened[entry.Name()] {
+				continue
+			}
+			shortened[entry.Name()] = true
+			thread, err := strconv.Atoi(entry.Name())
+			if err != nil {
+				return fmt.Errorf("time slices: %s: %w", threads, err)
+			}
+			// A thread may have ended since.
+			if err := shortenTimeSlice(thread); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("time slices: thread %d: %w", thread, err)
+			}
 		}
 	}
 	return nil

@@ -2,7 +2,8 @@ package webhook
 
 import "net"
 
-// turnLength is how many answers a connection sends before its thread lets others have the processor.
+// turnLength is how many writes, an answer each unless it is a long one, a connection makes before its thread lets others
+// have the processor.
 const turnLength = 4
 
 // A turnsListener serves connections that let other threads have their turn between calls.

@@ -197,7 +197,8 @@ func writeEvents(ctx context.Context, api *fleet.API, targets []*target) error {
 }
 
 // write changes the policy once and, if the write counts, notes when the hub's reconcile of it began; others are noted as
-// zero. One that comes while the one before is not done yet waits, or what is noted would be another's reconcile.
+// zero. One that comes while the one before is not done yet waits, or what is noted would be another's reconcile: that of a
+// write that was not asked about would have to begin as late as the next write to its workload.
 func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
