@@ -26,6 +26,11 @@ PLUGINS  := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc \
 export GOWORK := off
 # buf finds its local plugins here, and the demo its grpcurl.
 export PATH := $(CURDIR)/$(TOOLS):$(PATH)
+# Everything is compiled in one way, so that what one step has compiled serves the next, in every clone. Only the race
+# detector needs C.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+RACE := CGO_ENABLED=1 $(GO) test -race
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -47,7 +52,7 @@ TAGS := grpcnotrace
 .PHONY: build
 build: ## Build the hub and the CLI into build/bin
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ ./cmd/plimsoll-hub ./cmd/plimsoll
+	$(GO) build -tags $(TAGS) -o $(BIN)/ ./cmd/plimsoll-hub ./cmd/plimsoll
 
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
@@ -146,13 +151,15 @@ test: testbed ## Run all tests: the unit tests, then those on real control plane
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
-	$(GO) test -race -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
+	$(RACE) -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
 
-# One package at a time: each starts its own clusters, and a 2-core machine carries one set of them.
+# Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
+# side by side themselves (test/integration/main_test.go).
 .PHONY: test-integration
 test-integration: testbed build flux e2e-images ## Run the tests on real control planes
-	$(GO) test -race -timeout 40m -p 1 $(TESTFLAGS) \
-		$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/...)
+	$(RACE) -timeout 40m $(TESTFLAGS) ./test/integration
+	$(RACE) -timeout 40m -p 2 $(TESTFLAGS) $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
+		./test/... | grep -v /test/integration$$)
 
 # A module of its own: Helm's, kustomize's and Prometheus' packages.
 .PHONY: test-deploy
@@ -211,12 +218,12 @@ tools: $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN) $(GOLANGCI) ## Build every pinned
 
 $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN): $(TOOLS)/%: tools/go.mod tools/go.sum
 	@mkdir -p $(TOOLS)
-	cd tools && CGO_ENABLED=0 $(GO) build -o ../$@ $(call tool-package,$*,tools)
+	cd tools && $(GO) build -o ../$@ $(call tool-package,$*,tools)
 	@touch $@
 
 $(GOLANGCI): tools/lint/go.mod tools/lint/go.sum
 	@mkdir -p $(TOOLS)
-	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd tools/lint && $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
 $(PROTOS)/.stamp: tools/protos/go.mod tools/protos/go.sum tools/protos/copy.sh

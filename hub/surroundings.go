@@ -34,7 +34,7 @@ func TuneProcess(environ []string, log *slog.Logger) {
 	if lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if err := shortenTimeSlices(); err != nil {
+	if err := ShortenTimeSlices(); err != nil {
 		log.Info("the kernel's usual time slices stay, admission may take longer while all processors are busy", "error", err)
 	}
 }

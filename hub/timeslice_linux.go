@@ -13,13 +13,14 @@ import (
 // timeSlice is the shortest that Linux gives (kernel/sched/syscalls.c: 0.1 ms to 100 ms).
 const timeSlice = 100 * time.Microsecond
 
-// shortenTimeSlices asks the kernel to give this process's threads the processor for short times, and sooner for it: when
+// ShortenTimeSlices asks the kernel to give this process's threads the processor for short times, and sooner for it: when
 // the processors are busy, a call that waits for a thread counts for more than what a change of threads costs. It takes
-// nothing from other processes, whose share is what it was. Threads that are started later inherit it. Kernels before 6.12
-// take the request and do nothing.
+// nothing from other processes, whose share is what it was. Threads that are started later inherit it, and so do processes.
+// Kernels before 6.12 take the request and do nothing. An error says which thread the kernel refused; those before it have
+// been changed. It may be called at any time, again as well.
 //
 // The webhook's server ends its turns itself, see docs/decisions/0009.
-func shortenTimeSlices() error {
+func ShortenTimeSlices() error {
 	const threads = "/proc/self/task"
 	// A thread that starts another while this goes on hands down what it has itself, which may be the old slice: threads are
 	// listed until none is new.

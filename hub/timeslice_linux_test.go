@@ -23,7 +23,7 @@ func TestEveryThreadHasShortTimeSlicesAndItsOldPriority(t *testing.T) {
 		want = 0
 	}
 
-	g.Expect(shortenTimeSlices()).To(Succeed())
+	g.Expect(ShortenTimeSlices()).To(Succeed())
 
 	// More goroutines that hold a thread each than there are threads, so that some are started afterwards.
 	threads, err := os.ReadDir("/proc/self/task")

@@ -2,5 +2,5 @@
 
 package hub
 
-// shortenTimeSlices does nothing: only Linux can be asked for it.
-func shortenTimeSlices() error { return nil }
+// ShortenTimeSlices does nothing: only Linux can be asked for it.
+func ShortenTimeSlices() error { return nil }

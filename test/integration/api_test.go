@@ -202,6 +202,7 @@ func (s *apiSite) answer(t *testing.T, token, method, path string) (int, string)
 }
 
 func TestTheAPIAsksARealHubClusterWhoCallsAndWhatTheyMay(t *testing.T) {
+	fleets.beside(t)
 	s := newAPISite(t, kube.New(t, kube.Options{Name: "api-hub", Minimal: true}))
 	for _, name := range []string{"nobody", "viewer", "eu-viewer", "operator"} {
 		s.account(t, name)

@@ -30,6 +30,7 @@ func toRegister(name string, more ...string) []string {
 // TestRegisteringAMember goes through the life of a registration, in order: each part goes on from where the one before
 // left the clusters.
 func TestRegisteringAMember(t *testing.T) {
+	fleets.beside(t)
 	s := newCLISite(t)
 	before := traces(t, s.member)
 	inHub := traces(t, s.hub)
@@ -289,6 +290,7 @@ func unregisterKeeps(t *testing.T, s *cliSite) {
 
 // TestTheCLIAsksTheAPI goes from a kubeconfig of the hub cluster to a table, with a token that the CLI requests itself.
 func TestTheCLIAsksTheAPI(t *testing.T) {
+	fleets.beside(t)
 	s := newHubSite(t)
 	a := newAPISite(t, s.hub)
 	a.account(t, "viewer")

@@ -21,6 +21,7 @@ import (
 )
 
 func TestDependenciesOnARealAPIServer(t *testing.T) {
+	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "dependencies", Minimal: true})
 	t.Run("Secrets are watched by namespace, names only, as long as somebody depends on one", func(t *testing.T) { secretWatchSpec(t, c) })
 	t.Run("a member that lets nobody list Secrets is asked for each, again and again", func(t *testing.T) { unlistedSecretSpec(t, c) })

@@ -17,6 +17,7 @@ import (
 
 // TestNothingWaitsForAMemberThatWasDetachedByForce goes from a member that hangs for good to its unexpected return.
 func TestNothingWaitsForAMemberThatWasDetachedByForce(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "gone")
 	h := startHub(t, f, "hub-0")
 	g := NewWithT(t)

@@ -21,6 +21,7 @@ var predecessor = spot.Keys{Prefix: "spotalis.io"}
 
 // TestDropIn runs workloads as the predecessor's users wrote them, and expects what its documents promise.
 func TestDropIn(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	h := startHub(t, f, "dropin", fleet.Settings{"spot.annotationPrefix": predecessor.Prefix})
 	for name, spec := range map[string]func(*placing){
@@ -34,7 +35,7 @@ func TestDropIn(t *testing.T) {
 		"the labels of this project mean nothing under that prefix": dropInForeign,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			specs.beside(t)
 			spec(place(t, h, f.Members[0], map[string]string{predecessor.Enabled(): "true"}))
 		})
 	}

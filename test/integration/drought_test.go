@@ -17,11 +17,12 @@ import (
 
 // parched are settings with which a drought is found out, and found to be over, within moments.
 var parched = fleet.Settings{
-	"spot.pendingTimeout": "5s", "spot.probe.firstAfter": "2s", "spot.probe.atMostAfter": "4s", "spot.probe.timeout": "3s",
+	"spot.pendingTimeout": "8s", "spot.probe.firstAfter": "2s", "spot.probe.atMostAfter": "4s", "spot.probe.timeout": "6s",
 }
 
 // TestDroughts takes spot nodes away and gives them back.
 func TestDroughts(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	h := startHub(t, f, "drought", parched)
 	m := f.Members[0]
@@ -74,7 +75,7 @@ func ordinalDroughtSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	p := place(t, h, m, fleet.Enabled())
 	set := fleet.StatefulSet(p.namespace, "db", replicas, fleet.Policy(percent, floor))
 	set.Spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
-	set.Annotations[fleet.Keys.PendingTimeout()] = "6s"
+	set.Annotations[fleet.Keys.PendingTimeout()] = "9s"
 	w := p.create(set)
 	p.exactly(w, replicas, percent, floor)
 	history := p.follow(w)

@@ -22,6 +22,7 @@ import (
 )
 
 func TestTheFrameworkOnARealAPIServer(t *testing.T) {
+	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "framework", Minimal: true})
 	if err := c.Client().Create(t.Context(), gadgetDefinition()); err != nil {
 		t.Fatal(err)

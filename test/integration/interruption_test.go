@@ -25,6 +25,7 @@ var hurried = fleet.Settings{
 
 // TestInterruptions says of nodes that they go, and takes one away without a word.
 func TestInterruptions(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	h := startHub(t, f, "interruption", hurried)
 	m := f.Members[0]

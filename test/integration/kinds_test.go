@@ -14,6 +14,7 @@ import (
 // TestFurtherKindsOfWorkloads places workloads that are neither Deployments nor StatefulSets: ReplicaSets without a
 // Deployment, and kinds that come with a CRD, which one member gets late.
 func TestFurtherKindsOfWorkloads(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	m := f.Members[0]
 	g := NewWithT(t)
@@ -27,21 +28,21 @@ func TestFurtherKindsOfWorkloads(t *testing.T) {
 
 	t.Run("side by side", func(t *testing.T) {
 		t.Run("a ReplicaSet without a Deployment", func(t *testing.T) {
-			t.Parallel()
+			specs.beside(t)
 			p := place(t, h, m, fleet.Enabled())
 			lifeSpec(p, func(namespace string, replicas int, annotations map[string]string) client.Object {
 				return fleet.ReplicaSet(namespace, "web", replicas, annotations)
 			})
 		})
 		t.Run("a kind that owns pods", func(t *testing.T) {
-			t.Parallel()
+			specs.beside(t)
 			p := place(t, h, m, fleet.Enabled())
 			lifeSpec(p, func(namespace string, replicas int, annotations map[string]string) client.Object {
 				return further(t, cloneSets, namespace, "web", replicas, annotations)
 			})
 		})
 		t.Run("a kind that owns ReplicaSets, in a member that gets it late", func(t *testing.T) {
-			t.Parallel()
+			specs.beside(t)
 			p := place(t, h, m, fleet.Enabled())
 			p.Expect(p.caches(rollouts)).To(BeFalse())
 			p.Expect(install(p.ctx, m, rollouts, "rollouts")).To(Succeed())

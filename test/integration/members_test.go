@@ -28,6 +28,7 @@ import (
 const memberCanary = "c4n4ry-s3cr3t"
 
 func TestMembersOnARealAPIServer(t *testing.T) {
+	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "members", Minimal: true})
 	t.Run("bad input is told, hurts nobody else, and is mended without a restart", func(t *testing.T) { badInputSpec(t, c) })
 	t.Run("a member leaves with its Secret's label, and a hung one with its Secret", func(t *testing.T) { leavingSpec(t, c) })

@@ -15,6 +15,7 @@ import (
 
 // TestModesAndAnswers switches off what the hub may do, shuts windows, and asks the hub why it does what it does.
 func TestModesAndAnswers(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	h := startHub(t, f, "modes", fleet.Settings{
 		"spot.tolerations": []map[string]any{{"key": spotTaint, "operator": "Exists"}},
@@ -37,7 +38,7 @@ func TestModesAndAnswers(t *testing.T) {
 			"a template that no node satisfies is told, and left alone":        noNodeFitsSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				specs.beside(t)
 				spec(place(t, h, f.Members[0], fleet.Enabled()))
 			})
 		}

@@ -191,6 +191,7 @@ func (p *pair) outcome(hub *fleet.Process, outcome string) (n float64) {
 }
 
 func TestOwnership(t *testing.T) {
+	fleets.beside(t)
 	f := startOwnershipFleet(t)
 
 	t.Run("the Lease names the owner's address, and only the owner acts", func(t *testing.T) {

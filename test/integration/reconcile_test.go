@@ -29,6 +29,7 @@ import (
 )
 
 func TestReconcilersOnARealAPIServer(t *testing.T) {
+	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "reconcile", Minimal: true})
 	t.Run("a kind that is missing in one member joins later, without a restart", func(t *testing.T) { missingKindSpec(t, c) })
 	t.Run("a member that hangs on one kind delays nobody, and joins when it answers", func(t *testing.T) { hungKindSpec(t, c) })

@@ -26,6 +26,7 @@ const (
 
 // TestReleases moves replicas that have no replica to spare: the replacement is made before the replica goes.
 func TestReleases(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one")
 	h := startHub(t, f, "release", fleet.Settings{"spot.strategy": "release"})
 	m := f.Members[0]
@@ -38,7 +39,7 @@ func TestReleases(t *testing.T) {
 			"with a budget of no percent at all": {MaxUnavailable: new(intstr.FromString("0%"))},
 		} {
 			t.Run("no replica is missing "+name, func(t *testing.T) {
-				t.Parallel()
+				specs.beside(t)
 				releaseSpec(place(t, h, m, fleet.Enabled()), budget)
 			})
 		}
@@ -49,7 +50,7 @@ func TestReleases(t *testing.T) {
 			"a workload that is disabled meanwhile keeps no spare pod": releaseDisabledSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				specs.beside(t)
 				spec(place(t, h, m, fleet.Enabled()))
 			})
 		}

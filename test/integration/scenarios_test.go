@@ -24,6 +24,7 @@ import (
 // TestStories runs the scripts of testdata/stories: members alpha and beta, each with an API server of its own, in which a
 // controller gives every Deployment a Service once it has what its annotations say that it needs.
 func TestStories(t *testing.T) {
+	fleets.beside(t)
 	stories, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txtar"))
 	if err != nil || len(stories) < 3 {
 		t.Fatalf("%d stories: %v", len(stories), err)

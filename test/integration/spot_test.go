@@ -12,6 +12,7 @@ import (
 // TestSpotPlacement takes pods and workloads through the house on real control planes: pods are placed as they are made
 // (DESIGN, third way), and what slipped through or is wanted otherwise is mended (second way).
 func TestSpotPlacement(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "one", "two")
 	h := startHub(t, f, "spot")
 
@@ -33,7 +34,7 @@ func TestSpotPlacement(t *testing.T) {
 			"pods that others evict come back on the capacity that is missing now": othersEvictSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				specs.beside(t)
 				spec(place(t, h, f.Members[0], fleet.Enabled()))
 			})
 		}

@@ -67,6 +67,7 @@ func (f *follower) value(key string) func() string {
 }
 
 func TestStreamsOfRealMembers(t *testing.T) {
+	fleets.beside(t)
 	c := kube.New(t, kube.Options{Name: "streams", Minimal: true})
 	s := newReconcileSite(t, c, func(s *reconcileSite) { s.mustRegister(reconcile.For(s.runtime, "c", satisfied).Register()) })
 	all := followChanges(s, "")

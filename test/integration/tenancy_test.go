@@ -130,6 +130,7 @@ func (s *tenants) keepsTo(tenant string, namespaces ...string) {
 
 // TestTenantsOfOneCluster registers one cluster for several teams and goes through what they share and what not, in order.
 func TestTenantsOfOneCluster(t *testing.T) {
+	fleets.beside(t)
 	s := startTenants(t, "shop", "cart", "pay", "nobodys")
 	a, b := s.register("team-a", "shop,cart"), s.register("team-b", "pay")
 	const percent, floor = 60, 1

@@ -29,6 +29,7 @@ import (
 )
 
 func TestWebAppsOnARealControlPlane(t *testing.T) {
+	fleets.beside(t)
 	f := startFleet(t, "eu")
 	h := startHub(t, f, "webapps", fleet.Settings{"webapp.imagePolicy": "deny", "webapp.maxReplicas": 50})
 	before, err := webAppCondition(t.Context(), h, "eu")

@@ -186,6 +186,7 @@ func (s *webhookSite) awaitCalls(prefix string) (pod *corev1.Pod) {
 const webhookFollowed = 30 * time.Second
 
 func TestAPIServersCallTheWebhookForTheRightPodsOnly(t *testing.T) {
+	fleets.beside(t)
 	s := newWebhookSite(t)
 	s.reconcile(s.g)
 	first := s.awaitCalls("first")
