@@ -42,6 +42,8 @@ type Accounting struct {
 
 	moves   int       // pods that we evicted and that were not replaced yet
 	movedAt time.Time // when the last of them was evicted
+
+	unansweredUntil time.Time // when the last doubt about an unanswered write ends
 }
 
 // seen is what is kept of a pod that was observed.
@@ -55,8 +57,9 @@ type seen struct {
 	released *Released // as observed, or as we are about to write it: it is no business of its owner any more
 	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
 	letGo    bool      // released was not observed yet
+	doubted  bool      // the write by which it is freed or let go was not answered
 	before   time.Time // the last move before this pod was freed or let go
-	freedAt  time.Time // when it was
+	freedAt  time.Time // when it was, or when we gave up waiting for the answer
 }
 
 func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.released == nil }
@@ -129,7 +132,11 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 	if p.Released != nil || !known.letGo {
 		known.released, known.letGo = p.Released, false
 	}
+	known.doubted = known.doubted && known.alive && (known.freed || known.letGo)
 	a.count(known, 1)
+	if known.doubted && now.Sub(known.freedAt) >= SettleTime {
+		a.Restore(p.UID) // the cache would show it by now
+	}
 	if a.ordinals != nil {
 		a.observeOrdinal(p)
 	}
@@ -191,9 +198,11 @@ func (a *Accounting) LetGo(uid types.UID, r *Released, now time.Time) bool {
 // Restore takes back the last [Accounting.Free] or [Accounting.LetGo] of a pod, whose write failed.
 func (a *Accounting) Restore(uid types.UID) {
 	known := a.pods[uid]
-	switch {
-	case known == nil:
+	if known == nil {
 		return
+	}
+	known.doubted = false
+	switch {
 	case known.freed:
 		known.freed = false
 	case known.letGo:
@@ -208,6 +217,27 @@ func (a *Accounting) Restore(uid types.UID) {
 			a.movedAt = known.before
 		}
 	}
+}
+
+// Unanswered says that nobody answered the write after the last [Accounting.Free] or [Accounting.LetGo] of a pod: it may
+// have been done. So it counts as done, and as a move, until what is observed tells; a pod that is still observed as it was
+// when [SettleTime] has passed gets back what it held. To count it as failed at once would let the next plan take another pod
+// as well. Pods whose node goes are to go all of them, so there it is taken back at once, to be tried again; but of a
+// StatefulSet one goes at a time.
+func (a *Accounting) Unanswered(uid types.UID, purpose Purpose, now time.Time) {
+	if purpose == PurposeInterruption && a.ordinals == nil {
+		a.Restore(uid)
+		return
+	}
+	known := a.pods[uid]
+	if known == nil || !known.alive || (!known.freed && !known.letGo) {
+		return
+	}
+	if a.movedAt.Equal(known.freedAt) { // else another was freed since
+		a.movedAt = now
+	}
+	known.doubted, known.freedAt = true, now
+	a.unansweredUntil = now.Add(SettleTime)
 }
 
 // Mark sets what is known of a pod beyond the cache's word: that we evicted it, or are releasing it.
@@ -283,7 +313,7 @@ func (a *Accounting) Reservations() int { return a.reserved.all }
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
 func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 	a.expire(now)
-	var s Summary
+	s := Summary{UnansweredUntil: a.unansweredUntil}
 	fresh := a.visible.all + a.lost.all
 	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
 		s.Reserved = append(s.Reserved, a.promised.show(r))

@@ -243,6 +243,46 @@ func TestAnEvictionThatFailedIsNoMove(t *testing.T) {
 	}
 }
 
+func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
+	released := &Released{Owner: "set", At: epoch, For: PurposeMove}
+	shown := func(change func(*Pod)) Pod {
+		p := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 2}
+		change(&p)
+		return p
+	}
+	asked, gaveUp := epoch, epoch.Add(2*time.Second)
+	for name, test := range map[string]struct {
+		begin func(*Accounting)
+		pod   Pod           // that is observed
+		after time.Duration // since we gave up waiting
+		held  int           // slots, then
+		moved time.Time     // the last move, then
+	}{
+		"eviction, not shown yet":        {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*Pod) {}), after: SettleTime - 1, moved: gaveUp},
+		"eviction, not done":             {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
+		"eviction, shown":                {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *Pod) { p.GoneBy = gaveUp }), after: SettleTime, moved: gaveUp},
+		"release, not shown yet":         {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*Pod) {}), after: SettleTime - 1, moved: gaveUp},
+		"release, not done":              {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
+		"release, shown":                 {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(p *Pod) { p.Released = released }), after: SettleTime, moved: gaveUp},
+		"nothing was asked":              {begin: func(*Accounting) {}, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
+		"taken back meanwhile":           {begin: func(a *Accounting) { a.Free("0", asked); a.Restore("0") }, pod: shown(func(*Pod) {}), after: 1, held: 1},
+		"eviction, its pod has finished": {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *Pod) { p.Finished = true }), after: SettleTime, moved: gaveUp},
+	} {
+		a := NewAccounting(false)
+		a.Observe(&Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}, epoch)
+		test.begin(a)
+		a.Unanswered("0", PurposeMove, gaveUp)
+		if s := a.Summary(1, gaveUp); a.LastMove().IsZero() != s.UnansweredUntil.IsZero() || (!s.UnansweredUntil.IsZero() && !s.UnansweredUntil.Equal(gaveUp.Add(SettleTime))) {
+			t.Errorf("%s: last move %v, in doubt until %v", name, a.LastMove(), s.UnansweredUntil)
+		}
+		a.Observe(&test.pod, gaveUp.Add(test.after))
+		a.Observe(&test.pod, gaveUp.Add(test.after)) // what is settled stays settled
+		if a.visible.all != test.held || !a.LastMove().Equal(test.moved) {
+			t.Errorf("%s: %d slots held, last move %v, want %d and %v", name, a.visible.all, a.LastMove(), test.held, test.moved)
+		}
+	}
+}
+
 func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 const (
@@ -74,7 +76,7 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 		return nil
 	}
 	if o != nil {
-		o.restore(move.Pod)
+		o.failed(move.Pod, move.For, err)
 	}
 	word := refusalOf(err, move.Name)
 	switch {
@@ -121,11 +123,25 @@ func (o *owner) letGo(pod types.UID) bool {
 	return o.slots.Free(pod, time.Now())
 }
 
-// restore takes back letGo.
-func (o *owner) restore(pod types.UID) {
+// failed takes back that a pod was to be evicted or released, unless the write may have been done all the same.
+func (o *owner) failed(pod types.UID, purpose Purpose, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.slots.Restore(pod)
+	if unanswered(err) {
+		o.slots.Unanswered(pod, purpose, time.Now())
+	} else {
+		o.slots.Restore(pod)
+	}
+}
+
+// unanswered tells whether a write that failed may have been done: the member did not answer, or its API server gave up
+// waiting for its own storage. What breaker or fence stopped was never sent.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+	}
+	return !errors.Is(err, clusters.ErrNotOwner) && !errors.Is(err, clusters.ErrBreakerOpen)
 }
 
 // namedBudget finds the name in what the API server says of a refused eviction.

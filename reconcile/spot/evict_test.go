@@ -1,8 +1,10 @@
 package spot
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 // answering makes a client whose evictions are answered by a function of the pod's name.
@@ -32,14 +36,23 @@ func refusedBy(budget string) error {
 	return err
 }
 
-func TestAFailedEvictionTakesTheSlotBack(t *testing.T) {
+func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer  error
+		purpose Purpose // PurposeMove if empty
 		refused bool
+		doubted bool
 	}{
 		"refused by a budget": {answer: refusedBy("web"), refused: true},
 		"of several budgets":  {answer: apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), refused: true},
-		"failed":              {answer: errors.New("the connection broke")},
+		"forbidden":           {answer: apierrors.NewForbidden(policyv1.Resource("evictions"), "web-1-0", errors.New("no"))},
+		"failed":              {answer: apierrors.NewInternalError(errors.New("etcd is gone"))},
+		"fenced":              {answer: fmt.Errorf("member a: %w", clusters.ErrNotOwner)},
+		"breaker open":        {answer: fmt.Errorf("member a: %w", clusters.ErrBreakerOpen)},
+		"connection broken":   {answer: errors.New("the connection broke"), doubted: true},
+		"no answer in time":   {answer: context.DeadlineExceeded, doubted: true},
+		"server gave up":      {answer: apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1), doubted: true},
+		"its node goes":       {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
 	} {
 		s := newShell(t, nil, false)
 		s.cache(namespace("true", nil), deployment(2, "true", mixed("70")), replicaSet(2, 2))
@@ -51,12 +64,20 @@ func TestAFailedEvictionTakesTheSlotBack(t *testing.T) {
 			return test.answer
 		})
 		n, refused, err := s.evict(context.Background(), c, s.follower.directory, "shop",
-			[]Eviction{{Pod: pod.UID, Name: pod.Name, Owner: "set-web-1", For: PurposeMove}})
+			[]Eviction{{Pod: pod.UID, Name: pod.Name, Owner: "set-web-1", For: cmp.Or(test.purpose, PurposeMove)}})
 		if len(n) != 0 || (refused != nil) != test.refused || (err == nil) != test.refused {
 			t.Errorf("%s: %v evicted, refused %v, error %v", name, n, refused, err)
 		}
-		if after := s.follower.directory.owner("set-web-1").slots.visible.all; held != 0 || after != 1 {
-			t.Errorf("%s: %d slots held during the call and %d after it, want 0 and 1", name, held, after)
+		o := s.follower.directory.owner("set-web-1")
+		want := 1
+		if test.doubted {
+			want = 0
+		}
+		if after := o.slots.visible.all; held != 0 || after != want {
+			t.Errorf("%s: %d slots held during the call and %d after it, want 0 and %d", name, held, after, want)
+		}
+		if unsure := !o.slots.Summary(2, time.Now()).UnansweredUntil.IsZero(); unsure != test.doubted {
+			t.Errorf("%s: doubted %v, want %v", name, unsure, test.doubted)
 		}
 	}
 }

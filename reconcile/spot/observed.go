@@ -145,6 +145,9 @@ type Summary struct {
 	// Unexplained is how many pods more were admitted lately than the owner wants, or than ordinals have room for: as many
 	// that the cache still shows are gone, or were refused. While it is not 0, counts cannot be trusted.
 	Unexplained int
+	// UnansweredUntil is when evictions and releases that nobody answered are taken back, if the cache does not show them by
+	// then; zero, or past: there are none. See [Accounting.Unanswered].
+	UnansweredUntil time.Time
 }
 
 // Reservation is a slot promised to a pod that was admitted and not seen yet.

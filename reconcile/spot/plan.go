@@ -90,6 +90,7 @@ func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 	for i := range o.Owners {
 		index[o.Owners[i].UID] = i
 		pl.owners[i].Owner = &o.Owners[i]
+		pl.recheck(o.Owners[i].Accounting.UnansweredUntil)
 		if len(o.Owners) == 1 {
 			pl.owners[i].alive = make([]*Pod, 0, len(o.Pods))
 		}

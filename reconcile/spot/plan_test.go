@@ -368,6 +368,20 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 	}
 }
 
+func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) {
+	o := observedOf(replicas(20, Mix{Percent: 100, Managed: true}), 20)
+	o.Pods[3].Evicted, o.Pods[4].Evicted = true, true // as far as we know
+	o.Owners[0].Accounting.UnansweredUntil = epoch.Add(SettleTime)
+	r := Plan(o, policyOf(0, 0), testSettings, epoch)
+	if len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(SettleTime)) {
+		t.Errorf("%d evictions beside those in doubt, looks again at %v", len(r.Evictions), r.Recheck)
+	}
+	o.Pods[3].Evicted, o.Pods[4].Evicted = false, false
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch.Add(SettleTime)); len(r.Evictions) != 2 {
+		t.Errorf("%d evictions when it has ended", len(r.Evictions))
+	}
+}
+
 func TestMorePromisesThanSlotsWait(t *testing.T) {
 	pods := replicas(3, Mix{Percent: 50, Managed: true}) // found by a live list: the accounting does not know them
 	for i := range pods {

@@ -37,9 +37,7 @@ func (e *Engine) release(ctx context.Context, c client.Client, dir *directory, s
 			dir.noteMove(o, r.move(time.Now()))
 			continue
 		}
-		o.mu.Lock()
-		o.slots.Restore(r.Pod)
-		o.mu.Unlock()
+		o.failed(r.Pod, kept.For, err)
 		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return released, fmt.Errorf("release pod %s/%s: %w", s.key.Namespace, r.Name, err)
 		}

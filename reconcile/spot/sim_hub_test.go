@@ -14,11 +14,10 @@ import (
 type simHub struct {
 	*simCluster
 
-	cache    map[types.UID]Pod
-	slots    map[types.UID]*Accounting
-	drought  *Drought
-	lastMove map[*simWorkload]time.Time
-	started  time.Time
+	cache   map[types.UID]Pod
+	slots   map[types.UID]*Accounting
+	drought *Drought
+	started time.Time
 
 	crash    float64 // chance to be started anew between two writes
 	requests int
@@ -43,7 +42,7 @@ func (h *simHub) assert(ok bool, format string, args ...any) {
 // restart forgets everything but what a list shows.
 func (h *simHub) restart() {
 	h.events, h.cache, h.slots = nil, map[types.UID]Pod{}, map[types.UID]*Accounting{}
-	h.lastMove, h.started = map[*simWorkload]time.Time{}, h.now
+	h.started = h.now
 	h.drought = NewDrought(DefaultDroughtSettings())
 	for _, p := range h.probes {
 		h.drought.ObserveProbe(*p, h.now)
@@ -150,7 +149,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 }
 
 func (h *simHub) observed(w *simWorkload) Observed {
-	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, LastMove: h.lastMove[w], Rolling: len(w.sets) > 1}
+	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, Rolling: len(w.sets) > 1}
 	var selected []int
 	for i, b := range w.budgets {
 		o.Budgets = append(o.Budgets, Budget{Name: b.name, Allowed: b.allowed, Healthy: b.healthy >= b.want && b.want > 0, UnhealthyAlways: b.always})
@@ -168,6 +167,7 @@ func (h *simHub) observed(w *simWorkload) Observed {
 			}
 		}
 		owner.Accounting = h.accounting(s.uid).Summary(s.replicas, h.now)
+		o.LastMove = later(o.LastMove, h.accounting(s.uid).LastMove())
 		o.Owners = append(o.Owners, owner)
 	}
 	add := func(p Pod) {
@@ -245,8 +245,13 @@ func (h *simHub) release(w *simWorkload, r Release) {
 		a.Restore(r.Pod) // it is gone, or the write failed
 		return
 	}
+	if h.rand.Float64() < h.crash {
+		a.Unanswered(r.Pod, r.Released.For, h.now)
+		if h.rand.IntN(2) == 0 {
+			return // it was not done
+		}
+	}
 	h.countLeaving(w, r.Released.For)
-	h.lastMove[w] = h.now
 	released := r.Released
 	p.Hash, p.Released = ReleasedHash(released.Hash), &released
 	h.write(p)
@@ -259,17 +264,24 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 	}
 	p := h.pods[e.Pod]
 	ready := p != nil && p.Ready && p.GoneBy.IsZero() && (p.node == nil || p.node.goneAt.IsZero())
+	unanswered := h.rand.Float64() < h.crash
+	if unanswered && h.rand.IntN(2) == 0 {
+		a.Unanswered(e.Pod, e.For, h.now) // it was not done
+		return
+	}
 	done, _ := h.evict(e)
-	if !done {
+	switch {
+	case unanswered:
+		a.Unanswered(e.Pod, e.For, h.now)
+	case !done:
 		a.Restore(e.Pod)
+	}
+	if !done {
 		return
 	}
 	h.assert(e.For != PurposeDrought || !ready, "%s is evicted for a drought, and ready", e.Name)
 	if p != nil {
 		h.countLeaving(w, e.For)
-	}
-	if e.For != PurposeFinish {
-		h.lastMove[w] = h.now
 	}
 }
 
