@@ -44,7 +44,7 @@ import (
 
 const (
 	frameworkKeys    = 100_000
-	frameworkRounds  = 7  // pairs that count, after one that does not
+	frameworkRounds  = 15 // pairs that count, after one that does not
 	frameworkWorkers = 10 // of either side, the framework's own default for a member
 	ownerField       = "owner"
 )
