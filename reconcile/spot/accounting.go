@@ -134,9 +134,7 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 	}
 	known.doubted = known.doubted && known.alive && (known.freed || known.letGo)
 	a.count(known, 1)
-	if known.doubted && now.Sub(known.freedAt) >= SettleTime {
-		a.Restore(p.UID) // the cache would show it by now
-	}
+	a.endDoubt(p.UID, now)
 	if a.ordinals != nil {
 		a.observeOrdinal(p)
 	}
@@ -167,10 +165,12 @@ func (a *Accounting) buryOld(now time.Time) {
 }
 
 // Free says that we are about to evict a pod: its slot is free from now on, so that the replacement, which may be admitted
-// before the eviction is answered, finds it. It returns false when there is no such pod, or it is going already.
+// before the eviction is answered, finds it. It returns false when there is no such pod, or it is going already, or it is not
+// known whether it was released: its owner may still count on it.
 func (a *Accounting) Free(uid types.UID, now time.Time) bool {
+	a.endDoubt(uid, now)
 	known := a.pods[uid]
-	if known == nil || !known.alive || known.freed {
+	if known == nil || !known.alive || known.freed || known.doubted {
 		return false
 	}
 	a.free(known)
@@ -184,6 +184,7 @@ func (a *Accounting) Free(uid types.UID, now time.Time) bool {
 // LetGo says that we are about to release a pod: from now on it is no business of its owner, and its slot is free for the
 // replacement. It returns false when there is no such pod, or it is going already. r is kept.
 func (a *Accounting) LetGo(uid types.UID, r *Released, now time.Time) bool {
+	a.endDoubt(uid, now)
 	known := a.pods[uid]
 	if known == nil || !known.alive || known.freed || known.released != nil {
 		return false
@@ -220,24 +221,34 @@ func (a *Accounting) Restore(uid types.UID) {
 }
 
 // Unanswered says that nobody answered the write after the last [Accounting.Free] or [Accounting.LetGo] of a pod: it may
-// have been done. So it counts as done, and as a move, until what is observed tells; a pod that is still observed as it was
-// when [SettleTime] has passed gets back what it held. To count it as failed at once would let the next plan take another pod
-// as well. Pods whose node goes are to go all of them, so there it is taken back at once, to be tried again; but of a
-// StatefulSet one goes at a time.
+// have been done. So it counts as done, and as a move, until what is observed tells; a pod that is still as it was when
+// [SettleTime] has passed, the longest that a cache lags behind, gets back what it held. To count it as failed at once would
+// let the next plan take another pod as well. Pods whose node goes are to go all of them, so there it is taken back at once,
+// to be tried again; but of a StatefulSet one goes at a time.
 func (a *Accounting) Unanswered(uid types.UID, purpose Purpose, now time.Time) {
-	if purpose == PurposeInterruption && a.ordinals == nil {
-		a.Restore(uid)
-		return
-	}
 	known := a.pods[uid]
 	if known == nil || !known.alive || (!known.freed && !known.letGo) {
 		return
 	}
-	if a.movedAt.Equal(known.freedAt) { // else another was freed since
+	if purpose == PurposeInterruption && a.ordinals == nil {
+		a.Restore(uid)
+		return
+	}
+	if !known.freed || known.released == nil { // a move; the end of a release is none
+		if !a.movedAt.Equal(known.freedAt) { // another was freed since
+			known.before = a.movedAt
+		}
 		a.movedAt = now
 	}
 	known.doubted, known.freedAt = true, now
 	a.unansweredUntil = now.Add(SettleTime)
+}
+
+// endDoubt takes back an unanswered write of a pod that is still as it was, when the cache would show it.
+func (a *Accounting) endDoubt(uid types.UID, now time.Time) {
+	if known := a.pods[uid]; known != nil && known.doubted && now.Sub(known.freedAt) >= SettleTime {
+		a.Restore(uid)
+	}
 }
 
 // Mark sets what is known of a pod beyond the cache's word: that we evicted it, or are releasing it.
@@ -313,7 +324,10 @@ func (a *Accounting) Reservations() int { return a.reserved.all }
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
 func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 	a.expire(now)
-	s := Summary{UnansweredUntil: a.unansweredUntil}
+	var s Summary
+	if a.unansweredUntil.After(now) {
+		s.UnansweredUntil = a.unansweredUntil
+	}
 	fresh := a.visible.all + a.lost.all
 	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
 		s.Reserved = append(s.Reserved, a.promised.show(r))

@@ -283,6 +283,75 @@ func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 	}
 }
 
+func TestDoubtsAboutPodsThatNobodyObservesEndAsWell(t *testing.T) {
+	a := NewAccounting(false)
+	stray := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1, Released: &Released{Owner: "set", At: epoch}}
+	a.Observe(&stray, epoch)
+	if !a.Free("0", epoch) {
+		t.Fatal("a released pod cannot be evicted")
+	}
+	a.Unanswered("0", PurposeFinish, epoch)
+	if !a.LastMove().IsZero() {
+		t.Error("the end of a release counts as a move")
+	}
+	if a.Free("0", epoch.Add(SettleTime-1)) {
+		t.Error("it is evicted again while it may be going")
+	}
+	if !a.Free("0", epoch.Add(SettleTime)) {
+		t.Error("it is never evicted again")
+	}
+}
+
+func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
+	a := NewAccounting(false)
+	pod := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}
+	a.Observe(&pod, epoch)
+	a.LetGo("0", &Released{Owner: "set", At: epoch}, epoch)
+	a.Unanswered("0", PurposeMove, epoch)
+	if a.Free("0", epoch.Add(time.Second)) {
+		t.Error("it is evicted, and its owner may count on it")
+	}
+	a.Observe(&pod, epoch.Add(SettleTime))
+	marked := pod
+	if a.Mark(&marked); marked.Released != nil || a.visible.all != 1 || a.slots.count(0) != 1 {
+		t.Errorf("it is released for ever: %+v", marked)
+	}
+}
+
+func TestABatchWithUnansweredEvictionsKeepsItsCoolDown(t *testing.T) {
+	a := NewAccounting(false)
+	for i := range 3 {
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: Spot, Version: 1}, epoch)
+	}
+	a.Free("0", epoch)
+	a.Free("1", epoch.Add(time.Millisecond)) // answered
+	a.Unanswered("0", PurposeMove, epoch.Add(5*time.Second))
+	if got := a.LastMove(); !got.Equal(epoch.Add(5 * time.Second)) {
+		t.Errorf("last move %v", got)
+	}
+	a.Observe(&Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}, epoch.Add(15*time.Second))
+	if got := a.LastMove(); !got.Equal(epoch.Add(time.Millisecond)) {
+		t.Errorf("last move %v when the doubt has ended, want that of the other", got)
+	}
+}
+
+func TestAnInterruptionIsTriedAgainAtOnceUnlessItIsSeenToBeDone(t *testing.T) {
+	a := NewAccounting(false)
+	pod := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}
+	a.Observe(&pod, epoch)
+	a.Free("0", epoch)
+	a.Unanswered("0", PurposeInterruption, epoch)
+	if !a.Free("0", epoch.Add(time.Second)) {
+		t.Error("it waits")
+	}
+	pod.Version, pod.GoneBy = 2, epoch.Add(30*time.Second)
+	a.Observe(&pod, epoch.Add(2*time.Second))
+	a.Unanswered("0", PurposeInterruption, epoch.Add(3*time.Second))
+	if got := a.LastMove(); !got.Equal(epoch.Add(time.Second)) {
+		t.Errorf("a move that is seen to be done is taken back: last move %v", got)
+	}
+}
+
 func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -75,10 +77,10 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 		dir.noteMove(o, move.move(time.Now()))
 		return nil
 	}
-	if o != nil {
-		o.failed(move.Pod, move.For, err)
-	}
 	word := refusalOf(err, move.Name)
+	if o != nil {
+		o.failed(move.Pod, move.For, word == nil && unanswered(err))
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return nil // it has changed since it was planned: its event leads to another plan
@@ -124,24 +126,34 @@ func (o *owner) letGo(pod types.UID) bool {
 }
 
 // failed takes back that a pod was to be evicted or released, unless the write may have been done all the same.
-func (o *owner) failed(pod types.UID, purpose Purpose, err error) {
+func (o *owner) failed(pod types.UID, purpose Purpose, unanswered bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if unanswered(err) {
+	if unanswered {
 		o.slots.Unanswered(pod, purpose, time.Now())
 	} else {
 		o.slots.Restore(pod)
 	}
 }
 
-// unanswered tells whether a write that failed may have been done: the member did not answer, or its API server gave up
-// waiting for its own storage. What breaker or fence stopped was never sent.
+// unanswered tells whether a write that failed may have been done: the member did not answer, or what answered does not know,
+// such as a load balancer before an API server, or an API server whose storage did not tell it. An internal error that an API
+// server explains, of a webhook for instance, came before its storage. What breaker, budget or fence stopped was not sent, nor
+// was what found no connection.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+		answer := status.Status()
+		return answer.Code >= http.StatusInternalServerError &&
+			(answer.Reason != metav1.StatusReasonInternalError || apierrors.IsUnexpectedServerError(err))
 	}
-	return !errors.Is(err, clusters.ErrNotOwner) && !errors.Is(err, clusters.ErrBreakerOpen)
+	for _, stopped := range []error{clusters.ErrNotOwner, clusters.ErrBreakerOpen, clusters.ErrBudget} {
+		if errors.Is(err, stopped) {
+			return false
+		}
+	}
+	var network *net.OpError
+	return !errors.As(err, &network) || network.Op != "dial"
 }
 
 // namedBudget finds the name in what the API server says of a refused eviction.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -43,16 +45,23 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		refused bool
 		doubted bool
 	}{
-		"refused by a budget": {answer: refusedBy("web"), refused: true},
-		"of several budgets":  {answer: apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), refused: true},
-		"forbidden":           {answer: apierrors.NewForbidden(policyv1.Resource("evictions"), "web-1-0", errors.New("no"))},
-		"failed":              {answer: apierrors.NewInternalError(errors.New("etcd is gone"))},
-		"fenced":              {answer: fmt.Errorf("member a: %w", clusters.ErrNotOwner)},
-		"breaker open":        {answer: fmt.Errorf("member a: %w", clusters.ErrBreakerOpen)},
-		"connection broken":   {answer: errors.New("the connection broke"), doubted: true},
-		"no answer in time":   {answer: context.DeadlineExceeded, doubted: true},
-		"server gave up":      {answer: apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1), doubted: true},
-		"its node goes":       {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
+		"refused by a budget":  {answer: refusedBy("web"), refused: true},
+		"of several budgets":   {answer: apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), refused: true},
+		"forbidden":            {answer: apierrors.NewForbidden(policyv1.Resource("evictions"), "web-1-0", errors.New("no"))},
+		"failed":               {answer: apierrors.NewInternalError(errors.New("etcd is gone"))},
+		"fenced":               {answer: fmt.Errorf("member a: %w", clusters.ErrNotOwner)},
+		"breaker open":         {answer: fmt.Errorf("member a: %w", clusters.ErrBreakerOpen)},
+		"connection broken":    {answer: errors.New("the connection broke"), doubted: true},
+		"no answer in time":    {answer: context.DeadlineExceeded, doubted: true},
+		"server gave up":       {answer: apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1), doubted: true},
+		"storage did not tell": {answer: &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: "etcdserver: request timed out"}}, doubted: true},
+		"gateway":              {answer: apierrors.NewGenericServerResponse(502, "POST", policyv1.Resource("evictions"), "web-1-0", "bad gateway", 0, true), doubted: true},
+		"several budgets, as the server says it": {answer: &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
+			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}, refused: true},
+		"budget of requests": {answer: fmt.Errorf("member a: %w", clusters.ErrBudget)},
+		"no connection":      {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}},
+		"connection lost":    {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}}, doubted: true},
+		"its node goes":      {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
 	} {
 		s := newShell(t, nil, false)
 		s.cache(namespace("true", nil), deployment(2, "true", mixed("70")), replicaSet(2, 2))

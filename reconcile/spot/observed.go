@@ -145,8 +145,8 @@ type Summary struct {
 	// Unexplained is how many pods more were admitted lately than the owner wants, or than ordinals have room for: as many
 	// that the cache still shows are gone, or were refused. While it is not 0, counts cannot be trusted.
 	Unexplained int
-	// UnansweredUntil is when evictions and releases that nobody answered are taken back, if the cache does not show them by
-	// then; zero, or past: there are none. See [Accounting.Unanswered].
+	// UnansweredUntil is when evictions and releases that nobody answered no longer count, if the cache does not show them by
+	// then; zero: there are none. See [Accounting.Unanswered].
 	UnansweredUntil time.Time
 }
 
@@ -242,7 +242,8 @@ type Eviction struct {
 
 // Release takes one pod out of its ReplicaSet: in one write, with the pod's UID as precondition, its label
 // pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [Keys.Released] becomes Released.String().
-// [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed.
+// [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed, [Accounting.Unanswered] after one
+// of which that is not known.
 type Release struct {
 	Pod  types.UID
 	Name string

@@ -90,7 +90,6 @@ func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 	for i := range o.Owners {
 		index[o.Owners[i].UID] = i
 		pl.owners[i].Owner = &o.Owners[i]
-		pl.recheck(o.Owners[i].Accounting.UnansweredUntil)
 		if len(o.Owners) == 1 {
 			pl.owners[i].alive = make([]*Pod, 0, len(o.Pods))
 		}
@@ -174,6 +173,11 @@ func (pl *planner) settle() {
 		pl.settlePaused(wanted)
 	case r.State == StateConverged && len(r.Stamps) > 0:
 		pl.state(StateMoving, "every replica is where it belongs; %s a slot", count(len(r.Stamps), "pod gets", "pods get"))
+	}
+	for i := range pl.Owners { // in whatever mode: the slots that it may give back are for new pods
+		if until := pl.Owners[i].Accounting.UnansweredUntil; !until.IsZero() {
+			pl.recheck(later(until, pl.now.Add(time.Millisecond)))
+		}
 	}
 	pl.tellPods()
 }

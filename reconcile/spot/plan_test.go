@@ -376,7 +376,15 @@ func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) 
 	if len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(SettleTime)) {
 		t.Errorf("%d evictions beside those in doubt, looks again at %v", len(r.Evictions), r.Recheck)
 	}
-	o.Pods[3].Evicted, o.Pods[4].Evicted = false, false
+	for _, s := range []Settings{{ReadOnly: true}, {Paused: true}} {
+		if r := Plan(o, policyOf(0, 0), s, epoch); !r.Recheck.Equal(epoch.Add(SettleTime)) {
+			t.Errorf("%+v: looks again at %v", s, r.Recheck)
+		}
+	}
+	if r := Plan(o, policyOf(0, 0), testSettings, epoch.Add(SettleTime)); r.Recheck.IsZero() {
+		t.Error("what ended since the pods were observed is not looked at again")
+	}
+	o.Pods[3].Evicted, o.Pods[4].Evicted, o.Owners[0].Accounting.UnansweredUntil = false, false, time.Time{}
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch.Add(SettleTime)); len(r.Evictions) != 2 {
 		t.Errorf("%d evictions when it has ended", len(r.Evictions))
 	}

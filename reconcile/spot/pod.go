@@ -45,7 +45,8 @@ type Pod struct {
 	// Ready is the pod's own condition; UnreadySince is when it was lost or, if it never was there, the creation.
 	Ready        bool
 	UnreadySince time.Time
-	// Evicted says that we evicted it, or saw by a live read that it is gone, and the cache does not show that yet.
+	// Evicted says that we evicted it, as far as we know, or saw by a live read that it is gone, and the cache does not show
+	// that yet.
 	Evicted bool
 	// UnschedulableSince is when the scheduler first found no node for the pod; zero: it did not say so, or a node has it.
 	UnschedulableSince time.Time

@@ -37,7 +37,7 @@ func (e *Engine) release(ctx context.Context, c client.Client, dir *directory, s
 			dir.noteMove(o, r.move(time.Now()))
 			continue
 		}
-		o.failed(r.Pod, kept.For, err)
+		o.failed(r.Pod, kept.For, unanswered(err))
 		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return released, fmt.Errorf("release pod %s/%s: %w", s.key.Namespace, r.Name, err)
 		}
