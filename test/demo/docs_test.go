@@ -40,9 +40,7 @@ func read(t *testing.T, path string) string {
 
 var (
 	target  = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
-	shell   = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
-	quoted  = regexp.MustCompile("`make ([a-z][a-z0-9-]*)")
-	command = regexp.MustCompile(`(?m)^make ([a-z][a-z0-9-]*)`)
+	mention = regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z0-9-]*)")
 )
 
 func TestEveryMakeTargetInTheDocumentationExists(t *testing.T) {
@@ -53,13 +51,7 @@ func TestEveryMakeTargetInTheDocumentationExists(t *testing.T) {
 	}
 	mentioned := 0
 	for _, page := range pages(t) {
-		text := read(t, page)
-		mentions := quoted.FindAllStringSubmatch(text, -1)
-		// A line of prose may begin with the verb; only a shell's line is a command.
-		for _, block := range shell.FindAllStringSubmatch(text, -1) {
-			mentions = append(mentions, command.FindAllStringSubmatch(block[1], -1)...)
-		}
-		for _, found := range mentions {
+		for _, found := range mention.FindAllStringSubmatch(read(t, page), -1) {
 			mentioned++
 			g.Expect(targets).To(ContainElement(found[1]), "%s mentions `make %s`", page, found[1])
 		}
@@ -67,7 +59,10 @@ func TestEveryMakeTargetInTheDocumentationExists(t *testing.T) {
 	g.Expect(mentioned).To(BeNumerically(">", 10), "targets that the documentation mentions")
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+var (
+	shell = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+	link  = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+)
 
 // TestShellLinesInTheReadmeAreThoseThatTheDemoPrintsAndChecks keeps the README from promising a line that nothing runs:
 // `make demo-check` runs every one of the demo's.
