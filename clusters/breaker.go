@@ -82,7 +82,7 @@ func (b *breaker) guard(next http.RoundTripper) http.RoundTripper {
 		}
 		resp, err := next.RoundTrip(req)
 		// What the caller gave up, the budget or the fence stopped, says nothing about the member.
-		if req.Context().Err() == nil && !errors.Is(err, ErrNotOwner) && !errors.Is(err, ErrBudget) {
+		if req.Context().Err() == nil && !errors.Is(err, ErrNotOwner) && !errors.Is(err, errBudget) {
 			b.observe(err == nil)
 		}
 		return resp, err

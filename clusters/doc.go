@@ -14,7 +14,7 @@
 //     lead to one cluster.
 //   - vet.go, rules.go: what a kubeconfig may say; dial.go: where a server may be.
 //   - member.go: the [Member], report.go what it knows of itself. transport.go puts its ways to the cluster together:
-//     breaker.go, fence.go, timeout.go.
+//     breaker.go, fence.go, timeout.go; sent.go: which errors say that nothing went out.
 //   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
 //   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go, trim.go: what is cached of them;
 //     client.go: what may not be written back.

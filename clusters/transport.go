@@ -32,9 +32,7 @@ const (
 	maxProbeBody = 8 << 20
 )
 
-// ErrBudget is wrapped by the errors of requests that were not sent because their context ended, or was to end, before the
-// member's budget of requests had room for them.
-var ErrBudget = errors.New("waiting for the client budget")
+var errBudget = errors.New("waiting for the client budget")
 
 // transports are the ways to one member. All share the connections, the credentials and the fence.
 type transports struct {
@@ -95,7 +93,7 @@ func limited(member string, o transportOptions, next http.RoundTripper) http.Rou
 func budgeted(member string, limiter *rate.Limiter, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if err := limiter.Wait(req.Context()); err != nil {
-			return nil, fmt.Errorf("member %s: %w: %w", member, ErrBudget, err)
+			return nil, fmt.Errorf("member %s: %w: %w", member, errBudget, err)
 		}
 		return next.RoundTrip(req)
 	})

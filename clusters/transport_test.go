@@ -146,7 +146,7 @@ func TestTheBudgetLimitsRequestsOfOneMember(t *testing.T) {
 	req, err := http.NewRequestWithContext(ctx, "GET", api.URL+"/readyz", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = w.client.RoundTrip(req)
-	g.Expect(errors.Is(err, ErrBudget)).To(BeTrue(), "error: %v", err)
+	g.Expect(errors.Is(err, errBudget)).To(BeTrue(), "error: %v", err)
 	_, err = ask(w.probes, "GET", api.URL+"/readyz")
 	g.Expect(err).NotTo(HaveOccurred(), "probes have no budget")
 	_, err = ask(w.informers, "GET", api.URL+"/api/v1/pods")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -126,10 +125,10 @@ func (o *owner) letGo(pod types.UID) bool {
 }
 
 // failed takes back that a pod was to be evicted or released, unless the write may have been done all the same.
-func (o *owner) failed(pod types.UID, purpose Purpose, unanswered bool) {
+func (o *owner) failed(pod types.UID, purpose Purpose, doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if unanswered {
+	if doubt {
 		o.slots.Unanswered(pod, purpose, time.Now())
 	} else {
 		o.slots.Restore(pod)
@@ -138,22 +137,15 @@ func (o *owner) failed(pod types.UID, purpose Purpose, unanswered bool) {
 
 // unanswered tells whether a write that failed may have been done: the member did not answer, or what answered does not know,
 // such as a load balancer before an API server, or an API server whose storage did not tell it. An internal error that an API
-// server explains, of a webhook for instance, came before its storage. What breaker, budget or fence stopped was not sent, nor
-// was what found no connection.
+// server explains, of a webhook for instance, came before its storage.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		answer := status.Status()
-		return answer.Code >= http.StatusInternalServerError &&
-			(answer.Reason != metav1.StatusReasonInternalError || apierrors.IsUnexpectedServerError(err))
+	if !errors.As(err, &status) {
+		return !clusters.NotSent(err)
 	}
-	for _, stopped := range []error{clusters.ErrNotOwner, clusters.ErrBreakerOpen, clusters.ErrBudget} {
-		if errors.Is(err, stopped) {
-			return false
-		}
-	}
-	var network *net.OpError
-	return !errors.As(err, &network) || network.Op != "dial"
+	answer := status.Status()
+	return answer.Code >= http.StatusInternalServerError &&
+		(answer.Reason != metav1.StatusReasonInternalError || apierrors.IsUnexpectedServerError(err))
 }
 
 // namedBudget finds the name in what the API server says of a refused eviction.

@@ -58,10 +58,9 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		"gateway":              {answer: apierrors.NewGenericServerResponse(502, "POST", policyv1.Resource("evictions"), "web-1-0", "bad gateway", 0, true), doubted: true},
 		"several budgets, as the server says it": {answer: &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}, refused: true},
-		"budget of requests": {answer: fmt.Errorf("member a: %w", clusters.ErrBudget)},
-		"no connection":      {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}},
-		"connection lost":    {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}}, doubted: true},
-		"its node goes":      {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
+		"no connection":   {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}},
+		"connection lost": {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}}, doubted: true},
+		"its node goes":   {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
 	} {
 		s := newShell(t, nil, false)
 		s.cache(namespace("true", nil), deployment(2, "true", mixed("70")), replicaSet(2, 2))

@@ -174,12 +174,18 @@ func (pl *planner) settle() {
 	case r.State == StateConverged && len(r.Stamps) > 0:
 		pl.state(StateMoving, "every replica is where it belongs; %s a slot", count(len(r.Stamps), "pod gets", "pods get"))
 	}
-	for i := range pl.Owners { // in whatever mode: the slots that it may give back are for new pods
+	pl.recheckDoubts()
+	pl.tellPods()
+}
+
+// recheckDoubts plans again when what nobody answered no longer counts: in whatever mode, for the slots are for new pods too.
+// A time that has passed since the pods were observed is one at which to look at once.
+func (pl *planner) recheckDoubts() {
+	for i := range pl.Owners {
 		if until := pl.Owners[i].Accounting.UnansweredUntil; !until.IsZero() {
 			pl.recheck(later(until, pl.now.Add(time.Millisecond)))
 		}
 	}
-	pl.tellPods()
 }
 
 func (pl *planner) settleReadOnly(wanted int) {

@@ -270,10 +270,9 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 		return
 	}
 	done, _ := h.evict(e)
-	switch {
-	case unanswered:
+	if unanswered {
 		a.Unanswered(e.Pod, e.For, h.now)
-	case !done:
+	} else if !done {
 		a.Restore(e.Pod)
 	}
 	if !done {
