@@ -11,6 +11,8 @@ type Mix struct {
 	// Dry says that spot capacity has no room for the owner's pods now. It changes nothing of what belongs where; until it
 	// ends, [Accounting.Reserve] places new pods on-demand, and [Plan] moves none to spot.
 	Dry bool
+	// OnDemandDry says the same of on-demand capacity: until it ends, new pods above the floor go to spot.
+	OnDemandDry bool
 }
 
 // Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).

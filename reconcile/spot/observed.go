@@ -101,6 +101,8 @@ type Observed struct {
 	// Rolling says that the workload's controller is not at rest with its spec: a generation that it has not observed, or
 	// a rollout under way.
 	Rolling bool
+	// MinReady is how long a pod must have been ready to count as available: minReadySeconds of the workload.
+	MinReady time.Duration
 	// LastMove is when this process last evicted or released a pod of the workload; zero: never.
 	LastMove time.Time
 	// Budgets are the PodDisruptionBudgets that select pods of the workload. Without any, evictions are tried and the API
@@ -134,6 +136,8 @@ type Owner struct {
 	Accounting Summary
 	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [Drought.Dry] tells; zero: it has.
 	DrySince time.Time
+	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
+	OnDemandDrySince time.Time
 	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
 	Contradiction Contradiction
 }

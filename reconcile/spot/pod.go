@@ -50,6 +50,12 @@ type Pod struct {
 	Evicted bool
 	// UnschedulableSince is when the scheduler first found no node for the pod; zero: it did not say so, or a node has it.
 	UnschedulableSince time.Time
+	// NodeComing says that a node is on its way for the pod, or set aside for it, by a sign that an autoscaler or the scheduler
+	// gives: it waits for that node, and does not show that capacity is missing.
+	NodeComing bool
+	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
+	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
+	DoNotDisrupt bool
 	// Hash is the pod-template-hash of a ReplicaSet's pod; empty: it has none, and cannot be released.
 	Hash string
 	// Released is set of a pod that has left its ReplicaSet; Owner is then the UID of that ReplicaSet. Pods that share it
