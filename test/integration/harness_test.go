@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -59,6 +60,7 @@ type insideHub struct {
 	*fleet.API
 
 	fleet *fleet.Fleet
+	log   *hubLog
 	end   context.CancelFunc
 	ended chan error
 }
@@ -87,7 +89,7 @@ func startHub(t *testing.T, f *fleet.Fleet, name string, settings ...fleet.Setti
 		cancel()
 		t.Fatal(err)
 	}
-	h := &insideHub{Replica: replica, fleet: f, end: cancel, ended: make(chan error, 1)}
+	h := &insideHub{Replica: replica, fleet: f, log: log, end: cancel, ended: make(chan error, 1)}
 	go func() { h.ended <- made.Run(ctx) }()
 	f.Balancer.Add(replica.Webhook)
 	t.Cleanup(func() {
@@ -134,6 +136,19 @@ func (l *hubLog) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(line)
+}
+
+// count returns how many lines have all of these texts.
+func (l *hubLog) count(texts ...string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for line := range bytes.Lines(l.text.Bytes()) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !bytes.Contains(line, []byte(text)) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // keep puts the log beside those of the clusters.
@@ -192,12 +207,38 @@ func (p *placing) ready(w *fleet.Workload, replicas int) fleet.Mix {
 }
 
 // exactly expects the formula's mix of ready replicas, at once and without any eviction.
+//
+// Pods that were created without the hub's decision, because the machine was too busy for the webhook's time-out, say nothing
+// about placement: where there are some, the mix may take moves, and evictions are counted from then on.
 func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
 	p.t.Helper()
 	spot, onDemand := fleet.Want(replicas, percent, floor)
-	p.Expect(p.ready(w, replicas)).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}))
+	mix := p.ready(w, replicas)
+	if undecided := p.undecided(); undecided > 0 {
+		p.t.Logf("%d pods of namespace %s were created without a decision of the hub; %s may move first", undecided, p.namespace, w)
+		p.mended(w, replicas, percent, floor)
+		p.remark()
+		return
+	}
+	p.Expect(mix).To(Equal(fleet.Mix{Spot: spot, OnDemand: onDemand, Ready: replicas}))
 	p.settle(w, replicas)
 	p.Expect(p.evictions()).To(BeEmpty())
+}
+
+// undecided counts the pods that were created without a decision since the spec began, by the words of those who let them
+// through: the API server where the webhook did not answer in time, and the hub where it could not read an owner in time.
+func (p *placing) undecided() int {
+	p.t.Helper()
+	return len(p.audited(kube.OnResource("pods"), kube.ByVerb("create"), kube.WebhookSkipped)) +
+		p.hub.log.count("its pod was let through", strconv.Quote(p.namespace))
+}
+
+// remark makes the spec count from now on.
+func (p *placing) remark() {
+	p.t.Helper()
+	mark, err := p.member.Cluster.Audit().Mark()
+	p.Expect(err).NotTo(HaveOccurred())
+	p.mark = mark
 }
 
 // mended waits for the formula's mix, by whatever moves.
