@@ -72,7 +72,7 @@ func DryRun(e AuditEvent) bool {
 }
 
 // failedOpen begins the annotation by which an API server notes that it went on without the answer of a mutating webhook.
-const failedOpen = "failed-open.mutating.webhook.admission.k8s.io/"
+const failedOpen = "failed-open.mutation.webhook.admission.k8s.io/"
 
 // WebhookSkipped passes requests that were admitted although a mutating webhook did not answer, because its failurePolicy is
 // Ignore.
