@@ -13,8 +13,8 @@ import (
 const (
 	// karpenterPace is by what the times of nodes and those of the hub, which are its defaults, are divided.
 	karpenterPace = 6
-	// karpenterTrial bounds each of the trials. Karpenter's own rounds, of 10 s and more, are not scaled.
-	karpenterTrial = 9 * time.Minute
+	// karpenterLimit bounds each of the trials. Karpenter's own rounds, of 10 s and more, are not scaled.
+	karpenterLimit = 9 * time.Minute
 )
 
 // karpenterBench is a hub with one member in which Karpenter makes the nodes.
@@ -42,22 +42,34 @@ func (b *bench) karpenter(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
 	var problems []error
-	for _, trial := range []struct {
-		name string
-		do   func(context.Context, string) error
-	}{{"flap", k.flap}, {"consolidation", k.consolidation}, {"interruption", k.interruption}} {
+	for _, trial := range []karpenterTrial{
+		{"flap", small, k.flap}, {"consolidation", large, k.consolidation}, {"interruption", medium, k.interruption},
+	} {
 		b.logf("karpenter: %s", trial.name)
-		if err := k.try(ctx, trial.do); err != nil {
+		if err := k.try(ctx, trial); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", trial.name, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
+// karpenterTrial is done in a namespace, with nodes of one type of instance.
+type karpenterTrial struct {
+	name     string
+	instance kube.Instance
+	do       func(ctx context.Context, namespace string) error
+}
+
+// The types of instances. Karpenter keeps a tenth of a CPU to itself, so that 3, 7 and 15 pods with a request of one fit.
+var (
+	small  = kube.Instance{Name: "small", CPU: 4}
+	medium = kube.Instance{Name: "medium", CPU: 8}
+	large  = kube.Instance{Name: "large", CPU: 16}
+)
+
 // start starts Karpenter and a hub process; what it returns ends the hub.
 func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(context.Context) error, error) {
-	// Seven pods with a request of one CPU fit on a node.
-	options := kube.KarpenterOptions{Instances: []kube.Instance{{Name: "medium", CPU: 8}}}
+	options := kube.KarpenterOptions{Instances: []kube.Instance{small, medium, large}}
 	if err := k.member.Cluster.StartKarpenter(ctx, options); err != nil {
 		return nil, err
 	}
@@ -84,10 +96,10 @@ func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(contex
 }
 
 // try does one trial in a namespace of its own, when the nodes of the one before have gone.
-func (k *karpenterBench) try(ctx context.Context, trial func(context.Context, string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, karpenterTrial)
+func (k *karpenterBench) try(ctx context.Context, trial karpenterTrial) error {
+	ctx, cancel := context.WithTimeout(ctx, karpenterLimit)
 	defer cancel()
-	if err := k.member.Cluster.SetNodePool(ctx, nodePool()); err != nil {
+	if err := k.member.Cluster.SetNodePool(ctx, nodePool(trial.instance)); err != nil {
 		return err
 	}
 	if err := k.member.AwaitConsolidated(ctx, 0); err != nil {
@@ -97,13 +109,13 @@ func (k *karpenterBench) try(ctx context.Context, trial func(context.Context, st
 	if err != nil {
 		return err
 	}
-	return errors.Join(trial(ctx, namespace), k.member.DeleteNamespace(context.WithoutCancel(ctx), namespace))
+	return errors.Join(trial.do(ctx, namespace), k.member.DeleteNamespace(context.WithoutCancel(ctx), namespace))
 }
 
-// nodePool has nodes of both capacity types; those that are empty go.
-func nodePool() kube.NodePool {
+// nodePool has nodes of one type of instance and both capacity types; those that are empty go.
+func nodePool(of kube.Instance) kube.NodePool {
 	return kube.NodePool{
-		Name: "general", NodeStart: fleet.NodeTime / karpenterPace, Budgets: kube.Unlimited,
+		Name: "general", Instances: []string{of.Name}, NodeStart: fleet.NodeTime / karpenterPace, Budgets: kube.Unlimited,
 		Consolidation: kube.WhenEmpty, ConsolidateAfter: 30 * time.Second / karpenterPace,
 	}
 }
@@ -155,8 +167,8 @@ const (
 
 // consolidation has 100 replicas on nodes that are more than half taken by other pods, which go.
 func (k *karpenterBench) consolidation(ctx context.Context, namespace string) error {
-	// With 5 of its 8 CPUs taken, a node has room for two replicas.
-	filler, err := k.member.Fill(ctx, namespace, "5", (karpenterReplicas-karpenterFloor)/2, karpenterFloor/2)
+	// With 11 of its 16 CPUs taken, a node has room for four replicas.
+	filler, err := k.member.Fill(ctx, namespace, "11", (karpenterReplicas-karpenterFloor)/4, karpenterFloor/4)
 	if err != nil {
 		return err
 	}
@@ -169,7 +181,7 @@ func (k *karpenterBench) consolidation(ctx context.Context, namespace string) er
 		if err != nil {
 			return err
 		}
-		under := nodePool()
+		under := nodePool(large)
 		under.Consolidation = kube.WhenEmptyOrUnderutilized
 		if err := errors.Join(k.member.Cluster.SetNodePool(ctx, under), filler.Delete(ctx)); err != nil {
 			return err
