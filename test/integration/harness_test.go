@@ -33,7 +33,13 @@ var quick = fleet.Settings{
 // startFleet starts a fleet with these members, registered, for a test and what runs within it.
 func startFleet(t *testing.T, members ...string) *fleet.Fleet {
 	t.Helper()
-	f, err := fleet.Start(t.Context(), fleet.Options{Members: members})
+	return startFleetWith(t, fleet.Options{Members: members})
+}
+
+// startFleetWith is startFleet with other options.
+func startFleetWith(t *testing.T, options fleet.Options) *fleet.Fleet {
+	t.Helper()
+	f, err := fleet.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +184,15 @@ type placing struct {
 // place begins a spec in a namespace of its own with these labels.
 func place(t *testing.T, h *insideHub, m *fleet.Member, labels map[string]string) *placing {
 	t.Helper()
+	return placeFor(t, h, m, labels, 2*patience)
+}
+
+// placeFor is place for a spec that may take so long.
+func placeFor(t *testing.T, h *insideHub, m *fleet.Member, labels map[string]string, limit time.Duration) *placing {
+	t.Helper()
 	g := NewWithT(t)
-	g.SetDefaultEventuallyTimeout(patience)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	g.SetDefaultEventuallyTimeout(limit / 2)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	namespace, err := m.NewNamespace(ctx, "spot", labels)
 	g.Expect(err).NotTo(HaveOccurred())
