@@ -58,7 +58,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.ReadOnlyMember = readOnlyMember(h.provider)
+	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
 	if h.engine, err = spot.NewEngine(options); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (h *Hub) buildControllers(context.Context) error {
 
 func (h *Hub) backend() api.Backend {
 	members := shownMembers{
-		provider: h.provider, mine: h.routes.Mine,
+		provider: h.provider, mine: h.routes.Mine, checkSteerBy: h.engine.Capacity.CheckSteerBy,
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },

@@ -31,7 +31,7 @@ func someProbe(e *Engine) *Probe {
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
-	pod := e.probePod(want, "plimsoll-system")
+	pod := e.probePod(want, "plimsoll-system", byConfiguration)
 
 	got, ok := ProbeOf(e.Keys, pod)
 	if !ok || got.Name != want.Name || got.Shape.String() != want.Shape.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
@@ -73,7 +73,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 				return c.Create(ctx, obj, o...)
 			},
 		})
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", byConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var pod corev1.Pod
@@ -83,7 +83,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 		if has := pod.Spec.PriorityClassName != ""; has != mayMake {
 			t.Errorf("%s: the probe's class is %q", name, pod.Spec.PriorityClassName)
 		}
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", byConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: a probe that is there already: %v", name, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 
 func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	e := probingEngine(t)
-	pod := e.probePod(someProbe(e), "plimsoll-system")
+	pod := e.probePod(someProbe(e), "plimsoll-system", byConfiguration)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod).Build()
 	now := time.Now().Truncate(time.Second)
 	if err := e.openProbe(context.Background(), c, pod.Namespace, pod.Name, now); err != nil {
