@@ -148,10 +148,11 @@ func (h *Hub) buildControllers(context.Context) error {
 
 func (h *Hub) backend() api.Backend {
 	members := shownMembers{
-		provider: h.provider, mine: h.routes.Mine, checkSteerBy: h.engine.Capacity.CheckSteerBy,
+		provider: h.provider, mine: h.routes.Mine,
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
+		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
 	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
 }
