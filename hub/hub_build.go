@@ -58,7 +58,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.ReadOnlyMember = readOnlyMember(h.provider)
+	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
 	if h.engine, err = spot.NewEngine(options); err != nil {
 		return err
 	}
@@ -152,6 +152,7 @@ func (h *Hub) backend() api.Backend {
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
+		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
 	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
 }

@@ -94,11 +94,7 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost)
 		dst.Spec.NodeName = src.Spec.NodeName
 		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
-		if dst.Spec.NodeSelector == nil && src.Spec.Affinity != nil && src.Spec.Affinity.NodeAffinity != nil {
-			if required := src.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
-				dst.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
-			}
-		}
+		dst.Spec.Affinity = capacity.keep(dst.Spec.NodeSelector, src.Spec.Affinity)
 		if src.Spec.NodeName == "" {
 			keepShape(dst, shape, &src.Spec, src.Name, capacity)
 		}

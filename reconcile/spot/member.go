@@ -51,6 +51,22 @@ func (m *member) namespaces() []string {
 	return nil
 }
 
+// steerBy is what the registration names to steer pods by; empty: nothing.
+func (m *member) steerBy() string {
+	if m.engine.SteerBy == nil {
+		return ""
+	}
+	return m.engine.SteerBy(m.name)
+}
+
+// steered reports that pods of the member are steered otherwise than before.
+func (m *member) steered(s *Steering) {
+	if err := m.engine.Capacity.CheckSteerBy(s.steerBy); err != nil {
+		m.engine.Log.Warn("what the registration names to steer pods by cannot be used and is ignored", "member", m.name, "error", err)
+	}
+	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.spot.String(), "onDemand", s.onDemand.String())
+}
+
 func newMember(e *Engine, name string, c Cluster) *member {
 	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1), published: make(chan struct{})}
 }
@@ -76,6 +92,7 @@ func (m *member) follow(ctx context.Context) {
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	go m.tend(ctx, f.directory)
 	defer f.detach()
 	defer m.withdraw()

@@ -124,7 +124,7 @@ func (m *member) standing(ctx context.Context, dir *directory, kind string, pod 
 func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *PodRequest) Placement {
 	var deadline <-chan time.Time
 	for final := false; ; {
-		placed, doubt, news := e.ask(s, pod, final)
+		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, final)
 		if doubt == DoubtNone {
 			return placed
 		}
@@ -147,7 +147,7 @@ func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *P
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(s standing, pod *PodRequest, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, final bool) (Placement, Doubt, <-chan struct{}) {
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
@@ -158,7 +158,7 @@ func (e *Engine) ask(s standing, pod *PodRequest, final bool) (Placement, Doubt,
 	ask.ID = strings.Clone(ask.ID)
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
-	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, s.owner.slots, ask, time.Now())
+	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, steering, s.owner.slots, ask, time.Now())
 	if answer.Doubt != DoubtNone {
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}
