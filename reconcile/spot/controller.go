@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -174,34 +175,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
-		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)
+		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil
-}
-
-// act writes what the plan says, in its order, and tells when to look again.
-func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
-	if err := e.stamp(ctx, s.client, s.key.Namespace, plan.Stamps); err != nil {
-		return reconcile.Done(), err
-	}
-	e.underCeiling(s, plan, now)
-	released, err := e.release(ctx, s.client, dir, s, plan.Releases)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	evicted, refused, err := e.evict(ctx, s.client, dir, s.key.Namespace, plan.Evictions)
-	e.tell(s, plan, released, evicted)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	if refused != nil {
-		plan.Refused(refused.pods, refused.budget, refused.message, now.Add(refused.retry))
-		if len(released) == 0 && len(evicted) == 0 {
-			plan.State, plan.Reason = StateWaiting, refused.message
-		}
-	}
-	if plan.Recheck.IsZero() {
-		return reconcile.Done(), nil
-	}
-	return reconcile.RequeueAfter(plan.Recheck.Sub(now), plan.Reason), nil
 }

@@ -48,6 +48,7 @@ type directory struct {
 	droughts   *droughts
 	waits      *budgetWaits
 	selectors  *hashSelectors
+	denials    denials
 }
 
 type namespaceFacts struct {
