@@ -98,8 +98,9 @@ type subject struct {
 	events            reconcile.Recorder
 }
 
-// reconcile plans one workload and does what the plan says: first stamps, then one batch of evictions.
+// reconcile plans one workload and does what the plan says; see [Engine.act].
 func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, error) {
+	defer e.forgetIfGone(s.member)
 	dir := e.awaitDirectory(ctx, s.member)
 	if dir == nil {
 		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil

@@ -134,6 +134,7 @@ func (d *directory) removeNamespace(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.namespaces, name)
+	d.selectors.forget(name)
 }
 
 // setWorkload stores what is read of a workload. live says that it was read from the API server and not by the cache:
@@ -184,6 +185,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 	if w := d.workloads[key]; w != nil && w.uid == uid {
 		delete(d.workloads, key)
 		delete(d.plans, key)
+		d.journal.forget(key)
 	}
 }
 

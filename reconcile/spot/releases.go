@@ -130,6 +130,13 @@ func (h *hashSelectors) reason(ctx context.Context, live client.Reader, namespac
 	return answer.reason
 }
 
+// forget drops the answer for a namespace that is gone.
+func (h *hashSelectors) forget(namespace string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.read, namespace)
+}
+
 func selectsHash(ctx context.Context, live client.Reader, namespace string) string {
 	var list corev1.ServiceList
 	if err := live.List(ctx, &list, client.InNamespace(namespace)); err != nil {
