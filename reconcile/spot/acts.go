@@ -21,6 +21,7 @@ type action struct {
 	released map[Purpose]int
 	eviction eviction
 	stamped  int
+	gone     bool // a pod that was to be stamped is gone
 	denials  denialsMet
 	errs     errorList
 }
@@ -39,6 +40,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *Plan
 	a.evict(ctx, slices.DeleteFunc(evictionsFor(plan.Evictions, true), func(ev Eviction) bool { return stays(ev.Pod) }))
 	e.tell(s, plan, a.released, a.eviction.evicted)
 	a.settle(plan)
+	a.searchAgain(plan)
 	if err := a.errs.join(); err != nil {
 		return reconcile.Done(), err
 	}
@@ -46,6 +48,19 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *Plan
 		return reconcile.Done(), nil
 	}
 	return reconcile.RequeueAfter(plan.Recheck.Sub(now), plan.Reason), nil
+}
+
+// searchAgain looks for pods without a slot anew when one of them is gone: no event tells of those.
+func (a *action) searchAgain(plan *PlanResult) {
+	if !a.gone {
+		return
+	}
+	for i := range a.subject.sources {
+		if o := a.dir.owner(a.subject.sources[i].UID); o != nil {
+			o.searchAgain()
+		}
+	}
+	plan.Recheck = soonest(plan.Recheck, a.now.Add(liveListPatience))
 }
 
 // evictionsFor returns the evictions that move replicas for the mix, or all others.

@@ -59,6 +59,8 @@ func newWriting(patch, evict func(pod string) error) *writing {
 
 func succeed(string) error { return nil }
 
+var notFound = apierrors.NewNotFound(corev1.Resource("pods"), "web-1-0")
+
 // deniedByPolicy is what the API server says when an admission webhook refuses a request.
 func deniedByPolicy(pod string) error {
 	return apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New(`admission webhook "validate.kyverno.svc" denied the request: labels are immutable`))

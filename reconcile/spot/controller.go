@@ -158,19 +158,8 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease = s.ordinals, s.replicas, s.rolling, s.noRelease
-	visible := map[types.UID]int{}
-	for i := range o.Pods {
-		if !o.Pods[i].Finished && o.Pods[i].Released == nil {
-			visible[o.Pods[i].Owner]++
-		}
-	}
-	for i, src := range s.sources {
-		src.Accounting = o.Owners[i].Accounting
-		more, again, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
-		if err != nil {
-			return o, recheck, err
-		}
-		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
+	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
+		return o, recheck, err
 	}
 	dir.observeContradictions(&o)
 	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))

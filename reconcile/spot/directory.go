@@ -94,13 +94,6 @@ type ownerFacts struct {
 	readAt   time.Time   // when it was read live; zero once the cache has shown it
 }
 
-// liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
-// were last searched.
-type liveListMark struct {
-	status, visible int
-	since, at       time.Time
-}
-
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},

@@ -28,22 +28,22 @@ func (a *action) stamp(ctx context.Context, stamps []Stamp) (unchanged map[types
 			mu.Lock()
 			pointless := a.stamped == 0 && a.denials.pods >= maxDenials
 			mu.Unlock()
-			var problem denial
-			var err error
+			var what stampOutcome
 			if !pointless {
-				problem, err = a.stampOne(ctx, s)
+				what = a.stampOne(ctx, s)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err == nil && problem.message == "" && !pointless:
+			if what.done {
 				a.stamped++
-				return nil
-			case problem.message != "":
-				a.denials.add(problem.message, problem.until)
+			} else {
+				unchanged[s.Pod] = struct{}{}
 			}
-			unchanged[s.Pod] = struct{}{}
-			a.errs.add(err)
+			if what.denied.message != "" {
+				a.denials.add(what.denied.message, what.denied.until)
+			}
+			a.gone = a.gone || what.gone
+			a.errs.add(what.err)
 			return nil
 		})
 	}
@@ -51,10 +51,17 @@ func (a *action) stamp(ctx context.Context, stamps []Stamp) (unchanged map[types
 	return unchanged
 }
 
+// stampOutcome is what became of one stamp: one of its fields is set, or none when it was not tried.
+type stampOutcome struct {
+	done, gone bool // gone or replaced
+	denied     denial
+	err        error
+}
+
 // stampOne gives a pod its slot, unless the API server refuses that.
-func (a *action) stampOne(ctx context.Context, s Stamp) (denial, error) {
+func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
 	if known, stands := a.dir.denials.stands(s.Pod, a.now); stands {
-		return known, nil
+		return stampOutcome{denied: known}
 	}
 	namespace := a.subject.key.Namespace
 	err := stampPod(ctx, a.subject.client, a.Keys, namespace, s)
@@ -62,14 +69,14 @@ func (a *action) stampOne(ctx context.Context, s Stamp) (denial, error) {
 	switch {
 	case err == nil:
 		a.dir.denials.end(s.Pod)
-		return denial{}, nil
+		return stampOutcome{done: true}
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
-		return denial{}, nil // gone or replaced: its event leads to another plan
+		return stampOutcome{gone: true}
 	case denied:
 		message = fmt.Sprintf("pod %s may not get its slot: %s", s.Name, message)
-		return denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}, nil
+		return stampOutcome{denied: denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}}
 	}
-	return denial{}, fmt.Errorf("stamp pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)
+	return stampOutcome{err: fmt.Errorf("stamp pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
 }
 
 // stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
