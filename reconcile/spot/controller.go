@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -97,8 +98,9 @@ type subject struct {
 	events            reconcile.Recorder
 }
 
-// reconcile plans one workload and does what the plan says: first stamps, then one batch of evictions.
+// reconcile plans one workload and does what the plan says; see [Engine.act].
 func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, error) {
+	defer e.forgetIfGone(s.member)
 	dir := e.awaitDirectory(ctx, s.member)
 	if dir == nil {
 		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
@@ -156,52 +158,14 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease = s.ordinals, s.replicas, s.rolling, s.noRelease
-	visible := map[types.UID]int{}
-	for i := range o.Pods {
-		if !o.Pods[i].Finished && o.Pods[i].Released == nil {
-			visible[o.Pods[i].Owner]++
-		}
-	}
-	for i, src := range s.sources {
-		src.Accounting = o.Owners[i].Accounting
-		more, again, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
-		if err != nil {
-			return o, recheck, err
-		}
-		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
+	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
+		return o, recheck, err
 	}
 	dir.observeContradictions(&o)
 	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
-		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)
+		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil
-}
-
-// act writes what the plan says, in its order, and tells when to look again.
-func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
-	if err := e.stamp(ctx, s.client, s.key.Namespace, plan.Stamps); err != nil {
-		return reconcile.Done(), err
-	}
-	e.underCeiling(s, plan, now)
-	released, err := e.release(ctx, s.client, dir, s, plan.Releases)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	evicted, refused, err := e.evict(ctx, s.client, dir, s.key.Namespace, plan.Evictions)
-	e.tell(s, plan, released, evicted)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	if refused != nil {
-		plan.Refused(refused.pods, refused.budget, refused.message, now.Add(refused.retry))
-		if len(released) == 0 && len(evicted) == 0 {
-			plan.State, plan.Reason = StateWaiting, refused.message
-		}
-	}
-	if plan.Recheck.IsZero() {
-		return reconcile.Done(), nil
-	}
-	return reconcile.RequeueAfter(plan.Recheck.Sub(now), plan.Reason), nil
 }

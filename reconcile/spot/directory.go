@@ -48,6 +48,7 @@ type directory struct {
 	droughts   *droughts
 	waits      *budgetWaits
 	selectors  *hashSelectors
+	denials    denials
 }
 
 type namespaceFacts struct {
@@ -93,13 +94,6 @@ type ownerFacts struct {
 	readAt   time.Time   // when it was read live; zero once the cache has shown it
 }
 
-// liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
-// were last searched.
-type liveListMark struct {
-	status, visible int
-	since, at       time.Time
-}
-
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
@@ -133,6 +127,7 @@ func (d *directory) removeNamespace(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.namespaces, name)
+	d.selectors.forget(name)
 }
 
 // setWorkload stores what is read of a workload. live says that it was read from the API server and not by the cache:
@@ -183,6 +178,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 	if w := d.workloads[key]; w != nil && w.uid == uid {
 		delete(d.workloads, key)
 		delete(d.plans, key)
+		d.journal.forget(key)
 	}
 }
 

@@ -136,7 +136,20 @@ func (e *Engine) leave(m *member) {
 	defer e.mu.Unlock()
 	if e.members[m.name] == m {
 		delete(e.members, m.name)
-		e.metrics.forgetMember(m.name)
+		e.forgetMember(m.name)
+	}
+}
+
+// forgetMember drops what is kept by member outside of its directory: its series, and its share of the hub's ceiling.
+func (e *Engine) forgetMember(name string) {
+	e.metrics.forgetMember(name)
+	e.ceiling.ForgetMember(name)
+}
+
+// forgetIfGone drops what a reconcile has noted of a member that has left meanwhile.
+func (e *Engine) forgetIfGone(name string) {
+	if e.member(name) == nil {
+		e.forgetMember(name)
 	}
 }
 
