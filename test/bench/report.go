@@ -47,6 +47,8 @@ var entries = []entry{
 	{name: "webapp-3000-s", unit: "s", target: 180},
 	{name: "webapp-noop-ms", unit: "ms", target: 1},
 	{name: "webapp-ledger-kb", unit: "KB", target: 4},
+	{name: "plan-80000-ms", unit: "ms", target: 40},
+	{name: "ordinals-20000-s", unit: "s", target: 1},
 	{name: "image-mb", unit: "MB", target: 60},
 	{name: "gitops-commit-to-placed-s", unit: "s", target: 60},
 	{name: "e2e-failover-s", unit: "s", target: 10},
