@@ -25,7 +25,7 @@ const (
 // goes holds none, so that its replacement finds its slot free. Methods take the time from the
 // caller, who must not let it run backwards by more than clocks do. It is not safe for concurrent use: the caller locks.
 type Accounting struct {
-	ordinals map[int]*ordinal // of a StatefulSet; nil for a ReplicaSet
+	ordinals *ordinals // of a StatefulSet; nil for a ReplicaSet
 
 	pods  map[types.UID]*seen
 	slots slotTable
@@ -35,7 +35,8 @@ type Accounting struct {
 	lost     tally // reservations whose slot was given out again, and whose pods may exist all the same
 
 	promised          reservations
-	waiting, replaced queue // of reserved and of lost, the oldest first
+	waiting, replaced queue                  // of reserved and of lost, the oldest first
+	waitingFor        [len(capacities)]queue // of reserved, by type
 
 	gone   map[types.UID]tombstone
 	buryAt int // number of tombstones at which old ones are looked for
@@ -94,7 +95,7 @@ func (t *tally) of(capacity Capacity) int {
 func NewAccounting(ordinals bool) *Accounting {
 	a := &Accounting{pods: map[types.UID]*seen{}, gone: map[types.UID]tombstone{}}
 	if ordinals {
-		a.ordinals = map[int]*ordinal{}
+		a.ordinals = newOrdinals()
 	}
 	return a
 }
@@ -329,7 +330,7 @@ func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 		s.UnansweredUntil = a.unansweredUntil
 	}
 	fresh := a.visible.all + a.lost.all
-	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
+	for r := a.waiting.first; r != 0; r = a.promised.at(r).links[inAll].next {
 		s.Reserved = append(s.Reserved, a.promised.show(r))
 		if now.Sub(a.promised.madeAt(r)) >= SettleTime {
 			continue

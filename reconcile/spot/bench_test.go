@@ -27,14 +27,37 @@ func BenchmarkReserve(b *testing.B) {
 			}
 		})
 	}
-	b.Run("at capacity", func(b *testing.B) {
-		b.ReportAllocs()
-		a, now, i := NewAccounting(false), epoch, 0
-		for b.Loop() {
-			now, i = now.Add(10*time.Millisecond), i+1
-			a.Reserve(Ask{ID: strconv.Itoa(i), Wanted: 100, Mix: Mix{Percent: 70, Floor: 1, Managed: true}, Final: true}, now)
-		}
-	})
+	for _, n := range []int{100, 80_000} { // no pod of which is seen
+		b.Run(fmt.Sprintf("at capacity of %d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			a, now, i := NewAccounting(false), epoch, 0
+			m := Mix{Percent: 70, Floor: n / 4, Managed: true}
+			for range n {
+				i++
+				a.Reserve(Ask{ID: strconv.Itoa(i), Wanted: n, Mix: m}, now)
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				now, i = now.Add(time.Microsecond), i+1
+				a.Reserve(Ask{ID: strconv.Itoa(i), Wanted: n, Mix: m, Final: true}, now)
+			}
+		})
+	}
+}
+
+// BenchmarkOrdinals is the admission of all pods of a StatefulSet, no pod of which is seen meanwhile.
+func BenchmarkOrdinals(b *testing.B) {
+	for _, n := range []int{100, 20_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				a := NewAccounting(true)
+				for i := range n {
+					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: Mix{Percent: 70, Floor: 3, Managed: true}}, epoch)
+				}
+			}
+		})
+	}
 }
 
 func BenchmarkAdmitPatch(b *testing.B) {
@@ -46,6 +69,19 @@ func BenchmarkAdmitPatch(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		dst = p.AppendPatch(dst[:0], in, steering, r)
+	}
+}
+
+// BenchmarkPlan80000 is one plan of a very large workload.
+func BenchmarkPlan80000(b *testing.B) {
+	for name, policy := range map[string]Policy{"converged": policyOf(70, 3), "moving": policyOf(30, 3)} {
+		b.Run(name, func(b *testing.B) {
+			o := observedOf(replicas(80_000, Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
+			b.ReportAllocs()
+			for b.Loop() {
+				Plan(o, policy, testSettings, epoch)
+			}
+		})
 	}
 }
 

@@ -1,5 +1,7 @@
 package spot
 
+import "sort"
+
 // Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
 type Mix struct {
 	// Percent is the share on spot capacity, 0 to 100.
@@ -45,6 +47,17 @@ func (m Mix) Of(slot int) Capacity {
 		return Spot
 	}
 	return OnDemand
+}
+
+// first returns the lowest slot of a capacity type, maxSlot if there is none below it. Both counts never fall as n grows.
+func (m Mix) first(capacity Capacity) int {
+	switch {
+	case !m.Managed && capacity == Unknown:
+		return 0
+	case !m.Managed || capacity == Unknown:
+		return maxSlot
+	}
+	return sort.Search(maxSlot, func(slot int) bool { return m.Wanted(capacity, slot+1) > 0 })
 }
 
 // Wanted returns how many of n replicas belong on the given capacity type; 0 for [Unknown].

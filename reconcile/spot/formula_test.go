@@ -66,3 +66,19 @@ func drawMix(t *rapid.T) Mix {
 		Floor:   rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, 3)).Draw(t, "floor"), Managed: true,
 	}
 }
+
+func TestTheFirstSlotOfATypeIsTheLowest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMix(t)
+		m.Managed = rapid.IntRange(0, 9).Draw(t, "managed") > 0
+		for _, capacity := range []Capacity{Unknown, Spot, OnDemand} {
+			want := 0
+			for want < 3000 && m.Of(want) != capacity {
+				want++
+			}
+			if got := m.first(capacity); want < 3000 && got != want || want == 3000 && got < maxSlot {
+				t.Fatalf("%+v: the first %s slot is %d, want %d", m, capacity, got, want)
+			}
+		}
+	})
+}

@@ -2,11 +2,110 @@ package spot
 
 import "k8s.io/apimachinery/pkg/types"
 
+// spareOrdinals is how far from the ordinals that are wanted others are remembered, and how many of any are, beside as many
+// as are wanted, before those that nobody needs are forgotten.
+const spareOrdinals = 1024
+
+// ordinals is what an [Accounting] remembers of the ordinals of a StatefulSet. Its size follows the pods, the reservations
+// and the replicas that are wanted, and every answer takes logarithmic time.
+type ordinals struct {
+	known         map[int]*ordinal
+	counts        ordinalCounts // of the known ones, by type
+	start, wanted int           // the first ordinal and the replicas, as the last question named them
+	pruneAt       int           // number of known ordinals at which those that nobody needs are looked for
+}
+
 // ordinal is what is remembered of one ordinal of a StatefulSet, also while no pod has it.
 type ordinal struct {
 	capacity Capacity
 	pod      types.UID // seen last
 	waiting  ref       // made for it and not seen yet; 0: none
+}
+
+func newOrdinals() *ordinals {
+	return &ordinals{known: map[int]*ordinal{}, counts: ordinalCounts{}}
+}
+
+// near tells whether an ordinal is close enough to those that are wanted to be remembered without a pod.
+func (o *ordinals) near(number int) bool {
+	return number >= o.start-spareOrdinals && number < o.start+o.span()+spareOrdinals
+}
+
+// span is how many ordinals from the first one on are remembered: twice the wanted ones, for a StatefulSet that shrinks may
+// grow again.
+func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), maxSlot) }
+
+// at returns what is known of an ordinal, which is nothing at first.
+func (o *ordinals) at(number int) *ordinal {
+	known := o.known[number]
+	if known == nil {
+		known = &ordinal{}
+		o.known[number] = known
+	}
+	return known
+}
+
+// place notes the type of an ordinal.
+func (o *ordinals) place(number int, known *ordinal, capacity Capacity) {
+	o.counts.add(number, known.capacity, -1)
+	o.counts.add(number, capacity, 1)
+	known.capacity = capacity
+}
+
+// others counts the types of the ordinals from start to before end, without the given one.
+func (o *ordinals) others(number, start, end int) tally {
+	below, n := o.counts.before(start), o.counts.before(end)
+	n.all, n.spot, n.onDemand = n.all-below.all, n.spot-below.spot, n.onDemand-below.onDemand
+	if known := o.known[number]; known != nil && known.capacity != Unknown && number >= start && number < end {
+		n.add(known.capacity, -1)
+	}
+	return n
+}
+
+// prune forgets ordinals that have neither a pod nor a reservation and are not near, once there are many. Its cost is
+// spread over the ordinals that came since it was last done.
+func (o *ordinals) prune(lives func(types.UID) bool) {
+	if len(o.known) <= max(o.pruneAt, o.span()+spareOrdinals) {
+		return
+	}
+	for number, known := range o.known {
+		if !o.near(number) && known.waiting == 0 && !lives(known.pod) {
+			o.counts.add(number, known.capacity, -1)
+			delete(o.known, number)
+		}
+	}
+	o.pruneAt = 2 * len(o.known)
+}
+
+// ordinalCounts counts ordinals by type such that those below any number are known after few steps: a binary indexed tree
+// that only has the nodes that count something. Ordinals are less than 1<<ordinalBits.
+type ordinalCounts map[int]tally
+
+const ordinalBits = 30
+
+// add counts an ordinal of a type in (n = 1) or out (n = -1).
+func (c ordinalCounts) add(number int, capacity Capacity, n int) {
+	if capacity == Unknown || number < 0 || number >= 1<<ordinalBits {
+		return
+	}
+	for node := number + 1; node <= 1<<ordinalBits; node += node & -node {
+		t := c[node]
+		t.add(capacity, n)
+		if t == (tally{}) {
+			delete(c, node)
+		} else {
+			c[node] = t
+		}
+	}
+}
+
+// before counts the ordinals below a number.
+func (c ordinalCounts) before(number int) (t tally) {
+	for node := min(max(number, 0), 1<<ordinalBits); node > 0; node &= node - 1 {
+		below := c[node]
+		t.all, t.spot, t.onDemand = t.all+below.all, t.spot+below.spot, t.onDemand+below.onDemand
+	}
+	return t
 }
 
 // decideOrdinal places a pod of a StatefulSet. There is at most one pod of an ordinal, so nothing is uncertain: an ordinal
@@ -24,35 +123,36 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 		d.capacity, d.reason = OnDemand, reasonDry
 		return d
 	}
-	var others tally
-	for number, known := range a.ordinals {
-		if number != ask.Ordinal && number >= ask.Start && number < ask.Start+wanted {
-			others.add(known.capacity, 1)
-		}
-	}
+	others := a.ordinals.others(ask.Ordinal, ask.Start, ask.Start+wanted)
 	preferred := ask.Mix.Of(d.slot)
-	if known := a.ordinals[ask.Ordinal]; known != nil && known.capacity != Unknown && ask.Mix.Managed {
+	if known := a.ordinals.known[ask.Ordinal]; known != nil && known.capacity != Unknown && ask.Mix.Managed {
 		preferred, d.reason = known.capacity, reasonOrdinal
 	}
 	d.capacity, d.reason = balance(ask.Mix, wanted, others, preferred, d.reason)
 	return d
 }
 
-// holdOrdinal remembers the type that an ordinal was given, in place of an earlier reservation for it.
-func (a *Accounting) holdOrdinal(r Reservation, number int) {
-	known := a.ordinals[number]
-	if known == nil {
-		known = &ordinal{}
-		a.ordinals[number] = known
+// holdOrdinal remembers the type that an ordinal was given, in place of an earlier reservation for it. One that is far
+// from those that are wanted is answered and not remembered: there can be any number of requests for such pods.
+func (a *Accounting) holdOrdinal(r Reservation, ask *Ask) {
+	a.ordinals.start, a.ordinals.wanted = ask.Start, ask.Wanted
+	if !a.ordinals.near(ask.Ordinal) {
+		return
 	}
+	known := a.ordinals.at(ask.Ordinal)
 	if known.waiting != 0 {
 		a.drop(known.waiting)
 	}
-	known.capacity, known.waiting = r.Capacity, a.hold(r, number)
+	a.ordinals.place(ask.Ordinal, known, r.Capacity)
+	known.waiting = a.hold(r, ask.Ordinal)
+	a.ordinals.prune(a.knows)
 }
 
+// knows tells whether a pod was seen and not forgotten.
+func (a *Accounting) knows(uid types.UID) bool { return a.pods[uid] != nil }
+
 func (a *Accounting) forgetOrdinalOf(r ref) {
-	if known := a.ordinals[int(a.promised.at(r).ordinal)]; known != nil && known.waiting == r {
+	if known := a.ordinals.known[int(a.promised.at(r).ordinal)]; known != nil && known.waiting == r {
 		known.waiting = 0
 	}
 }
@@ -64,11 +164,7 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 	if !ok || p.Capacity == Unknown {
 		return
 	}
-	known := a.ordinals[number]
-	if known == nil {
-		known = &ordinal{}
-		a.ordinals[number] = known
-	}
+	known := a.ordinals.at(number)
 	if known.waiting != 0 {
 		if p.UID == known.pod || p.Reservation != "" {
 			return
@@ -76,8 +172,10 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 		a.drop(known.waiting)
 	}
 	if p.Alive() || known.capacity == Unknown {
-		known.capacity, known.pod = p.Capacity, p.UID
+		a.ordinals.place(number, known, p.Capacity)
+		known.pod = p.UID
 	}
+	a.ordinals.prune(a.knows)
 }
 
 // OrdinalOf returns the number at the end of the name of a StatefulSet's pod.
@@ -89,5 +187,5 @@ func OrdinalOf(name string) (int, bool) {
 	if start == 0 || name[start-1] != '-' {
 		return 0, false
 	}
-	return parseNumber(name[start:], 1<<30)
+	return parseNumber(name[start:], 1<<ordinalBits)
 }

@@ -2,50 +2,65 @@ package spot
 
 import "time"
 
-// queue is a list of reservations, the oldest first.
+// queue is a list of reservations, the oldest first. A reservation is in one queue of all types, of those that wait or of
+// those that are lost, and while it waits in one of its own type, so that the oldest of each is at hand.
 type queue struct{ first, last ref }
 
-func (a *Accounting) push(q *queue, r ref) {
-	a.promised.at(r).prev, a.promised.at(r).next = q.last, 0
+// Which of a reservation's links a queue uses.
+const (
+	inAll = iota
+	inType
+)
+
+func (a *Accounting) push(q *queue, in int, r ref) {
+	a.promised.at(r).links[in] = link{prev: q.last}
 	if q.last != 0 {
-		a.promised.at(q.last).next = r
+		a.promised.at(q.last).links[in].next = r
 	} else {
 		q.first = r
 	}
 	q.last = r
 }
 
-func (a *Accounting) pull(q *queue, r ref) {
-	prev, next := a.promised.at(r).prev, a.promised.at(r).next
-	if prev != 0 {
-		a.promised.at(prev).next = next
+func (a *Accounting) pull(q *queue, in int, r ref) {
+	l := a.promised.at(r).links[in]
+	if l.prev != 0 {
+		a.promised.at(l.prev).links[in].next = l.next
 	} else {
-		q.first = next
+		q.first = l.next
 	}
-	if next != 0 {
-		a.promised.at(next).prev = prev
+	if l.next != 0 {
+		a.promised.at(l.next).links[in].prev = l.prev
 	} else {
-		q.last = prev
+		q.last = l.prev
 	}
 }
 
 // hold makes a new reservation.
 func (a *Accounting) hold(r Reservation, ordinal int) ref {
 	held := a.promised.add(r, ordinal)
-	a.push(&a.waiting, held)
+	a.push(&a.waiting, inAll, held)
+	a.push(&a.waitingFor[codeOf(r.Capacity)], inType, held)
 	a.reserved.add(r.Capacity, 1)
 	a.slots.take(r.Slot)
 	return held
 }
 
+// unhold takes its slot and its place in the queues away from a reservation that waits.
+func (a *Accounting) unhold(r ref) {
+	held := a.promised.at(r)
+	a.pull(&a.waiting, inAll, r)
+	a.pull(&a.waitingFor[held.capacity], inType, r)
+	a.reserved.add(held.capacity.capacity(), -1)
+	a.slots.give(int(held.slot))
+}
+
 // lose takes the slot of a reservation away from it. Its pod may exist all the same, so it is remembered for a while.
 func (a *Accounting) lose(r ref) {
+	a.unhold(r)
 	lost := a.promised.at(r)
-	a.pull(&a.waiting, r)
-	a.reserved.add(lost.capacity.capacity(), -1)
-	a.slots.give(int(lost.slot))
 	lost.lost = true
-	a.push(&a.replaced, r)
+	a.push(&a.replaced, inAll, r)
 	a.lost.add(lost.capacity.capacity(), 1)
 }
 
@@ -53,12 +68,10 @@ func (a *Accounting) lose(r ref) {
 func (a *Accounting) drop(r ref) {
 	dropped := *a.promised.at(r)
 	if dropped.lost {
-		a.pull(&a.replaced, r)
+		a.pull(&a.replaced, inAll, r)
 		a.lost.add(dropped.capacity.capacity(), -1)
 	} else {
-		a.pull(&a.waiting, r)
-		a.reserved.add(dropped.capacity.capacity(), -1)
-		a.slots.give(int(dropped.slot))
+		a.unhold(r)
 		if a.ordinals != nil {
 			a.forgetOrdinalOf(r)
 		}

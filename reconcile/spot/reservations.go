@@ -25,10 +25,13 @@ type reservation struct {
 	id            reservationID
 	made          time.Duration // since the epoch
 	slot, ordinal int32
-	prev, next    ref
+	links         [2]link // in the queues that it is in
 	capacity      capacityCode
 	moved, lost   bool
 }
+
+// link is a reservation's place in a queue.
+type link struct{ prev, next ref }
 
 // reservationID is the UID of an AdmissionRequest: the UUID that API servers send, or the hash of any other text.
 type reservationID [16]byte
@@ -91,7 +94,7 @@ func (t *reservations) add(r Reservation, ordinal int) ref {
 		capacity: codeOf(r.Capacity), moved: r.Moved}
 	at := t.spare
 	if at != 0 {
-		t.spare = t.items[at].next
+		t.spare = t.items[at].links[inAll].next
 		t.items[at] = item
 	} else {
 		at = ref(len(t.items))
@@ -108,5 +111,5 @@ func (t *reservations) remove(r ref) {
 		*t = reservations{}
 		return
 	}
-	t.items[r].next, t.spare = t.spare, r
+	t.items[r].links[inAll].next, t.spare = t.spare, r
 }

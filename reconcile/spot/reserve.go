@@ -117,7 +117,7 @@ func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
 		}
 	}
 	if a.ordinals != nil {
-		a.holdOrdinal(r, ask.Ordinal)
+		a.holdOrdinal(r, ask)
 		return
 	}
 	a.hold(r, 0)
@@ -176,7 +176,7 @@ func (a *Accounting) spotIsSafe(ask *Ask) bool {
 func (a *Accounting) retry(ask *Ask) decision {
 	d := decision{reuse: a.waiting.first, doubt: DoubtWanted}
 	if ask.Mix.Managed && !a.spotIsSafe(ask) {
-		if r := a.oldest(OnDemand); r != 0 {
+		if r := a.waitingFor[codeOf(OnDemand)].first; r != 0 {
 			d.reuse = r
 		}
 	}
@@ -208,7 +208,7 @@ func (a *Accounting) guess(ask *Ask) decision {
 	} else if d.capacity == Spot && !a.spotIsSafe(ask) {
 		d.capacity, d.reason = OnDemand, reasonFloor
 	}
-	d.reuse = a.oldest(d.capacity)
+	d.reuse = a.waitingFor[codeOf(d.capacity)].first
 	if d.reuse != 0 && int(a.promised.at(d.reuse).slot) < max(ask.Wanted, 1) {
 		d.slot = int(a.promised.at(d.reuse).slot)
 	} else {
@@ -229,25 +229,12 @@ func guessType(mix Mix, wanted, all, onDemand int) Capacity {
 	return Spot
 }
 
-// oldest returns the oldest unseen reservation of a capacity type, 0 when there is none.
-func (a *Accounting) oldest(capacity Capacity) ref {
-	code := codeOf(capacity)
-	for r := a.waiting.first; r != 0; r = a.promised.at(r).next {
-		if a.promised.at(r).capacity == code {
-			return r
-		}
-	}
-	return 0
-}
-
 // shared returns a slot of the given type for a pod that replaces one of unknown slot: the first that the wanted replicas
 // have, so that slots above them are never used, or without any the lowest that is free. It is held by another as well, most
-// likely; re-stamping mends that when more is known.
+// likely; stamps repair that when more is known.
 func (a *Accounting) shared(ask *Ask, capacity Capacity) int {
-	for slot := range ask.Wanted {
-		if ask.Mix.Of(slot) == capacity {
-			return slot
-		}
+	if slot := ask.Mix.first(capacity); slot < ask.Wanted {
+		return slot
 	}
 	return a.slots.free()
 }

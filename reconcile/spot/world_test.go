@@ -338,6 +338,15 @@ func (w *world) consistent() error {
 			holders[int(r.slot)]++
 		}
 	}
+	for _, capacity := range capacities {
+		oldest := a.waiting.first
+		for oldest != 0 && a.promised.at(oldest).capacity != codeOf(capacity) {
+			oldest = a.promised.at(oldest).links[inAll].next
+		}
+		if a.waitingFor[codeOf(capacity)].first != oldest {
+			return fmt.Errorf("the oldest reservation of type %q is not the first", capacity)
+		}
+	}
 	if visible != a.visible || reserved != a.reserved || lost != a.lost {
 		return fmt.Errorf("counts %+v %+v %+v, kept are %+v %+v %+v", a.visible, a.reserved, a.lost, visible, reserved, lost)
 	}
