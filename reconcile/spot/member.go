@@ -93,6 +93,7 @@ func (m *member) follow(ctx context.Context) {
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
 	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
+	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)
 	defer f.detach()
 	defer m.withdraw()

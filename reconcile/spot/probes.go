@@ -77,7 +77,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 		recheck, err := m.tendOnce(ctx, dir, time.Now())
 		if err != nil {
 			if dir.droughts.setProblem(err.Error()) {
-				m.engine.Log.WarnContext(ctx, "probes for spot capacity cannot be looked after", "member", m.name, "error", err)
+				m.engine.Log.WarnContext(ctx, "probes for capacity cannot be looked after", "member", m.name, "error", err)
 			}
 			pause(ctx, retry) // news do not hurry it
 			retry = min(2*retry, tendMaxRetry)
@@ -115,6 +115,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return now.Add(tendRetry), nil // not complete yet
 	}
 	dir.droughts.forget(dir, now)
+	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.step(now)
 	if !m.mayTend() {
 		return now.Add(tendHeld), nil
@@ -126,6 +127,14 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return plan.Recheck, nil
 	}
 	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
+}
+
+// askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
+func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time) {
+	for _, p := range dir.droughts.askOf(0, now) {
+		coming := dir.nodeComing(ctx, &awaited{namespace: m.probeNamespace(), uid: p.UID, capacity: p.Capacity, shape: p.Shape}, now)
+		dir.droughts.probeSign(&p, coming, now)
+	}
 }
 
 // mayTend tells whether this replica acts on the member now, and may write there at all.
@@ -226,17 +235,21 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 	return nil
 }
 
-// steeredOtherwise tells whether a probe was made when pods went to spot another way: it could wait for nodes that never come.
+// steeredOtherwise tells whether a probe was made when pods were steered another way: it could wait for nodes that never come.
 func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *Steering, name string) bool {
 	var pod corev1.Pod
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
-	return err == nil && pod.Annotations[e.Keys.ProbeSteering()] != steering.spot.String()
+	if err != nil {
+		return false
+	}
+	probe, ok := ProbeOf(e.Keys, &pod)
+	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.way(probe.Capacity).String()
 }
 
 // probePod is the pod of a probe.
 func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev1.Pod {
 	spec := p.Shape.PodSpec()
-	steering.steer(&spec, Spot, e.SpotTolerations)
+	steering.steer(&spec, p.Capacity, e.SpotTolerations)
 	if p.Gated {
 		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
 	}
@@ -255,7 +268,7 @@ func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	annotations := p.Annotations(e.Keys)
-	annotations[e.Keys.ProbeSteering()] = steering.spot.String()
+	annotations[e.Keys.ProbeSteering()] = steering.way(p.Capacity).String()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
 			Labels: map[string]string{
@@ -275,7 +288,7 @@ func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache cli
 	case apierrors.IsNotFound(err):
 		dir.droughts.probeGone(probe.GetName())
 	case err == nil:
-		dir.droughts.probeSeen(e.Keys, &pod, time.Now())
+		dir.droughts.probeSeen(e.Keys, &pod, dir.nodes.joinedOf, time.Now())
 	}
 	dir.droughts.judge(time.Now())
 	return dir.droughts.affectedOf(kind)

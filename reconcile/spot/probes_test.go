@@ -26,7 +26,7 @@ func probingEngine(t *testing.T) *Engine {
 func someProbe(e *Engine) *Probe {
 	since := time.Now().Truncate(time.Second).UTC()
 	shape := Shape{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
-	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
+	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
 }
 
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 	s := newShell(t, nil, false)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	m := s.member(testMember)
-	m.cluster = &writing{m.cluster, c}
+	m.cluster = &probeWriter{m.cluster, c}
 	probe, now := someProbe(s.Engine), time.Now()
 	apply := func(plan DroughtPlan) *corev1.Pod {
 		t.Helper()
@@ -143,10 +143,10 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 	}
 }
 
-// writing is a Cluster with a client.
-type writing struct {
+// probeWriter is a Cluster with a client.
+type probeWriter struct {
 	Cluster
 	client client.Client
 }
 
-func (w *writing) GetClient() client.Client { return w.client }
+func (w *probeWriter) GetClient() client.Client { return w.client }
