@@ -253,13 +253,13 @@ type switchableFence struct {
 	shut map[string]bool
 }
 
-func (s *switchableFence) MayWrite(member string) error {
+func (s *switchableFence) BeginWrite(member string) (time.Time, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shut[member] {
-		return errors.New("hub-1 owns it")
+		return time.Time{}, nil, errors.New("hub-1 owns it")
 	}
-	return nil
+	return time.Time{}, func() {}, nil
 }
 
 func (s *switchableFence) set(member string, shut bool) {

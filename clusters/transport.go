@@ -61,14 +61,15 @@ type transportOptions struct {
 
 // newTransports builds the ways to the member name.
 func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
-	wire, closeIdle, err := newWire(vetted, cmp.Or(o.writeTimeout, o.requestTimeout))
+	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
+	wire, closeIdle, err := newWire(vetted, writeTimeout)
 	if err != nil {
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	client := fenced(name, o.fence, limited(name, o, wire))
-	informers := fenced(name, o.fence, bounded(name, o.listTimeout, maxListBody, wire))
-	probes := fenced(name, o.fence, bounded(name, o.probeTimeout, maxProbeBody, wire))
+	client := fenced(name, o.fence, writeTimeout, limited(name, o, wire))
+	informers := fenced(name, o.fence, writeTimeout, bounded(name, o.listTimeout, maxListBody, wire))
+	probes := fenced(name, o.fence, writeTimeout, bounded(name, o.probeTimeout, maxProbeBody, wire))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
