@@ -11,6 +11,8 @@ import (
 var (
 	// ErrMalformed: the text is no JSON, or no protobuf, as far as it was looked at.
 	ErrMalformed = errors.New("malformed")
+	// ErrTooLarge: decoding would take more memory than is allowed, or there are too many objects.
+	ErrTooLarge = errors.New("too large")
 	// ErrEscaped: a quantity is written with escapes, which hide what it is.
 	ErrEscaped = errors.New("a quantity with escapes in it")
 )
@@ -18,26 +20,26 @@ var (
 // maxDepth is how deep objects and arrays may be nested, as in encoding/json.
 const maxDepth = 10000
 
-// JSON bounds in place all quantities in a JSON text: an object of the scheme, a list, an event of a watch or a review. It
-// counts the objects of lists, without those of lists in lists. Names of fields match whatever their case, as encoding/json
-// has it. An error says that the text must not be decoded.
-func (s *Shapes) JSON(text []byte) (objects int, err error) {
-	w := jsonWalker{text: text}
-	if !w.value(s.anything, 0, true) {
-		if w.err == nil {
-			w.err = ErrMalformed
+// anyValue is what any value may take in memory, where it is decoded into no Go type of its own.
+const anyValue = 16
+
+// JSON bounds in place all quantities in a JSON text: an object of the scheme, a list, an event of a watch or a review. Names
+// of fields match whatever their case, as encoding/json has it. An error says that the text must not be decoded.
+func (s *Shapes) JSON(text []byte, limits Limits) error {
+	w := jsonWalker{text: text, tally: tally{limits: limits}}
+	for w.value(s.anything, 0, true) {
+		if w.space() == 0 && w.at >= len(w.text) {
+			return nil
 		}
-		return w.objects, w.err
 	}
-	return w.objects, nil
+	return w.failure()
 }
 
 // jsonWalker goes through a text once. Its methods return false when it cannot go on.
 type jsonWalker struct {
-	text    []byte
-	at      int
-	objects int
-	err     error
+	tally
+	text []byte
+	at   int
 }
 
 func (w *jsonWalker) space() byte {
@@ -54,7 +56,7 @@ func (w *jsonWalker) space() byte {
 
 // value goes past a value; at is nil where no quantity can be, root is set for what is not in anything else.
 func (w *jsonWalker) value(at *state, depth int, root bool) bool {
-	if depth > maxDepth {
+	if depth > maxDepth || !w.spend(anyValue) {
 		return false
 	}
 	switch c := w.space(); c {
@@ -145,6 +147,9 @@ func (w *jsonWalker) object(at *state, depth int, root bool) bool {
 		}
 		w.at++
 		child, items := at.field(name, plain)
+		if at != nil && !w.spend(at.entrySize) {
+			return false
+		}
 		if root && items && w.space() == '[' {
 			ok = w.array(child, depth+1, true)
 		} else {
@@ -206,8 +211,9 @@ func (w *jsonWalker) array(at *state, depth int, count bool) bool {
 		return false
 	}
 	var element *state
+	size := 0
 	if at != nil {
-		element = at.element
+		element, size = at.element, at.elementSize
 	}
 	w.at++
 	if w.space() == ']' {
@@ -215,10 +221,7 @@ func (w *jsonWalker) array(at *state, depth int, count bool) bool {
 		return true
 	}
 	for {
-		if count {
-			w.objects++
-		}
-		if !w.value(element, depth+1, false) {
+		if count && !w.count() || !w.spend(size) || !w.value(element, depth+1, false) {
 			return false
 		}
 		switch w.space() {

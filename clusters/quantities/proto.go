@@ -23,23 +23,23 @@ const (
 	listItems          = 2
 )
 
-// Proto bounds in place all quantities in an object of the scheme that is written as Kubernetes' protobuf, and counts the
-// objects if it is a list. An error says that it must not be decoded.
-func (s *Shapes) Proto(data []byte) (objects int, err error) {
-	w := protoWalker{shapes: s}
+// Proto bounds in place all quantities in an object of the scheme that is written as Kubernetes' protobuf. An error says
+// that it must not be decoded.
+func (s *Shapes) Proto(data []byte, limits Limits) error {
+	w := protoWalker{shapes: s, tally: tally{limits: limits}}
 	if !bytes.HasPrefix(data, envelope) || !w.unknown(data[len(envelope):], 0) {
-		return w.objects, ErrMalformed
+		return w.failure()
 	}
-	return w.objects, nil
+	return nil
 }
 
 // ProtoEvent is like [Shapes.Proto] for one event of a watch, which has no envelope of its own.
-func (s *Shapes) ProtoEvent(data []byte) error {
-	w := protoWalker{shapes: s}
+func (s *Shapes) ProtoEvent(data []byte, limits Limits) error {
+	w := protoWalker{shapes: s, tally: tally{limits: limits}}
 	f := fields{data: data}
 	for f.next() {
 		if f.number == eventObject && !w.extension(f.content, 0) {
-			return ErrMalformed
+			return w.failure()
 		}
 	}
 	if f.bad {
@@ -49,8 +49,8 @@ func (s *Shapes) ProtoEvent(data []byte) error {
 }
 
 type protoWalker struct {
-	shapes  *Shapes
-	objects int
+	tally
+	shapes *Shapes
 }
 
 // unknown goes through a runtime.Unknown: the kind, and the object itself.
@@ -76,8 +76,8 @@ func (w *protoWalker) unknown(data []byte, depth int) bool {
 	}
 	n := w.shapes.kinds[kind]
 	for _, object := range raw {
-		if depth == 0 {
-			w.objects += countItems(object)
+		if depth == 0 && !w.countItems(object) {
+			return false
 		}
 		if n != nil && !w.message(object, n, depth+1) {
 			return false
@@ -104,14 +104,14 @@ func readKind(data []byte, into *schema.GroupVersionKind) bool {
 }
 
 // countItems counts what would be the objects of a list; in an object the same number stands for its one spec.
-func countItems(data []byte) int {
-	count, f := 0, fields{data: data}
+func (w *protoWalker) countItems(data []byte) bool {
+	f := fields{data: data}
 	for f.next() {
-		if f.number == listItems {
-			count++
+		if f.number == listItems && !w.count() {
+			return false
 		}
 	}
-	return count
+	return !f.bad
 }
 
 // extension goes through a runtime.RawExtension, whose object is protobuf with an envelope, or JSON.
@@ -126,7 +126,7 @@ func (w *protoWalker) extension(data []byte, depth int) bool {
 				return false
 			}
 		} else if trimmed := bytes.TrimSpace(f.content); len(trimmed) > 0 && trimmed[0] == '{' {
-			if _, err := w.shapes.JSON(f.content); err != nil {
+			if w.err = w.shapes.JSON(f.content, w.limits); w.err != nil {
 				return false
 			}
 		}
@@ -141,7 +141,7 @@ func (w *protoWalker) message(data []byte, n *node, depth int) bool {
 	}
 	f := fields{data: data}
 	for f.next() {
-		if child := n.numbered(f.number); child.leading() && f.wire == wireBytes && !w.field(f.content, child, depth+1) {
+		if child := n.numbered(f.number); child.leading() && !w.field(&f, child, depth+1) {
 			return false
 		}
 	}
@@ -155,8 +155,33 @@ func (n *node) numbered(number int32) *node {
 	return nil
 }
 
-// field goes through one occurrence of a field: a message, an element of a repeated one, or an entry of a map.
-func (w *protoWalker) field(data []byte, n *node, depth int) bool {
+// field goes through one occurrence of a field: a message, an element of a repeated one, or an entry of a map. Numbers that
+// are repeated stand one by one or packed.
+func (w *protoWalker) field(f *fields, n *node, depth int) bool {
+	switch {
+	case n.element != nil && f.wire != wireBytes:
+		return w.spend(n.element.size)
+	case f.wire != wireBytes:
+		return true
+	case n.element != nil:
+		return w.spend(n.element.size) && (!n.element.leads || w.content(f.content, n.element, depth))
+	case n.value != nil:
+		return w.spend(entrySize(n)) && w.entry(f.content, n.value, depth)
+	}
+	return w.content(f.content, n, depth)
+}
+
+func (w *protoWalker) entry(data []byte, value *node, depth int) bool {
+	f := fields{data: data}
+	for f.next() {
+		if f.number == entryValue && value.leads && !w.field(&f, value, depth+1) {
+			return false
+		}
+	}
+	return !f.bad
+}
+
+func (w *protoWalker) content(data []byte, n *node, depth int) bool {
 	switch {
 	case n.quantity:
 		f := fields{data: data}
@@ -168,16 +193,8 @@ func (w *protoWalker) field(data []byte, n *node, depth int) bool {
 		return !f.bad
 	case n.extended:
 		return w.extension(data, depth)
-	case n.element != nil:
-		return !n.element.leads || w.field(data, n.element, depth)
-	case n.value != nil:
-		f := fields{data: data}
-		for f.next() {
-			if f.number == entryValue && f.wire == wireBytes && n.value.leads && !w.field(f.content, n.value, depth) {
-				return false
-			}
-		}
-		return !f.bad
+	case n.element != nil || n.value != nil:
+		return true // bytes, or a message around a list of texts
 	}
 	return w.message(data, n, depth)
 }

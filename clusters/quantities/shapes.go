@@ -19,16 +19,17 @@ type Shapes struct {
 	kinds    map[schema.GroupVersionKind]*node
 }
 
-// node is a Go type that leads to a quantity.
+// node is a Go type that is decoded into.
 type node struct {
 	id       int
+	size     int // bytes of a value in memory, without what it points to
 	quantity bool
 	extended bool             // a runtime.RawExtension: any object
 	names    map[string]*node // of JSON fields
 	numbers  []*node          // of protobuf fields, by their number
 	element  *node            // of arrays
 	value    *node            // of maps
-	leads    bool             // to a quantity
+	leads    bool             // to a quantity, or to an array or map
 }
 
 // NewShapes looks at all types that the scheme knows.
@@ -68,7 +69,7 @@ func (b *builder) node(of reflect.Type) *node {
 	if n := b.nodes[of]; n != nil {
 		return n
 	}
-	n := &node{id: len(b.all)}
+	n := &node{id: len(b.all), size: int(of.Size())}
 	b.nodes[of] = n
 	b.all = append(b.all, n)
 	switch {
@@ -129,12 +130,12 @@ func protoNumber(tag string) (int, bool) {
 	return number, err == nil && number > 0
 }
 
-// mark finds out which nodes lead to a quantity.
+// mark finds out which nodes are worth a look.
 func (b *builder) mark() {
 	for changed := true; changed; {
 		changed = false
 		for _, n := range b.all {
-			if !n.leads && (n.quantity || n.extended || slices.ContainsFunc(n.children(), (*node).leading)) {
+			if !n.leads && (n.quantity || n.extended || n.element != nil || n.value != nil || slices.ContainsFunc(n.children(), (*node).leading)) {
 				n.leads, changed = true, true
 			}
 		}
@@ -158,6 +159,8 @@ type state struct {
 	folded   map[string]*state // the same, with the names in lower case
 	element  *state            // nil: of no interest
 	value    *state            // of a map's entries, for keys that are not in names
+
+	elementSize, entrySize int // bytes that an element, or an entry, takes in memory
 }
 
 // determiner makes one state of each set of nodes.
@@ -185,6 +188,12 @@ func (d *determiner) state(nodes []*node) *state {
 	for _, n := range nodes {
 		s.quantity = s.quantity || n.quantity
 		elements, values = append(elements, n.element), append(values, n.value)
+		if n.element != nil {
+			s.elementSize = max(s.elementSize, n.element.size)
+		}
+		if n.value != nil {
+			s.entrySize = max(s.entrySize, entrySize(n))
+		}
 		for name, child := range n.names {
 			if child.leads {
 				names[name] = append(names[name], child)
@@ -198,6 +207,11 @@ func (d *determiner) state(nodes []*node) *state {
 	}
 	return s
 }
+
+// entrySize is what an entry of a map takes: its key, its value, and the map's own part.
+func entrySize(n *node) int { return stringSize + n.value.size + 8 }
+
+const stringSize = 16
 
 // expand puts the kinds of the scheme in the place of extensions, and the nodes in order.
 func (d *determiner) expand(nodes []*node) []*node {
