@@ -179,10 +179,10 @@ type SpotConfig struct {
 	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub is a drop-in for workloads that
 	// are labelled for that project.
 	AnnotationPrefix string `yaml:"annotationPrefix"`
-	// The node labels that tell the capacity type, the one that pods are steered with first: key, the values that mean spot,
-	// those that mean onDemand, and optionally a family, which is a label that all nodes of a provider have which labels its
-	// spot nodes only. Pods are steered with karpenter.sh/capacity-type where nothing is set; it and the labels of EKS, GKE
-	// and AKS are always recognised.
+	// The node labels that tell the capacity type, the one that pods are steered with first, where nodes carry it: key, the
+	// values that mean spot, those that mean onDemand, and optionally a family, which is a label that all nodes of a provider
+	// have which labels its spot nodes only. Nothing has to be set for Karpenter, EKS, GKE and AKS: their labels are always
+	// recognised, and pods are steered by those that a member's nodes carry; by karpenter.sh/capacity-type while none is known.
 	NodeLabels []NodeLabelConfig `yaml:"nodeLabels"`
 	// Policy values for workloads that neither say themselves nor have them from their namespace.
 	Defaults SpotDefaultsConfig `yaml:"defaults"`

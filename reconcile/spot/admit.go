@@ -34,7 +34,7 @@ type Patcher struct {
 
 type toleration struct {
 	corev1.Toleration
-	json string
+	json, list string // as JSON: itself, and a list of it alone
 }
 
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
@@ -195,7 +195,7 @@ func (p *Patcher) tolerate(ops *patch, has []corev1.Toleration, s *Steering) {
 			case list:
 				ops.addRaw("/spec/tolerations/-", t.json)
 			default:
-				ops.addRaw("/spec/tolerations", "["+t.json+"]")
+				ops.addRaw("/spec/tolerations", t.list)
 				list = true
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // terms returns the terms of a pod's required node affinity that send it to a capacity type, and everywhere else where its
@@ -15,6 +14,9 @@ import (
 // asked for already or not, so patching a pod twice changes nothing.
 func (s *Steering) terms(own []corev1.NodeSelectorTerm, capacity Capacity) (steered []corev1.NodeSelectorTerm, changed bool) {
 	w := s.way(capacity)
+	if len(w.terms) == 0 && !slices.ContainsFunc(own, s.concerns) {
+		return own, false
+	}
 	free := slices.ContainsFunc(own, func(t corev1.NodeSelectorTerm) bool { return !emptyTerm(&t) && !s.contradicts(&t, capacity) })
 	var bases []corev1.NodeSelectorTerm
 	for i := range own {
@@ -22,8 +24,8 @@ func (s *Steering) terms(own []corev1.NodeSelectorTerm, capacity Capacity) (stee
 		changed = changed || dropped
 		switch {
 		case dropped && emptyTerm(&base): // an alternative that any node of the type meets
-			return slices.Clone(w.terms), len(w.terms) != len(own) || !equality.Semantic.DeepEqual(w.terms, own)
-		case len(w.terms) > 0 && containsTerm(bases, &base): // it was steered before, and is one of several
+			return slices.Clone(w.terms), !slices.EqualFunc(w.terms, own, sameTerm)
+		case len(w.terms) > 0 && repeats(bases, &base): // it was steered before, and is one of several
 		default:
 			bases = append(bases, base)
 		}
@@ -42,22 +44,33 @@ func (s *Steering) terms(own []corev1.NodeSelectorTerm, capacity Capacity) (stee
 			steered = append(steered, both)
 		}
 	}
-	return steered, !equality.Semantic.DeepEqual(steered, own)
+	return steered, !slices.EqualFunc(steered, own, sameTerm)
 }
 
 // base returns a term of the pod without what steers it, and tells whether that took something out.
 func (s *Steering) base(term *corev1.NodeSelectorTerm, capacity Capacity, takeOther bool) (base corev1.NodeSelectorTerm, dropped bool) {
-	base = *term
-	base.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool {
+	goes := func(e corev1.NodeSelectorRequirement) bool {
 		if s.labels.find(e.Key) == nil {
 			return false
 		}
 		if s.labels.ofExpression(&e) == capacity.Other() {
 			return takeOther
 		}
-		return s.foreign(e.Key) || s.way(capacity).has(&e)
-	})
-	return base, len(base.MatchExpressions) < len(term.MatchExpressions)
+		return s.foreign(e.Key) || slices.ContainsFunc(s.way(capacity).terms, func(t corev1.NodeSelectorTerm) bool {
+			return slices.ContainsFunc(t.MatchExpressions, func(own corev1.NodeSelectorRequirement) bool { return sameExpression(own, e) })
+		})
+	}
+	base = *term
+	if !slices.ContainsFunc(term.MatchExpressions, goes) {
+		return base, false
+	}
+	base.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), goes)
+	return base, true
+}
+
+// concerns tells whether a term names a capacity label.
+func (s *Steering) concerns(term corev1.NodeSelectorTerm) bool {
+	return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return s.labels.find(e.Key) != nil })
 }
 
 // contradicts tells whether a term asks for the other capacity type alone.
@@ -67,25 +80,22 @@ func (s *Steering) contradicts(term *corev1.NodeSelectorTerm, capacity Capacity)
 	})
 }
 
-// has tells whether an expression is one of those that send pods this way.
-func (w *way) has(e *corev1.NodeSelectorRequirement) bool {
-	for i := range w.terms {
-		for j := range w.terms[i].MatchExpressions {
-			own := &w.terms[i].MatchExpressions[j]
-			if own.Key == e.Key && own.Operator == e.Operator && slices.Equal(own.Values, e.Values) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func emptyTerm(t *corev1.NodeSelectorTerm) bool {
 	return len(t.MatchExpressions)+len(t.MatchFields) == 0
 }
 
-func containsTerm(terms []corev1.NodeSelectorTerm, t *corev1.NodeSelectorTerm) bool {
-	return slices.ContainsFunc(terms, func(other corev1.NodeSelectorTerm) bool { return equality.Semantic.DeepEqual(other, *t) })
+// repeats tells whether a term is the last of some once more, as steering leaves them side by side. Only that one is looked at: a
+// tenant decides how many there are.
+func repeats(terms []corev1.NodeSelectorTerm, t *corev1.NodeSelectorTerm) bool {
+	return len(terms) > 0 && sameTerm(terms[len(terms)-1], *t)
+}
+
+func sameTerm(a, b corev1.NodeSelectorTerm) bool {
+	return slices.EqualFunc(a.MatchExpressions, b.MatchExpressions, sameExpression) && slices.EqualFunc(a.MatchFields, b.MatchFields, sameExpression)
+}
+
+func sameExpression(a, b corev1.NodeSelectorRequirement) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 }
 
 // steer sends a pod that is not made yet to a capacity type, as admissions do; spot pods also get the tolerations.

@@ -140,7 +140,7 @@ func (r *shapeReader) nodeConstraints() {
 		if emptyTerm(&term) {
 			return // an alternative that asks for nothing further
 		}
-		if !containsTerm(terms, &term) { // steering multiplies the pod's own
+		if !repeats(terms, &term) { // steering multiplies the pod's own
 			terms = append(terms, term)
 		}
 	}

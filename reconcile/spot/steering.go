@@ -166,7 +166,7 @@ func (l *NodeLabel) tolerations() []toleration {
 
 func newToleration(t corev1.Toleration) toleration {
 	text, _ := json.Marshal(t) // of strings and a number, which can always be written
-	return toleration{t, string(text)}
+	return toleration{t, string(text), "[" + string(text) + "]"}
 }
 
 func (s *Steering) way(capacity Capacity) *way {

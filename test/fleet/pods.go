@@ -32,7 +32,9 @@ func (m *Member) capacityOf(ctx context.Context, node string) (string, error) {
 		m.nodes.known = map[string]string{}
 	}
 	for i := range list.Items {
-		m.nodes.known[list.Items[i].Name] = kube.CapacityOf(list.Items[i].Labels)
+		if _, known := m.nodes.known[list.Items[i].Name]; !known {
+			m.nodes.known[list.Items[i].Name] = kube.CapacityOf(list.Items[i].Labels)
+		}
 	}
 	return m.nodes.known[node], nil
 }
