@@ -42,11 +42,19 @@ func general() kube.NodePool {
 	}
 }
 
+// quickly is the same with nodes that are ready at once, for a spec that is about what comes afterwards. The pool as it is
+// else has them drift.
+func quickly() kube.NodePool {
+	pool := general()
+	pool.NodeStart = 0
+	return pool
+}
+
 // begin begins a spec when the nodes of the last one have gone: spot and on-demand capacity is at zero.
-func (s *karpenterSite) begin(t *testing.T) *placing {
+func (s *karpenterSite) begin(t *testing.T, pool kube.NodePool) *placing {
 	t.Helper()
 	g := NewWithT(t)
-	g.Expect(s.member.Cluster.SetNodePool(t.Context(), general())).To(Succeed())
+	g.Expect(s.member.Cluster.SetNodePool(t.Context(), pool)).To(Succeed())
 	g.Eventually(func() ([]kube.NodeClaim, error) { return s.member.Cluster.NodeClaims(t.Context()) }, provisioning).Should(BeEmpty())
 	return placeFor(t, s.hub, s.member, fleet.Enabled(), provisioning)
 }

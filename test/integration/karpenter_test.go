@@ -24,7 +24,7 @@ func TestKarpenter(t *testing.T) {
 
 func (s *karpenterSite) zeroSpec(t *testing.T) {
 	const replicas, percent, floor = 10, 70, 1
-	p := s.begin(t)
+	p := s.begin(t, general())
 	w := p.grown(replicas, percent, floor)
 	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
 		p.Expect(w.Scale(ctx, 0)).To(Succeed())
@@ -39,7 +39,7 @@ func (s *karpenterSite) zeroSpec(t *testing.T) {
 
 func (s *karpenterSite) flapSpec(t *testing.T) {
 	const low, percent, floor = 10, 100, 1
-	p := s.begin(t)
+	p := s.begin(t, general())
 	w := p.grown(low, percent, floor)
 	flap := fleet.Flap{Workload: w, Low: low, High: 40, Percent: percent, Floor: floor, Rounds: 2}
 	outcome, err := flap.Run(p.ctx)
@@ -52,13 +52,11 @@ func (s *karpenterSite) flapSpec(t *testing.T) {
 
 func (s *karpenterSite) driftSpec(t *testing.T) {
 	const replicas, percent, floor = 20, 100, 3
-	p := s.begin(t)
+	p := s.begin(t, quickly())
 	w := p.grown(replicas, percent, floor)
-	next := general()
-	next.Labels = map[string]string{"example.com/image": "next"}
 	p.keepsFloor(w, floor, func(ctx context.Context) error {
 		old := p.claims()
-		p.Expect(s.member.Cluster.SetNodePool(ctx, next)).To(Succeed())
+		p.Expect(s.member.Cluster.SetNodePool(ctx, general())).To(Succeed())
 		p.Expect(s.member.AwaitReplaced(ctx, old)).To(Succeed())
 		p.mended(w, replicas, percent, floor)
 		return nil
@@ -68,7 +66,7 @@ func (s *karpenterSite) driftSpec(t *testing.T) {
 // consolidationSpec has each replica on a node of its own, beside a pod that is not the hub's and then goes.
 func (s *karpenterSite) consolidationSpec(t *testing.T) {
 	const replicas, percent, floor = 18, 67, 6
-	p := s.begin(t)
+	p := s.begin(t, general())
 	filler, err := s.member.Fill(p.ctx, p.namespace, "2500m", replicas-floor, floor)
 	p.Expect(err).NotTo(HaveOccurred())
 	w := p.grown(replicas, percent, floor)
@@ -87,9 +85,12 @@ func (s *karpenterSite) consolidationSpec(t *testing.T) {
 
 func (s *karpenterSite) interruptionSpec(t *testing.T) {
 	const replicas, percent, floor = 20, 70, 6
-	p := s.begin(t)
+	p := s.begin(t, quickly())
 	w := p.grown(replicas, percent, floor)
 	p.keepsFloor(w, floor, func(ctx context.Context) error {
+		slow := general()
+		slow.Budgets = []kube.DisruptionBudget{{Nodes: "0"}} // nothing goes but what is interrupted
+		p.Expect(s.member.Cluster.SetNodePool(ctx, slow)).To(Succeed())
 		interrupted := fleet.Fifth(p.claims())
 		p.Expect(interrupted).To(ContainElements(HaveField("Capacity", kube.Spot), HaveField("Capacity", kube.OnDemand)))
 		p.Expect(s.member.Cluster.DeleteNodeClaims(ctx, fleet.ClaimNames(interrupted)...)).To(Succeed())

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -76,14 +77,7 @@ func TestKarpenterMakesNodesThatTakeTheirTimeAndReplacesThemAndTakesThemAway(t *
 	first := claims(t, c)
 	g.Expect(first).To(HaveLen(2))
 	g.Expect(first).To(HaveEach(And(HaveField("Capacity", kube.Spot), HaveField("Pool", "general"))))
-	readyAt := readyTimes(t, c)
-	for _, pod := range list(t, c, &corev1.PodList{}, "default").Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodScheduled {
-				g.Expect(condition.LastTransitionTime.Time).NotTo(BeTemporally("<", readyAt[pod.Spec.NodeName]), "bound before its node was ready")
-			}
-		}
-	}
+	boundToReadyNodes(t, c, "default", nodeStart)
 
 	drifted := pool0()
 	drifted.Labels = map[string]string{"example.com/image": "next"}
@@ -107,20 +101,35 @@ func names(claims []kube.NodeClaim) []string {
 	return list
 }
 
-// readyTimes are when the nodes have become ready, which is not before their time.
-func readyTimes(t *testing.T, c *kube.Cluster) map[string]time.Time {
+// boundToReadyNodes expects that the nodes of a namespace's pods took their time, and the pods waited for it.
+func boundToReadyNodes(t *testing.T, c *kube.Cluster, ns string, start time.Duration) {
 	t.Helper()
-	times := map[string]time.Time{}
-	for _, node := range list(t, c, &corev1.NodeList{}, "").Items {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady {
-				NewWithT(t).Expect(condition.Status).To(Equal(corev1.ConditionTrue))
-				NewWithT(t).Expect(condition.LastTransitionTime.Sub(node.CreationTimestamp.Time)).To(BeNumerically(">=", nodeStart))
-				times[node.Name] = condition.LastTransitionTime.Time
+	g := NewWithT(t)
+	for _, pod := range list(t, c, &corev1.PodList{}, ns).Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+				ready := readyAt(t, c, pod.Spec.NodeName, start)
+				g.Expect(condition.LastTransitionTime.Time).NotTo(BeTemporally("<", ready), "bound before its node was ready")
 			}
 		}
 	}
-	return times
+}
+
+// readyAt is when a node has become ready, which must not be before its time.
+func readyAt(t *testing.T, c *kube.Cluster, name string, start time.Duration) time.Time {
+	t.Helper()
+	g := NewWithT(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	g.Expect(exists(t, c, node)).To(BeTrue())
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			g.Expect(condition.Status).To(Equal(corev1.ConditionTrue))
+			g.Expect(condition.LastTransitionTime.Sub(node.CreationTimestamp.Time)).To(BeNumerically(">=", start))
+			return condition.LastTransitionTime.Time
+		}
+	}
+	t.Fatalf("node %s says nothing of being ready", name)
+	return time.Time{}
 }
 
 func TestAClusterThatCannotHaveKarpenterSaysSo(t *testing.T) {

@@ -52,6 +52,7 @@ func TestANodeGroupGrowsForPodsThatFitAndSaysSoAndShrinksWhenItIsEmpty(t *testin
 	pools := group(t, c, nil)
 	g.Expect(pools.Nodes()).To(BeEmpty())
 	d := deployment(t, c, ns, 3, onGroup)
+	boundToReadyNodes(t, c, ns, 2*time.Second)
 	grown := pools.Nodes()
 	g.Expect(grown).To(HaveLen(2))
 	var events []corev1.Event

@@ -114,6 +114,8 @@ func (c *Cluster) node(spec NodeSpec, capacity corev1.ResourceList) *corev1.Node
 	}
 	if spec.Start > 0 {
 		node.Annotations[NodeStart] = seconds(spec.Start)
+		// From the first moment: a node that says nothing of itself loses the taint that keeps pods away.
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}
 	}
 	if c.opts.Minimal { // kwok is not there to say it
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed"}}
