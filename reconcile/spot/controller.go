@@ -152,7 +152,7 @@ func earlier(a, b time.Time) time.Time {
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings Settings) (o Observed, recheck time.Time, err error) {
 	now := time.Now()
-	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, now); err != nil {
+	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease = s.ordinals, s.replicas, s.rolling, s.noRelease

@@ -42,6 +42,7 @@ type directory struct {
 	owners     map[types.UID]*owner
 	journal    journal
 	since      time.Time                    // when it was made
+	replaces   time.Time                    // until when another directory of the member may have been in use; zero: none was
 	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	nodes      *nodeTable
@@ -73,11 +74,12 @@ type owner struct {
 	uid types.UID
 	ownerFacts
 
-	mu     sync.Mutex
-	slots  *Accounting
-	news   chan struct{} // closed when something about the owner was seen; nil while nobody waits
-	listed liveListMark  // when its unlabelled pods were last looked for
-	shape  *Shape        // of its newest pod that was seen before it was bound; nil: none was
+	mu         sync.Mutex
+	slots      *Accounting
+	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
+	listed     liveListMark  // when its unlabelled pods were last looked for
+	unprovable time.Time     // until when no live list is tried; see proofs
+	shape      *Shape        // of its newest pod that was seen before it was bound; nil: none was
 }
 
 // ownerFacts are guarded by directory.mu.
@@ -89,8 +91,9 @@ type ownerFacts struct {
 	desired  int         // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
 	revision string      // of a ReplicaSet
 	start    int         // first ordinal of a StatefulSet
-	template *template   // nil: unknown, or it wants no replicas
-	readAt   time.Time   // when it was read live; zero once the cache has shown it
+	selector *metav1.LabelSelector
+	template *template // nil: unknown, or it wants no replicas
+	readAt   time.Time // when it was read live; zero once the cache has shown it
 }
 
 // liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
@@ -198,7 +201,7 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 		key = WorkloadKey{}
 	}
 	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, replicas: replicasOf(rs.Spec.Replicas),
-		desired: desired, revision: rs.Annotations[annotationRevision], template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
+		desired: desired, revision: rs.Annotations[annotationRevision], selector: rs.Spec.Selector, template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
 	if key.Kind == KindReplicaSet {
 		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
 	} else {
@@ -213,7 +216,7 @@ func (d *directory) setConfigured(k WorkloadKind, obj *unstructured.Unstructured
 	key := keyOf(k.Name(), obj)
 	d.setWorkload(key, metaOf(obj), k.wanted(obj), live, now)
 	d.setOwner(obj.GetUID(), ownerFacts{kind: k.Name(), name: obj.GetName(), workload: key, replicas: k.wanted(obj),
-		desired: -1, template: k.template(obj)}, live, now)
+		desired: -1, selector: k.selector(obj), template: k.template(obj)}, live, now)
 }
 
 // setStatefulSet stores a StatefulSet as the direct owner of its pods.
@@ -224,7 +227,7 @@ func (d *directory) setStatefulSet(set *appsv1.StatefulSet, live bool, now time.
 	}
 	key := WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 	d.setOwner(set.UID, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
-		desired: -1, start: start, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
+		desired: -1, start: start, selector: set.Spec.Selector, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
 }
 
 func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now time.Time) {
@@ -288,13 +291,14 @@ func (d *directory) removeOwner(uid types.UID) {
 
 // standing is what an admission needs to know of a pod's owner.
 type standing struct {
-	owner  *owner
-	policy *Policy // nil: the workload is not enabled
-	isSet  bool
-	start  int
-	wanted int  // replicas that the owner is known to want
-	others bool // the owner belongs to something whose pods are not placed
-	dry    bool // spot capacity has no room for its pods now
+	owner    *owner
+	policy   *Policy // nil: the workload is not enabled
+	isSet    bool
+	start    int
+	wanted   int                   // replicas that the owner is known to want
+	others   bool                  // the owner belongs to something whose pods are not placed
+	dry      bool                  // spot capacity has no room for its pods now
+	selector *metav1.LabelSelector // of its pods; nil: unknown
 }
 
 // lookup tells what is known of an owner. ok is false when the owner, or its workload, is not known, or is known only from
@@ -313,7 +317,7 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 	if w == nil || stale(w.readAt, now) || stale(o.readAt, now) {
 		return standing{}, false
 	}
-	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w),
+	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w), selector: o.selector,
 		dry: !d.drySinceLocked(o).IsZero()}, true
 }
 

@@ -34,6 +34,9 @@ type Options struct {
 	Namespaces labels.Selector
 	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
 	ReadOnlyMember func(member string) bool
+	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
+	// admission. Nil: it always may, and no other replica ever did.
+	Acts func(member string) bool
 	// Ceilings bound the moves of members and of the hub.
 	Ceilings CeilingLimits
 	// Probes say how it is found out whether spot has room again.
@@ -110,11 +113,13 @@ func (e *Engine) Engage(ctx context.Context, name multicluster.ClusterName, cl c
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if known := e.members[name.String()]; known != nil && known.cluster == c {
+	known := e.members[name.String()]
+	if known != nil && known.cluster == c {
 		known.kick()
 		return nil
 	}
 	m := newMember(e, name.String(), c)
+	m.follows = known != nil
 	e.members[m.name] = m
 	context.AfterFunc(ctx, func() { e.leave(m) })
 	go m.run(ctx)
