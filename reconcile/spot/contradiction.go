@@ -52,6 +52,26 @@ func (n nodeNeeds) fit(name string, labels map[string]string) bool {
 	return true
 }
 
+// mayFit tells whether a node that is to come may be what a pod asks for: labels that it does not have yet speak for it.
+func (n nodeNeeds) mayFit(labels map[string]string) bool {
+	for _, terms := range n {
+		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return termMayFit(&term, labels) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func termMayFit(term *corev1.NodeSelectorTerm, labels map[string]string) bool {
+	for i := range term.MatchExpressions {
+		e := &term.MatchExpressions[i]
+		if value, has := labels[e.Key]; has && !requirementFits(e, value, has) {
+			return false
+		}
+	}
+	return len(term.MatchFields) == 0 // which name a node that there is
+}
+
 func termFits(term *corev1.NodeSelectorTerm, name string, labels map[string]string) bool {
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
@@ -143,7 +163,7 @@ func (c Contradiction) reason() string {
 func (c Contradiction) consequence() string {
 	switch c {
 	case ContradictionSpot:
-		return "Replicas are placed on-demand."
+		return "Replicas are placed on-demand, and a probe asks for such a node from time to time."
 	case ContradictionOnDemand:
 		return "Replicas that belong on-demand wait for such a node, and none is moved there."
 	case ContradictionBoth:
@@ -156,8 +176,8 @@ func (c Contradiction) consequence() string {
 const karpenterPool = "karpenter.sh/nodepool"
 
 // contradiction tells which capacity type a pod cannot have although the member has nodes of it: none of them is what the
-// pod asks for, and nodes of the other type are, or no node at all is. Where no node of a type exists at all, or Karpenter
-// makes nodes to measure, nothing is known of the nodes that may come: then pods wait, and it is a drought if none comes.
+// pod asks for, and nodes of the other type are, or no node at all is. Where no node of a type exists at all, or an autoscaler
+// makes nodes, nothing is known of the nodes that may come: then pods wait, and it is a drought if none comes.
 func (n nodeNeeds) contradiction(capacity CapacityLabels, nodes map[string]*nodeFacts) Contradiction {
 	if len(n) == 0 {
 		return ContradictionNone
@@ -204,9 +224,12 @@ func (t *nodeTable) contradiction(needs nodeNeeds, memo *contradictionMemo, capa
 	if before != nil && before.nodes == generation {
 		return before.what, before.since
 	}
-	t.mu.RLock()
-	found := &contradictionFound{nodes: generation, what: needs.contradiction(capacity, t.known), since: now}
-	t.mu.RUnlock()
+	found := &contradictionFound{nodes: generation, since: now}
+	if !t.scaled.Load() {
+		t.mu.RLock()
+		found.what = needs.contradiction(capacity, t.known)
+		t.mu.RUnlock()
+	}
 	if before != nil && before.what == found.what {
 		found.since = before.since
 	}

@@ -41,9 +41,11 @@ func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	d := req.Object
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, replicas: replicasOf(d.Spec.Replicas), sources: sources,
-		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, client: req.Client, live: req.Live, events: req.Events,
+		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, minReady: seconds(d.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
 	})
 }
+
+func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // Forget drops what is published of a Deployment that is gone.
 func (r deploymentReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
@@ -58,7 +60,7 @@ func (r statefulSetReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindStatefulSet, set), meta: &set.ObjectMeta, replicas: replicasOf(set.Spec.Replicas),
 		sources: []source{statefulSetSource(set)}, ordinals: true,
-		rolling: rollingSet(set), client: req.Client, live: req.Live, events: req.Events,
+		rolling: rollingSet(set), minReady: seconds(set.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
 	})
 }
 
@@ -92,6 +94,7 @@ type subject struct {
 	sources           []source
 	ordinals, rolling bool
 	noRelease         string // why its pods cannot be released; empty: nothing is known against it
+	minReady          time.Duration
 	client            client.Client
 	live              client.Reader
 	events            reconcile.Recorder
@@ -120,7 +123,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	plan := Plan(observed, *policy, settings, now)
 	e.metrics.planTook(time.Since(now))
 	plan.Recheck = earlier(plan.Recheck, recheck)
-	dir.droughts.noteProblem(&observed, &plan)
+	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
 	dir.waits.note(s.key, plan.Waits)
 	e.publish(dir, &s, &planned{observed, *policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
@@ -155,7 +158,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}
-	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease = s.ordinals, s.replicas, s.rolling, s.noRelease
+	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.noRelease, s.minReady
 	visible := map[types.UID]int{}
 	for i := range o.Pods {
 		if !o.Pods[i].Finished && o.Pods[i].Released == nil {
@@ -170,8 +173,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		}
 		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
 	}
-	dir.observeContradictions(&o)
-	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))
+	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)

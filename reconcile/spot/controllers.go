@@ -90,7 +90,7 @@ func (r replicaSetReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	}
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: key, meta: &set.ObjectMeta, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)},
-		rolling: set.Status.ObservedGeneration < set.Generation, noRelease: notOfDeployment,
+		rolling: set.Status.ObservedGeneration < set.Generation, noRelease: notOfDeployment, minReady: seconds(set.Spec.MinReadySeconds),
 		client: req.Client, live: req.Live, events: req.Events,
 	})
 }

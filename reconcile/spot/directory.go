@@ -47,6 +47,7 @@ type directory struct {
 	pruned     time.Time
 	nodes      *nodeTable
 	droughts   *droughts
+	signs      *nodeSigns // of nodes that are on their way; nil: nobody can be asked
 	waits      *budgetWaits
 	selectors  *hashSelectors
 }
@@ -291,14 +292,15 @@ func (d *directory) removeOwner(uid types.UID) {
 
 // standing is what an admission needs to know of a pod's owner.
 type standing struct {
-	owner    *owner
-	policy   *Policy // nil: the workload is not enabled
-	isSet    bool
-	start    int
-	wanted   int                   // replicas that the owner is known to want
-	others   bool                  // the owner belongs to something whose pods are not placed
-	dry      bool                  // spot capacity has no room for its pods now
-	selector *metav1.LabelSelector // of its pods; nil: unknown
+	owner  *owner
+	policy *Policy // nil: the workload is not enabled
+	isSet  bool
+	start  int
+	wanted int  // replicas that the owner is known to want
+	others bool // the owner belongs to something whose pods are not placed
+	// Capacity of the type has no room for its pods now.
+	dry, onDemandDry bool
+	selector         *metav1.LabelSelector // of its pods; nil: unknown
 }
 
 // lookup tells what is known of an owner. ok is false when the owner, or its workload, is not known, or is known only from
@@ -317,8 +319,9 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 	if w == nil || stale(w.readAt, now) || stale(o.readAt, now) {
 		return standing{}, false
 	}
+	spot, onDemand := d.drySinceLocked(o)
 	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w), selector: o.selector,
-		dry: !d.drySinceLocked(o).IsZero()}, true
+		dry: !spot.IsZero(), onDemandDry: !onDemand.IsZero()}, true
 }
 
 // stale tells whether a live read is too old; a zero time is that of a fact from the cache.

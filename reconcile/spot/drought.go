@@ -10,52 +10,67 @@ import (
 type DroughtSettings struct {
 	// FirstProbe is the time from a verdict to its first probe; it doubles with every probe that was in vain, up to MostBetween.
 	FirstProbe, MostBetween time.Duration
-	// ProbeTime is how long a probe may wait for a node. It is long enough for an autoscaler to bring one.
+	// ProbeTime is how long a probe may wait for a node of which nothing is known.
 	ProbeTime time.Duration
+	// NodeStart is how long a node that is on its way may take: as long as that, what waits for it is no sign of a drought.
+	NodeStart time.Duration
 }
 
-// DefaultDroughtSettings probes after 2 minutes, then after 4, and so on up to 30.
+// DefaultDroughtSettings probes after 2 minutes, then after 4, and so on up to 30, and gives nodes 5 minutes to start.
 func DefaultDroughtSettings() DroughtSettings {
-	return DroughtSettings{FirstProbe: 2 * time.Minute, MostBetween: 30 * time.Minute, ProbeTime: 2 * time.Minute}
+	return DroughtSettings{FirstProbe: 2 * time.Minute, MostBetween: 30 * time.Minute, ProbeTime: 2 * time.Minute, NodeStart: 5 * time.Minute}
 }
 
-// SpotPod is what a [Drought] has to know of a pod that is steered to spot capacity.
+// SpotPod is what a [Drought] has to know of a pod that is steered to its capacity type, which is spot as a rule.
 type SpotPod struct {
 	UID   types.UID
 	Shape Shape
-	// Timeout is how long the pod may be unschedulable before spot is dry for its shape; see [Settings.PendingTimeout].
+	// Timeout is how long the pod may be unschedulable before the capacity is dry for its shape; see [Settings.PendingTimeout].
 	Timeout time.Duration
 	// UnschedulableSince is as in [Pod].
 	UnschedulableSince time.Time
-	// BoundAt is when a node took it; zero: none has.
-	BoundAt time.Time
+	// NodeComing is as in [Pod]: the timeout does not run out meanwhile, up to [DroughtSettings.NodeStart].
+	NodeComing bool
+	// Unasked says that nobody has looked yet whether a node is coming: the pod is not judged.
+	Unasked bool
+	// BoundAt is when a node took it; zero: none has. NodeJoined is when that node came; zero: that is not known.
+	BoundAt, NodeJoined time.Time
+	// Replica names the replica where it outlives the pod, as an ordinal of a StatefulSet does; empty: it does not.
+	Replica string
 }
 
-// Verdict says that spot capacity has no room for pods that are as hard to place as Shape, or harder.
+// Verdict says that capacity of a type has no room for pods that are as hard to place as Shape, or harder.
 type Verdict struct {
 	Shape Shape
+	// Capacity is never [Unknown].
+	Capacity Capacity
 	// Since is when that was found.
 	Since time.Time
 	// Tries is how many probes were in vain.
 	Tries int
+	// Relapses is how often in a row a probe found room and no replica did.
+	Relapses int
 	// NextProbe is when the next probe starts, or did.
 	NextProbe time.Time
 }
 
-// Probe is a surplus pod that finds out whether spot has room again, so that no replica has to: a pause pod of a verdict's
-// shape, steered to spot, of the lowest priority, in Plimsoll's own namespace. It exists as long as the verdict stands and is
-// the only record of it: between tries it waits behind a scheduling gate, and its annotations keep the verdict through
-// restarts; see [ProbeOf] and [Probe.Annotations]. Each try is a pod of its own.
+// Probe is a surplus pod that finds out whether capacity that was dry has room again, so that no replica has to: a pause pod of
+// a verdict's shape, steered to its capacity type, of the lowest priority, in Plimsoll's own namespace. It exists as long as the
+// verdict stands and is the only record of it: between tries it waits behind a scheduling gate, and its annotations keep the
+// verdict through restarts; see [ProbeOf] and [Probe.Annotations]. Each try is a pod of its own.
 type Probe struct {
-	// Name of the pod: the same verdict and try have the same name.
+	// Name of the pod: the same verdict and try have the same name. UID is empty until it exists.
 	Name string
+	UID  types.UID
 	Verdict
 	// Gated says that the scheduling gate is on.
 	Gated bool
 	// OpenedAt is when the gate was taken off; zero while it is on.
 	OpenedAt time.Time
-	// BoundAt is when a node took it: spot has room. Zero: none has.
+	// BoundAt is when a node took it: there is room. Zero: none has.
 	BoundAt time.Time
+	// NodeJoined is when that node came; zero: that is not known.
+	NodeJoined time.Time
 }
 
 // DroughtPlan is what has to be done about the probes of a member now.
@@ -68,4 +83,10 @@ type DroughtPlan struct {
 	Delete []string
 	// Recheck is when to step again although nothing has changed; zero: only on change.
 	Recheck time.Time
+}
+
+// add takes in the plan of another drought.
+func (p *DroughtPlan) add(other DroughtPlan) {
+	p.Create, p.Open, p.Delete = append(p.Create, other.Create...), append(p.Open, other.Open...), append(p.Delete, other.Delete...)
+	p.Recheck = soonest(p.Recheck, other.Recheck)
 }

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// droughts is what is known of one member's lack of spot capacity, and which workloads it is about. It is safe for
+// droughts is what is known of one member's lack of capacity, of either type, and which workloads it is about. It is safe for
 // concurrent use.
 type droughts struct {
-	mu      sync.Mutex
-	drought *Drought
-	// affected are the workloads whose plan was made while spot was dry for them, or that have pods for which the scheduler
+	mu             sync.Mutex
+	spot, onDemand *Drought
+	// affected are the workloads whose plan was made while a type was dry for them, or that have pods for which the scheduler
 	// has found no node: they look again when a verdict comes or goes.
 	affected map[WorkloadKey]struct{}
 
@@ -23,105 +23,187 @@ type droughts struct {
 
 	dry     atomic.Bool   // a verdict stands
 	waiting atomic.Bool   // a pod is unschedulable
+	watch   atomic.Bool   // it matters which pods are bound
 	news    chan struct{} // holds one token: the probes are to be looked at
 }
 
 func newDroughts(s DroughtSettings) *droughts {
-	return &droughts{drought: NewDrought(s), affected: map[WorkloadKey]struct{}{}, news: make(chan struct{}, 1)}
+	starts := &startTimes{} // nodes of either type start alike
+	return &droughts{spot: newDrought(Spot, s, starts), onDemand: newDrought(OnDemand, s, starts),
+		affected: map[WorkloadKey]struct{}{}, news: make(chan struct{}, 1)}
 }
 
-// observe takes in a pod that is steered to spot.
-func (d *droughts) observe(p SpotPod, now time.Time) {
+// both are the droughts of the two capacity types.
+func (d *droughts) both() [2]*Drought { return [2]*Drought{d.spot, d.onDemand} }
+
+// of returns the drought of a capacity type; nil for [Unknown].
+func (d *droughts) of(capacity Capacity) *Drought {
+	switch capacity {
+	case Spot:
+		return d.spot
+	case OnDemand:
+		return d.onDemand
+	}
+	return nil
+}
+
+// change does something with the droughts, and wakes whoever looks after the probes if verdicts have come or gone by it.
+func (d *droughts) change(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before := d.drought.Generation()
-	d.drought.Observe(p, now)
-	d.waiting.Store(len(d.drought.pending) > 0)
-	if before != d.drought.Generation() {
-		d.changed()
+	before := d.spot.Generation() + d.onDemand.Generation()
+	do()
+	d.publish()
+	if before != d.spot.Generation()+d.onDemand.Generation() {
+		d.wake()
 	}
 }
 
-// busy tells whether anything has to be observed: as long as no pod waits and no verdict stands, it costs nothing.
-func (d *droughts) busy(waiting bool) bool { return waiting || d.waiting.Load() || d.dry.Load() }
-
-// gone takes in that a pod is gone, going, or no longer steered to spot.
-func (d *droughts) gone(uid types.UID) {
-	if !d.waiting.Load() {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drought.Gone(uid)
-	d.waiting.Store(len(d.drought.pending) > 0)
+// publish brings up to date what is read without the lock. The caller holds mu.
+func (d *droughts) publish() {
+	d.dry.Store(len(d.spot.verdicts)+len(d.onDemand.verdicts) > 0)
+	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
+	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
 }
 
-// probeSeen takes in a probe as the cache shows it.
-func (d *droughts) probeSeen(keys Keys, pod *corev1.Pod, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if probe, ok := ProbeOf(keys, pod); ok {
-		d.drought.ObserveProbe(probe, now)
-	} else {
-		d.drought.ProbeGone(pod.Name)
-	}
-	d.changed()
-}
-
-// probeGone takes in that a probe is gone.
-func (d *droughts) probeGone(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drought.ProbeGone(name)
-	d.changed()
-}
-
-// nodeJoined takes in that there is a further node with spot capacity.
-func (d *droughts) nodeJoined(now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drought.NodeJoined(now)
-	d.changed()
-}
-
-// step judges what was observed, and says what has to be done about the probes.
-func (d *droughts) step(now time.Time) DroughtPlan {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	plan := d.drought.Step(now)
-	d.dry.Store(len(d.drought.Verdicts()) > 0)
-	return plan
-}
-
-// judge makes the verdicts that are due, and has the probes looked at if there are some.
-func (d *droughts) judge(now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := d.drought.Generation()
-	d.drought.Step(now)
-	if d.drought.Generation() != before {
-		d.changed()
-	}
-}
-
-// changed brings up to date what is read without the lock, and wakes whoever looks after the probes. The caller holds mu.
-func (d *droughts) changed() {
-	d.dry.Store(len(d.drought.Verdicts()) > 0)
+func (d *droughts) wake() {
 	select {
 	case d.news <- struct{}{}:
 	default:
 	}
 }
 
-// since tells since when spot has been dry for a shape; zero: it is not.
-func (d *droughts) since(shape Shape) time.Time {
+// observe takes in a pod that is steered to a capacity type, and forgets it for the other.
+func (d *droughts) observe(capacity Capacity, p SpotPod, now time.Time) {
+	d.change(func() {
+		d.of(capacity).Observe(p, now)
+		d.of(capacity.Other()).Gone(p.UID)
+	})
+}
+
+// busy tells whether anything has to be observed: as long as no pod waits, no verdict stands and none is on trial, it costs nothing.
+func (d *droughts) busy(waiting bool) bool { return waiting || d.waiting.Load() || d.watch.Load() }
+
+// gone takes in that a pod is gone, going, or no longer steered to a capacity type.
+func (d *droughts) gone(uid types.UID) {
+	if !d.waiting.Load() {
+		return
+	}
+	d.change(func() {
+		d.spot.Gone(uid)
+		d.onDemand.Gone(uid)
+	})
+}
+
+// overdue tells when a pod that waits will have waited for too long, as far as is known.
+func (d *droughts) overdue(capacity Capacity, p SpotPod, now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	drought := d.of(capacity)
+	known := drought.pending[p.UID]
+	known.SpotPod, known.coming = p, p.NodeComing
+	return drought.overdue(&known, now)
+}
+
+// probeSeen takes in a probe as the cache shows it. joined tells when a node came; zero: that is not known.
+func (d *droughts) probeSeen(keys Keys, pod *corev1.Pod, joined func(node string) time.Time, now time.Time) {
+	probe, exists := ProbeOf(keys, pod)
+	if !exists {
+		d.probeGone(pod.Name)
+		return
+	}
+	if pod.Spec.NodeName != "" {
+		probe.NodeJoined = joined(pod.Spec.NodeName)
+	}
+	d.change(func() { d.of(probe.Capacity).ObserveProbe(probe, now) })
+	d.wake()
+}
+
+// probeGone takes in that a probe is gone.
+func (d *droughts) probeGone(name string) {
+	d.change(func() {
+		d.spot.ProbeGone(name)
+		d.onDemand.ProbeGone(name)
+	})
+	d.wake()
+}
+
+// nodeJoined takes in that there is a further node of a capacity type.
+func (d *droughts) nodeJoined(capacity Capacity, now time.Time) {
+	if drought := d.of(capacity); drought != nil {
+		d.change(func() { drought.NodeJoined(now) })
+		d.wake()
+	}
+}
+
+// exclude takes in whether the spot nodes that there are leave out pods of a shape.
+func (d *droughts) exclude(shape Shape, excluded bool, now time.Time) {
+	d.change(func() { d.spot.Exclude(shape, excluded, now) })
+}
+
+// askOf returns the probes for which it is to be found out whether a node is coming; see [Drought.AskOf].
+func (d *droughts) askOf(within time.Duration, now time.Time) []Probe {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append(d.spot.AskOf(within, now), d.onDemand.AskOf(within, now)...)
+}
+
+// probeSign takes in whether a node is coming for a probe.
+func (d *droughts) probeSign(p *Probe, coming bool, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.of(p.Capacity).ProbeSign(p.Name, coming, now)
+}
+
+// step judges what was observed, and says what has to be done about the probes.
+func (d *droughts) step(now time.Time) (plan DroughtPlan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, drought := range d.both() {
+		plan.add(drought.Step(now))
+	}
+	d.publish()
+	return plan
+}
+
+// judge makes the verdicts that are due, and has the probes looked at if there are some.
+func (d *droughts) judge(now time.Time) {
+	d.change(func() {
+		for _, drought := range d.both() {
+			drought.Judge(now)
+		}
+	})
+}
+
+// since tells since when capacity of a type has been dry for a shape; zero: it is not.
+func (d *droughts) since(capacity Capacity, shape Shape) time.Time {
 	if !d.dry.Load() {
 		return time.Time{}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since, _ := d.drought.Dry(shape)
+	since, _ := d.of(capacity).Dry(shape)
 	return since
+}
+
+// onTrial tells for which capacity types a probe found room for a shape and no replica has yet.
+func (d *droughts) onTrial(shape Shape) (spot, onDemand bool) {
+	if !d.watch.Load() {
+		return false, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.spot.OnTrial(shape), d.onDemand.OnTrial(shape)
+}
+
+// tried tells until when a replica is left on the capacity type that it has; see [Drought.Tried].
+func (d *droughts) tried(has Capacity, replica string) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if drought := d.of(has.Other()); drought != nil {
+		return drought.Tried(replica)
+	}
+	return time.Time{}
 }
 
 // note remembers whether a workload has to look again when a verdict comes or goes.
@@ -148,14 +230,14 @@ func (d *droughts) affectedOf(kind string) []types.NamespacedName {
 	return keys
 }
 
-// verdicts returns how many shapes spot has no room for.
-func (d *droughts) verdicts() int {
+// verdicts returns how many shapes capacity of a type has no room for.
+func (d *droughts) verdicts(capacity Capacity) int {
 	if !d.dry.Load() {
 		return 0
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.drought.Verdicts())
+	return len(d.of(capacity).verdicts)
 }
 
 // setProblem notes why the probes cannot be looked after, and tells whether that is news.
@@ -167,70 +249,18 @@ func (d *droughts) setProblem(problem string) bool {
 	return news
 }
 
-// noteProblem says of a workload for which spot is dry why nobody can find out whether it has room again.
-func (d *droughts) noteProblem(o *Observed, plan *PlanResult) {
-	if !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return !owner.DrySince.IsZero() }) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.problem != "" {
-		plan.Notes = append(plan.Notes, "it cannot be found out whether spot has room again: "+d.problem)
-	}
-}
-
 // forget drops the verdicts about shapes that no owner's pods have any more.
 func (d *droughts) forget(dir *directory, now time.Time) {
 	if !d.dry.Load() {
 		return
 	}
 	shapes := dir.shapes()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drought.Forget(func(verdict Shape) bool {
+	needed := func(verdict Shape) bool {
 		return slices.ContainsFunc(shapes, func(s Shape) bool { return s.AtLeast(verdict) })
-	}, now)
-}
-
-// observeDrought takes in the spot pods of a workload, and sets since when spot has been dry for its owners. It tells when a
-// pod will have waited for too long.
-func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settings, now time.Time) (overdue time.Time) {
-	if settings.PendingTimeout <= 0 || settings.ReadOnly {
-		return time.Time{}
 	}
-	waiting := false
-	for i := range o.Pods {
-		pod := &o.Pods[i]
-		seen := SpotPod{UID: pod.UID, Timeout: settings.PendingTimeout}
-		switch {
-		case pod.Capacity != Spot || !pod.Alive():
-			d.droughts.gone(pod.UID)
-			continue
-		case !pod.UnschedulableSince.IsZero():
-			waiting = true
-			seen.UnschedulableSince = pod.UnschedulableSince
-			overdue = earlier(overdue, pod.UnschedulableSince.Add(settings.PendingTimeout))
-		case pod.Bound:
-			seen.BoundAt = pod.Created // at the earliest
+	d.change(func() {
+		for _, drought := range d.both() {
+			drought.Forget(needed, now)
 		}
-		if known := d.owner(pod.Owner); known != nil && d.droughts.busy(waiting) {
-			seen.Shape = d.shape(known)
-			d.droughts.observe(seen, now)
-		}
-	}
-	if waiting {
-		d.droughts.judge(now)
-	}
-	affected := waiting
-	for i := range o.Owners {
-		if known := d.owner(o.Owners[i].UID); known != nil {
-			o.Owners[i].DrySince = d.drySince(known)
-			affected = affected || !o.Owners[i].DrySince.IsZero()
-		}
-	}
-	d.droughts.note(key, affected)
-	if overdue.After(now) {
-		return overdue
-	}
-	return time.Time{}
+	})
 }

@@ -38,7 +38,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	if plan := d.droughts.step(now); len(plan.Create) != 1 {
 		t.Errorf("%d probes are made", len(plan.Create))
 	}
-	if d.drySince(d.owner("set-web-1")).IsZero() {
+	if since, _ := d.drySince(d.owner("set-web-1")); since.IsZero() {
 		t.Error("an admission does not hear of it")
 	}
 }
@@ -67,7 +67,7 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
-	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts() != 0 {
+	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(Spot) != 0 {
 		t.Error("a verdict would need a probe")
 	}
 }
@@ -77,11 +77,11 @@ func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
-	if d.droughts.forget(d, now); d.droughts.verdicts() != 1 {
+	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 1 {
 		t.Fatal("there is no verdict")
 	}
 	d.removeOwner("set-web-1")
-	if d.droughts.forget(d, now); d.droughts.verdicts() != 0 {
+	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 0 {
 		t.Error("the verdict stands for nobody")
 	}
 }

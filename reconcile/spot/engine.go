@@ -226,9 +226,9 @@ func (e *Engine) Placed() []PlacedKind { return e.kinds.placed() }
 // reservations counts the live reservations by member, for the metric.
 func (e *Engine) reservations() map[string]int { return e.count((*directory).reserved) }
 
-// dry counts by member for how many shapes of pods spot has no room, for the metric.
-func (e *Engine) dry() map[string]int {
-	return e.count(func(d *directory) int { return d.droughts.verdicts() })
+// dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
+func (e *Engine) dry(capacity Capacity) map[string]int {
+	return e.count(func(d *directory) int { return d.droughts.verdicts(capacity) })
 }
 
 func (e *Engine) count(of func(*directory) int) map[string]int {

@@ -75,9 +75,7 @@ func (f *follower) seen(obj any) {
 	case *corev1.Namespace:
 		d.setNamespace(obj, false)
 	case *corev1.Node:
-		if d.nodes.set(obj, &f.member.engine.Interruptions, now) && f.member.engine.Capacity.OfNode(obj.Labels) == Spot {
-			d.droughts.nodeJoined(now)
-		}
+		f.member.engine.nodeSeen(d, obj, now)
 	case *appsv1.Deployment:
 		d.setWorkload(keyOf(KindDeployment, obj), &obj.ObjectMeta, replicasOf(obj.Spec.Replicas), false, now)
 	case *appsv1.StatefulSet:
@@ -124,7 +122,7 @@ func (f *follower) gone(obj any) {
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	if isProbe(pod) {
-		f.directory.droughts.probeSeen(f.member.engine.Keys, pod, now)
+		f.directory.droughts.probeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
 		return
 	}
 	uid, kind := ownerOf(f.member.engine.Keys, pod)

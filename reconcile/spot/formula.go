@@ -17,6 +17,13 @@ type Mix struct {
 	OnDemandDry bool
 }
 
+// takesSpot tells whether replicas that belong on-demand may be on spot while on-demand is dry, beside so many that are there
+// already: spot was asked for, or they are still on their way from it.
+func (m Mix) takesSpot(already int) bool { return m.Managed && (m.Percent > 0 || already > 0) }
+
+// fallsBack tells whether a replica above the floor goes to spot for want of on-demand capacity, beside so many that are there.
+func (m Mix) fallsBack(already int) bool { return m.OnDemandDry && !m.Dry && m.takesSpot(already) }
+
 // Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).
 //
 // It never falls and never rises by more than one when n grows by one: ⌊n·p/100⌋ does so because p ≤ 100, n − Floor rises

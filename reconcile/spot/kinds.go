@@ -39,7 +39,7 @@ func DeploymentKind(keys Keys) clusters.Kind {
 		src, dst := from.(*appsv1.Deployment), into.(*appsv1.Deployment)
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
-		dst.Spec.Replicas = src.Spec.Replicas
+		dst.Spec.Replicas, dst.Spec.MinReadySeconds = src.Spec.Replicas, src.Spec.MinReadySeconds
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
@@ -53,7 +53,7 @@ func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
 		dst.Spec.Replicas, dst.Spec.Selector, dst.Spec.Ordinals = src.Spec.Replicas, src.Spec.Selector, src.Spec.Ordinals
-		dst.Spec.UpdateStrategy = src.Spec.UpdateStrategy
+		dst.Spec.UpdateStrategy, dst.Spec.MinReadySeconds = src.Spec.UpdateStrategy, src.Spec.MinReadySeconds
 		keepTemplate(dst, &src.Spec.Template, &dst.Spec.Template, capacity)
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
@@ -71,6 +71,7 @@ func replicaSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		if metav1.GetControllerOfNoCopy(src) == nil {
 			dst.Labels = pick(src.Labels, keys.Enabled())
 			dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
+			dst.Spec.MinReadySeconds = src.Spec.MinReadySeconds
 		}
 		dst.Spec.Replicas, dst.Spec.Selector = src.Spec.Replicas, src.Spec.Selector
 		dst.Status.Replicas, dst.Status.ObservedGeneration = src.Status.Replicas, src.Status.ObservedGeneration
@@ -91,7 +92,7 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		src, dst := from.(*corev1.Pod), into.(*corev1.Pod)
 		shape := dst.Annotations[annotationShape] // by another declaration of the kind
 		dst.Labels = pick(src.Labels, keys.Slot(), templateHash)
-		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost)
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost, annotationDoNotDisrupt, annotationSafeToEvict)
 		dst.Spec.NodeName = src.Spec.NodeName
 		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
 		if dst.Spec.NodeSelector == nil && src.Spec.Affinity != nil && src.Spec.Affinity.NodeAffinity != nil {
@@ -103,6 +104,7 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 			keepShape(dst, shape, &src.Spec, src.Name, capacity)
 		}
 		dst.Spec.SchedulingGates = src.Spec.SchedulingGates
+		dst.Status.NominatedNodeName = src.Status.NominatedNodeName
 		dst.Status.Phase, dst.Status.Conditions = src.Status.Phase, nil
 		for _, condition := range src.Status.Conditions {
 			// Of the scheduler's word only its refusal is needed, while no node has the pod.
@@ -127,6 +129,7 @@ func nodeKind(_ CapacityLabels, interruptions Interruptions) clusters.Kind {
 		src, dst := from.(*corev1.Node), into.(*corev1.Node)
 		dst.Labels = internedLabels.labels(src.Labels) // whole: a template may ask for any of them
 		interruptions.keep(src, dst)
+		keepStart(src, dst)
 	}}
 }
 

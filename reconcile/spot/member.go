@@ -83,6 +83,7 @@ func (m *member) follow(ctx context.Context) {
 	}
 	m.follows = true
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)
 	defer f.detach()
 	defer m.withdraw()

@@ -16,7 +16,7 @@ type metrics struct {
 	plans    prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer, reservations, dry func() map[string]int) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, reservations func() map[string]int, dry func(Capacity) map[string]int) (*metrics, error) {
 	m := &metrics{
 		replicas: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: metricsNamespace, Name: "workload_replicas",
@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer, reservations, dry func() map[s
 		}, []string{"member"}),
 		urgent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "replacements_total",
-			Help: "Pods evicted or released because their node goes (interruption), or because spot has no room for them (drought).",
+			Help: "Pods evicted or released because their node goes (interruption), or because the capacity that they wait for has no room (drought).",
 		}, []string{"member", "for"}),
 		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time that it takes to plan one workload.",
@@ -38,7 +38,7 @@ func newMetrics(registerer prometheus.Registerer, reservations, dry func() map[s
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.replicas, m.moves, m.urgent, m.plans, &memberCollector{reservationsDesc, reservations}, &memberCollector{dryDesc, dry}} {
+	for _, c := range []prometheus.Collector{m.replicas, m.moves, m.urgent, m.plans, &memberCollector{reservationsDesc, reservations}, &dryCollector{dry}} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -84,7 +84,24 @@ var reservationsDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespac
 	"Slots promised to pods that were admitted and not seen yet.", []string{"member"}, nil)
 
 var dryDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "spot_dry"),
-	"Shapes of pods for which spot capacity of the member has no room.", []string{"member"}, nil)
+	"Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.", []string{"member", "capacity"}, nil)
+
+// dryCollector counts verdicts by member and capacity type when it is asked.
+type dryCollector struct {
+	count func(Capacity) map[string]int
+}
+
+// Describe implements prometheus.Collector.
+func (c *dryCollector) Describe(into chan<- *prometheus.Desc) { into <- dryDesc }
+
+// Collect implements prometheus.Collector.
+func (c *dryCollector) Collect(into chan<- prometheus.Metric) {
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		for member, n := range c.count(capacity) {
+			into <- prometheus.MustNewConstMetric(dryDesc, prometheus.GaugeValue, float64(n), member, string(capacity))
+		}
+	}
+}
 
 // memberCollector counts by member when it is asked: a gauge that is kept current would cost every admission.
 type memberCollector struct {

@@ -22,7 +22,7 @@ const goneFor = 10 * time.Minute
 // noticeGone is the notice of a node that is there no more.
 const noticeGone = "the node is gone"
 
-// nodeTable is what is known of a member's nodes: what they cost, and whether they are about to go. It is safe for
+// nodeTable is what is known of a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
 // concurrent use.
 type nodeTable struct {
 	mu    sync.RWMutex
@@ -30,20 +30,23 @@ type nodeTable struct {
 	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
 
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
+	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
 }
 
 // nodeFacts are replaced, never changed.
 type nodeFacts struct {
 	labels map[string]string
 	doom   *Doom // nil: it stays
+	start  nodeStart
 }
 
 func newNodeTable() *nodeTable {
 	return &nodeTable{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
 }
 
-// set takes in a node, and tells whether it is new. A doom that stands keeps the time at which it was first heard of.
-func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (joined bool) {
+// set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it
+// was first heard of.
+func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (before map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	doom := in.Of(node, now)
@@ -54,9 +57,12 @@ func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (jo
 	if known == nil || !maps.Equal(known.labels, node.Labels) {
 		t.generation.Add(1)
 	}
-	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom}
+	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom, start: startOf(node)}
 	delete(t.gone, node.Name)
-	return known == nil
+	if known == nil {
+		return nil
+	}
+	return known.labels
 }
 
 // remove takes in that a node has gone, and so have its pods, whatever they say.
@@ -105,8 +111,17 @@ func (t *nodeTable) find(name string) *nodeFacts {
 // podFacts reads a pod, with what its node tells.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) Pod {
 	facts := PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.labelsOf))
-	facts.Doom = dir.nodes.doomOf(pod.Spec.NodeName)
+	facts.Doom, facts.NodeJoined = dir.nodes.doomOf(pod.Spec.NodeName), dir.nodes.joinedOf(pod.Spec.NodeName)
 	return facts
+}
+
+// nodeSeen takes in a node as the cache shows it. Whoever hears of a further node first, its capacity has grown.
+func (e *Engine) nodeSeen(dir *directory, node *corev1.Node, now time.Time) {
+	before := dir.nodes.set(node, &e.Interruptions, now)
+	capacity := e.Capacity.OfNode(node.Labels)
+	if before == nil || e.Capacity.OfNode(before) != capacity {
+		dir.droughts.nodeJoined(capacity, now)
+	}
 }
 
 // workloadsOfNode wakes the workloads of a node's pods when the node is about to go or has gone, and when it stays after all.
@@ -144,7 +159,7 @@ func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.R
 	case err != nil:
 		return false
 	}
-	dir.nodes.set(&node, &e.Interruptions, now) // whether it is new is noticed where the directory hears of it
+	e.nodeSeen(dir, &node, now)
 	before, ok := event.(*corev1.Node)
 	return dir.nodes.doomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
 }

@@ -138,6 +138,9 @@ type Owner struct {
 	DrySince time.Time
 	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
 	OnDemandDrySince time.Time
+	// SpotOnTrial and OnDemandOnTrial say that a probe found room for pods of the owner's shape after a drought, and no replica has
+	// yet: replicas move there one at a time.
+	SpotOnTrial, OnDemandOnTrial bool
 	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
 	Contradiction Contradiction
 }

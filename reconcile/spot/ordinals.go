@@ -129,6 +129,9 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 		preferred, d.reason = known.capacity, reasonOrdinal
 	}
 	d.capacity, d.reason = balance(ask.Mix, wanted, others, preferred, d.reason)
+	if d.capacity == OnDemand && ask.Mix.fallsBack(others.spot) && others.onDemand >= ask.Mix.Floor {
+		d.capacity, d.reason = Spot, reasonNoRoom
+	}
 	return d
 }
 

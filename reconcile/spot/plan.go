@@ -16,7 +16,7 @@ const StuckAfter = 5 * time.Minute
 // Plan decides what a workload needs now. It has no effects, and the same input has the same result: it may be asked
 // again at any time, and when everything is as it should be, it wants nothing.
 //
-// What is urgent comes first: pods of nodes that go, and pods that wait for spot capacity that has no room. Then releases
+// What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases
 // are ended whose replacements are ready, and then replicas are moved for the mix.
 func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 	pl := newPlanner(&o, &p, s, now)
@@ -80,9 +80,6 @@ type ownerPods struct {
 	released []*Pod // alive, and not the owner's any more
 	dying    []*Pod // being deleted, or evicted by us
 }
-
-// dry tells whether spot has no room for the owner's pods.
-func (o *ownerPods) dry() bool { return !o.DrySince.IsZero() }
 
 func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 	pl := &planner{Observed: o, policy: p, settings: s, mix: p.Mix(), now: now, owners: make([]ownerPods, len(o.Owners))}

@@ -17,8 +17,7 @@ func (pl *planner) move() {
 		return
 	}
 	pl.findExcess(o)
-	if pl.from == OnDemand && o.dry() {
-		pl.stayOnDemand(o)
+	if pl.excess > 0 && pl.stayFor(o) {
 		return
 	}
 	if pl.excess == 0 {
@@ -38,7 +37,11 @@ func (pl *planner) move() {
 		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "replicas on the move have to be ready first")
 		return
 	}
-	pl.startMoves(o, pl.victims(o, pl.from)[:pl.excess], budget)
+	victims := pl.untried(pl.victims(o, pl.from))
+	if pl.stayTried(o, len(victims)) {
+		return
+	}
+	pl.startMoves(o, victims[:min(pl.excess, len(victims))], budget)
 }
 
 // withoutOwner is for workloads of several ReplicaSets, or of none.
@@ -71,17 +74,6 @@ func (pl *planner) findExcess(o *ownerPods) {
 			pl.excess, pl.from = excess, capacity
 		}
 	}
-}
-
-// stayOnDemand leaves replicas where they are that belong on spot, which has no room for them.
-func (pl *planner) stayOnDemand(o *ownerPods) {
-	why := "spot has had no room for such pods since " + o.DrySince.UTC().Format(time.RFC3339)
-	if o.Contradiction == ContradictionSpot {
-		why = o.Contradiction.reason()
-	}
-	pl.state(StateWaiting, "%s on-demand: %s", count(pl.excess, "replica stays", "replicas stay"), why)
-	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Since: o.DrySince}, "%s", why)
-	pl.excess, pl.from = 0, Unknown
 }
 
 // stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
@@ -218,7 +210,7 @@ func (pl *planner) lastMove() time.Time {
 // or not ready where they went. Pods that are not ready where they should leave are no obstacle: they are the first to go.
 func (pl *planner) budget(o *ownerPods) int {
 	limit := pl.settings.MaxMoves.Of(o.Replicas)
-	if pl.Ordinals {
+	if pl.Ordinals || pl.oneByOne(o) {
 		limit = 1
 	}
 	going := len(o.doomed) + len(o.released) + len(pl.strays)

@@ -12,7 +12,7 @@ const maxUrgent = 100
 // tallyOfUrgent counts what is urgent in a workload: pods that leave by this plan, and pods that should and wait.
 type tallyOfUrgent struct{ doomed, doomedWait, pending int }
 
-// replaceUrgent replaces the pods of nodes that go, and pods that wait for spot capacity that has no room. Disruption windows,
+// replaceUrgent replaces the pods of nodes that go, and pods that wait for capacity that has no room. Disruption windows,
 // cool-downs and the limit of moves do not count for them; disruption budgets do.
 func (pl *planner) replaceUrgent() {
 	for i := range pl.owners {
@@ -20,9 +20,7 @@ func (pl *planner) replaceUrgent() {
 		if len(o.doomed) > 0 {
 			pl.replaceDoomed(o)
 		}
-		if o.dry() {
-			pl.replacePending(o)
-		}
+		pl.replaceWaiting(o)
 	}
 }
 
@@ -63,40 +61,15 @@ func (pl *planner) incomplete(o *ownerPods) bool {
 	return len(o.alive)+len(o.doomed) < o.Replicas || slices.ContainsFunc(o.alive, func(p *Pod) bool { return !p.Ready })
 }
 
-// replacePending replaces the pods of an owner that no spot node has room for; admission sends the replacements on-demand.
-// They serve nobody, so it costs nothing. Where the owner is about to take pods away, it takes these first.
-func (pl *planner) replacePending(o *ownerPods) {
-	surplus := max(len(o.alive)-o.Replicas, 0)
-	for _, pod := range o.alive {
-		switch {
-		case pod.Capacity != Spot || pod.Bound || pod.UnschedulableSince.IsZero() || pod.Slot == NoSlot:
-		case surplus > 0:
-			surplus--
-		case pl.urgent.pending >= maxUrgent:
-			pl.recheck(pl.now.Add(time.Second))
-			return
-		case pl.evict(pod, PurposeDrought, "it waits for spot capacity, which has had no room for such pods since "+o.DrySince.UTC().Format(time.RFC3339)):
-			pl.urgent.pending++
-		}
-	}
-}
-
 // tellUrgent names the state of a workload in which something is urgent.
 func (pl *planner) tellUrgent() {
-	for i := range pl.owners {
-		switch o := &pl.owners[i]; {
-		case o.Contradiction == ContradictionSpot && o.dry():
-			pl.note("%s: new replicas go on-demand", o.Contradiction.reason())
-		case o.dry():
-			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, o.DrySince.UTC().Format(time.RFC3339))
-		}
-	}
+	pl.tellSupply()
 	u := &pl.urgent
 	switch {
 	case u.doomed > 0:
 		pl.state(StateMoving, "replacing %s of nodes that go", count(u.doomed, "replica"))
 	case u.pending > 0:
-		pl.state(StateMoving, "replacing %s for spot capacity that has no room", count(u.pending, "replica that waits", "replicas that wait"))
+		pl.state(StateMoving, "replacing %s for capacity that has no room", count(u.pending, "replica that waits", "replicas that wait"))
 	case u.doomedWait > 0:
 		pl.state(StateWaiting, "%s of nodes that go; %s", count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), "they get a slot first"))
 	}

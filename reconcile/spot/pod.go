@@ -16,6 +16,12 @@ const NoSlot = -1
 // maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
 const maxSlot = 1 << 17
 
+// Annotations by which a pod asks to be left where it is.
+const (
+	annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // of Karpenter: "true"
+	annotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // of Cluster Autoscaler: "false"
+)
+
 // Pod is what placement knows of one pod. Use [PodOf] to read it off a pod.
 type Pod struct {
 	Name string
@@ -53,6 +59,11 @@ type Pod struct {
 	// NodeComing says that a node is on its way for the pod, or set aside for it, by a sign that an autoscaler or the scheduler
 	// gives: it waits for that node, and does not show that capacity is missing.
 	NodeComing bool
+	// NodeJoined is set by the caller: when the pod's node came; zero: that is not known, or it has none.
+	NodeJoined time.Time
+	// TriedUntil is until when an ordinal of a StatefulSet is left on its capacity type, for when it was moved to the other it found
+	// no node; zero: it may be moved.
+	TriedUntil time.Time
 	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
 	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
 	DoNotDisrupt bool
@@ -91,6 +102,8 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 		p.Owner = ref.UID
 	}
 	p.conditions(pod)
+	p.NodeComing = !p.Bound && pod.Status.NominatedNodeName != ""
+	p.DoNotDisrupt = pod.Annotations[annotationDoNotDisrupt] == "true" || pod.Annotations[annotationSafeToEvict] == "false"
 	p.Hash = pod.Labels[templateHash]
 	if value := pod.Annotations[keys.Released()]; value != "" {
 		p.released(value)

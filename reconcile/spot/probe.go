@@ -14,11 +14,17 @@ import (
 // ProbeShape is the annotation with the verdict's shape; see [Shape.String].
 func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
 
-// ProbeSince is the annotation with the time since when spot is dry, in RFC 3339.
+// ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
+func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }
+
+// ProbeSince is the annotation with the time since when the capacity is dry, in RFC 3339.
 func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
 
 // ProbeTries is the annotation with the number of probes that were in vain before this one.
 func (k Keys) ProbeTries() string { return k.Prefix + "/probe-tries" }
+
+// ProbeRelapses is the annotation with the number of times in a row that a probe found room and no replica did; missing: 0.
+func (k Keys) ProbeRelapses() string { return k.Prefix + "/probe-relapses" }
 
 // ProbeNext is the annotation with the time at which the gate comes off, in RFC 3339.
 func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
@@ -28,10 +34,17 @@ func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
 
 // Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
 func (p *Probe) Annotations(keys Keys) map[string]string {
-	return map[string]string{
+	annotations := map[string]string{
 		keys.ProbeShape(): p.Shape.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
 		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
 	}
+	if p.Capacity == OnDemand {
+		annotations[keys.ProbeCapacity()] = string(OnDemand)
+	}
+	if p.Relapses > 0 {
+		annotations[keys.ProbeRelapses()] = strconv.Itoa(p.Relapses)
+	}
+	return annotations
 }
 
 // ProbeOf reads the facts off a probe pod; false when it is none, is over or is being deleted: such a one is gone.
@@ -46,7 +59,13 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 	if err != nil || err2 != nil || err3 != nil || !ok {
 		return Probe{}, false
 	}
-	p := Probe{Name: pod.Name, Verdict: Verdict{Shape: shape, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
+	p := Probe{Name: pod.Name, UID: pod.UID, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
+	if pod.Annotations[keys.ProbeCapacity()] == string(OnDemand) {
+		p.Capacity = OnDemand
+	}
+	if n, ok := parseNumber(pod.Annotations[keys.ProbeRelapses()], 1<<20); ok {
+		p.Relapses = n
+	}
 	if !p.Gated {
 		if p.OpenedAt, err = time.Parse(time.RFC3339, pod.Annotations[keys.ProbeOpened()]); err != nil {
 			p.OpenedAt = pod.CreationTimestamp.Time // a member that knows no gates
@@ -67,5 +86,8 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 func probeName(text string, v *Verdict) string {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%s %d", text, v.Since.Unix()) // a hash never fails
+	if v.Capacity == OnDemand {
+		_, _ = fmt.Fprint(hash, " ", OnDemand)
+	}
 	return fmt.Sprintf("plimsoll-probe-%016x-%d", hash.Sum64(), v.Tries)
 }

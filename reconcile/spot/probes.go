@@ -77,7 +77,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 		recheck, err := m.tendOnce(ctx, dir, time.Now())
 		if err != nil {
 			if dir.droughts.setProblem(err.Error()) {
-				m.engine.Log.WarnContext(ctx, "probes for spot capacity cannot be looked after", "member", m.name, "error", err)
+				m.engine.Log.WarnContext(ctx, "probes for capacity cannot be looked after", "member", m.name, "error", err)
 			}
 			pause(ctx, retry) // news do not hurry it
 			retry = min(2*retry, tendMaxRetry)
@@ -115,6 +115,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return now.Add(tendRetry), nil // not complete yet
 	}
 	dir.droughts.forget(dir, now)
+	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.step(now)
 	if !m.mayTend() {
 		return now.Add(tendHeld), nil
@@ -126,6 +127,14 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return plan.Recheck, nil
 	}
 	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, plan, now)
+}
+
+// askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
+func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time) {
+	for _, p := range dir.droughts.askOf(0, now) {
+		coming := dir.nodeComing(ctx, &awaited{namespace: m.probeNamespace(), uid: p.UID, capacity: p.Capacity, shape: p.Shape}, now)
+		dir.droughts.probeSign(&p, coming, now)
+	}
 }
 
 // mayTend tells whether this replica acts on the member now, and may write there at all.
@@ -225,13 +234,13 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 // probePod is the pod of a probe.
 func (e *Engine) probePod(p *Probe, namespace string) *corev1.Pod {
 	spec := p.Shape.PodSpec()
-	key, value := e.Capacity.Steer(Spot)
+	key, value := e.Capacity.Steer(p.Capacity)
 	if spec.NodeSelector == nil {
 		spec.NodeSelector = map[string]string{}
 	}
 	spec.NodeSelector[key] = value
 	for _, t := range e.SpotTolerations {
-		if !slices.ContainsFunc(spec.Tolerations, func(own corev1.Toleration) bool { return own.MatchToleration(&t) }) {
+		if p.Capacity == Spot && !slices.ContainsFunc(spec.Tolerations, func(own corev1.Toleration) bool { return own.MatchToleration(&t) }) {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}
@@ -271,7 +280,7 @@ func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache cli
 	case apierrors.IsNotFound(err):
 		dir.droughts.probeGone(probe.GetName())
 	case err == nil:
-		dir.droughts.probeSeen(e.Keys, &pod, time.Now())
+		dir.droughts.probeSeen(e.Keys, &pod, dir.nodes.joinedOf, time.Now())
 	}
 	dir.droughts.judge(time.Now())
 	return dir.droughts.affectedOf(kind)

@@ -25,7 +25,7 @@ func probingEngine(t *testing.T) *Engine {
 func someProbe(e *Engine) *Probe {
 	since := time.Now().Truncate(time.Second).UTC()
 	shape := Shape{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
-	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
+	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
 }
 
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {

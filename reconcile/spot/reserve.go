@@ -59,6 +59,7 @@ const (
 	reasonOrdinal  = "the ordinal keeps its capacity type"
 	reasonUnproven = "the hub has just taken over, and what is there could not be read yet"
 	reasonDry      = "spot has no room for such pods"
+	reasonNoRoom   = "on-demand has no room for such pods, and the floor stands without this one"
 )
 
 // decision is an answer that nothing was done about yet.
@@ -152,6 +153,9 @@ func (a *Accounting) place(ask *Ask, slot int, without ref) (Capacity, string) {
 		others.add(a.promised.at(without).capacity.capacity(), -1)
 	}
 	capacity, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
+	if capacity == OnDemand && ask.Mix.fallsBack(others.spot) && a.spotIsSafe(ask) {
+		return Spot, reasonNoRoom
+	}
 	if capacity == Spot && !a.spotIsSafe(ask) {
 		return OnDemand, reasonFloor
 	}
@@ -211,6 +215,8 @@ func (a *Accounting) guess(ask *Ask) decision {
 	}
 	if d.capacity == Spot && ask.Mix.Dry {
 		d.capacity, d.reason = OnDemand, reasonDry
+	} else if d.capacity == OnDemand && ask.Mix.fallsBack(a.visible.spot+a.reserved.spot) && a.spotIsSafe(ask) {
+		d.capacity, d.reason = Spot, reasonNoRoom
 	} else if d.capacity == Spot && !a.spotIsSafe(ask) {
 		d.capacity, d.reason = OnDemand, reasonFloor
 	}

@@ -3,6 +3,8 @@ package spot
 import (
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 )
 
 // Shape is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
@@ -60,6 +62,16 @@ func contains(all, part []string) bool {
 		}
 	}
 	return true
+}
+
+// beyondProbes tells whether the shape has constraints that no probe can have, so that a probe may find room where no replica
+// does: a volume or device that only some nodes reach, replicas of the same namespace to be spread from, a scheduler with rules of
+// its own.
+func (s Shape) beyondProbes() bool {
+	return slices.ContainsFunc(s.Constraints, func(c string) bool {
+		return strings.HasPrefix(c, constraintVolume) || strings.HasPrefix(c, constraintDevice) ||
+			strings.HasPrefix(c, constraintSpread) || strings.HasPrefix(c, constraintScheduler)
+	})
 }
 
 // String returns the shape as text: equal shapes have equal texts, and [ParseShape] reads them.

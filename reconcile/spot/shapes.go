@@ -123,24 +123,24 @@ func (o *owner) shapeLocked() (Shape, bool) {
 	return Shape{}, false
 }
 
-// drySinceLocked tells since when spot has been dry for an owner's pods; zero: it is not. The caller holds mu.
-func (d *directory) drySinceLocked(o *owner) time.Time {
+// drySinceLocked tells since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
+func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if found, since := d.contradictionLocked(o); found == ContradictionSpot {
-		return since // as far as this member's nodes tell, which is as good as dry
+		spot = since // as far as this member's nodes tell, which is as good as dry
 	}
 	if !d.droughts.dry.Load() {
-		return time.Time{}
+		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		return d.droughts.since(shape)
+		spot, onDemand = earlier(spot, d.droughts.since(Spot, shape)), d.droughts.since(OnDemand, shape)
 	}
-	return time.Time{}
+	return spot, onDemand
 }
 
 // mix is the arithmetic of the workload as it holds now.
 func (s *standing) mix() Mix {
 	mix := s.policy.Mix()
-	mix.Dry = s.dry
+	mix.Dry, mix.OnDemandDry = s.dry, s.onDemandDry && s.policy.Valid()
 	return mix
 }
 
@@ -157,8 +157,8 @@ func (d *directory) shapes() []Shape {
 	return shapes
 }
 
-// drySince tells since when spot has been dry for an owner's pods; zero: it is not.
-func (d *directory) drySince(o *owner) time.Time {
+// drySince tells since when capacity of each type has been dry for an owner's pods; zero: it is not.
+func (d *directory) drySince(o *owner) (spot, onDemand time.Time) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.drySinceLocked(o)

@@ -8,75 +8,97 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// relapseTime is how long after its end a verdict is remembered: one that comes back goes on with its back-off.
-	relapseTime = time.Hour
-	// sameDrought is how far two verdicts may lie apart to be of one drought, so that the probe of the easier shape speaks
-	// for both. A shape that was dry long before an easier one has a reason of its own.
-	sameDrought = 10 * time.Minute
-)
+// sameDrought is how far two verdicts may lie apart to be of one drought, so that the probe of the easier shape speaks for both.
+// A shape that was dry long before an easier one has a reason of its own.
+const sameDrought = 10 * time.Minute
 
-// Drought knows for which shapes of pods the spot capacity of one member has no room, and what finds out when it has again.
+// Drought knows for which shapes of pods the capacity of one type of a member has no room, and what finds out when it has again.
 //
-// A spot pod that stays unschedulable for longer than its timeout is a verdict on its shape, and on all that are at least as
-// hard to place, so that one impossible pod does not speak for all. The verdict ends when a pod of such a shape is bound to
-// spot: a replica that was on its way or, as a rule, the probe.
+// A pod that stays unschedulable for longer than its timeout, and for which no node is coming, is a verdict on its shape, and on
+// all that are at least as hard to place, so that one impossible pod does not speak for all. The verdict ends when a pod of such
+// a shape is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
 //
 // It is level-triggered: told the same facts in any order it says the same, and after a restart the probes tell what it knew.
 // It is not safe for concurrent use.
 type Drought struct {
 	settings DroughtSettings
+	capacity Capacity
+	starts   *startTimes
 
-	pending  map[types.UID]SpotPod // unschedulable pods
+	pending  map[types.UID]waiting // unschedulable pods
 	verdicts map[string]*verdict   // by the text of their shape
-	past     map[string]ended
-	probes   map[string]Probe // that exist, by name
+	past     map[string]*ended
+	probes   map[string]Probe     // that exist, by name
+	signs    map[string]sign      // of nodes that come for probes, by their names
+	tried    map[string]time.Time // replicas that found no room although a probe had, and when
 
 	generation uint64
 }
 
 type verdict struct {
 	Verdict
-	text   string
-	seen   time.Time // when a pod that supports it was last pending
-	rested time.Time // when the last probe was over, else when the verdict was made
+	text     string
+	seen     time.Time // when a pod that supports it was last pending
+	rested   time.Time // when the last probe was over, else when the verdict was made
+	waited   time.Time // since when the pod had waited that it was made for; zero: not known
+	excluded bool      // the nodes that there are leave such pods out
 }
 
-// ended is what is remembered of a verdict that is over.
-type ended struct {
-	Verdict
-	at time.Time
+// NewDrought returns the state of a member's spot capacity without droughts. A new one is told of the probes before the pods.
+func NewDrought(s DroughtSettings) *Drought { return newDrought(Spot, s, &startTimes{}) }
+
+func newDrought(capacity Capacity, s DroughtSettings, starts *startTimes) *Drought {
+	return &Drought{settings: s, capacity: capacity, starts: starts, pending: map[types.UID]waiting{}, verdicts: map[string]*verdict{},
+		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
 }
 
-// NewDrought returns the state of a member without droughts. A new one is told of the probes before the pods.
-func NewDrought(s DroughtSettings) *Drought {
-	return &Drought{settings: s, pending: map[types.UID]SpotPod{}, verdicts: map[string]*verdict{}, past: map[string]ended{},
-		probes: map[string]Probe{}}
-}
-
-// Observe takes in what is known of a pod that is steered to spot, whether a node has it or not.
+// Observe takes in what is known of a pod that is steered to the capacity type, whether a node has it or not.
 func (d *Drought) Observe(p SpotPod, now time.Time) {
-	if p.UnschedulableSince.IsZero() || !p.BoundAt.IsZero() {
-		delete(d.pending, p.UID)
-	} else {
-		d.pending[p.UID] = p
+	known, waited := d.pending[p.UID]
+	if !p.UnschedulableSince.IsZero() && p.BoundAt.IsZero() {
+		known.SpotPod = p
+		known.see(p.NodeComing, now)
+		d.pending[p.UID] = known
+		return
 	}
+	delete(d.pending, p.UID)
 	if p.BoundAt.IsZero() {
 		return
 	}
+	if waited {
+		p.BoundAt = later(p.BoundAt, now)
+		d.learn(known.UnschedulableSince, p.NodeJoined, now)
+	}
+	d.prove(&p)
 	for _, v := range d.verdicts {
 		if p.BoundAt.After(v.seen) && p.Shape.AtLeast(v.Shape) && !d.supported(v, now) {
+			d.learn(v.waited, p.NodeJoined, now)
 			d.end(v, now)
 		}
 	}
 }
 
-// Gone takes in that a pod is being deleted, is gone, or is no longer steered to spot.
+// Gone takes in that a pod is being deleted, is gone, or is no longer steered to the capacity type.
 func (d *Drought) Gone(uid types.UID) { delete(d.pending, uid) }
+
+// Exclude takes in whether the nodes of the type that there are leave out pods of a shape by their labels. That is a verdict at
+// once, for no pod has to wait to find it out; it ends with the first node that fits.
+func (d *Drought) Exclude(shape Shape, excluded bool, now time.Time) {
+	v := d.verdicts[shape.String()]
+	switch {
+	case !excluded && v != nil && v.excluded:
+		d.end(v, now)
+	case excluded && !d.covers(shape):
+		d.declare(shape, now).excluded = true
+	}
+}
 
 // ObserveProbe takes in what is known of a probe that exists. One of a verdict that this process does not know is the
 // memory of a process before it.
 func (d *Drought) ObserveProbe(p Probe, _ time.Time) {
+	if p.Capacity != d.capacity {
+		return
+	}
 	d.probes[p.Name] = p
 	text := p.Shape.String()
 	if over, ok := d.past[text]; ok && !p.Since.After(over.at) {
@@ -93,19 +115,23 @@ func (d *Drought) ObserveProbe(p Probe, _ time.Time) {
 }
 
 // ProbeGone takes in that a probe is gone, or is being deleted.
-func (d *Drought) ProbeGone(name string) { delete(d.probes, name) }
+func (d *Drought) ProbeGone(name string) {
+	delete(d.probes, name)
+	delete(d.signs, name)
+}
 
-// NodeJoined takes in that spot capacity has grown: a verdict whose last probe is over for the shortest back-off is probed
-// now, or as soon as it is.
+// NodeJoined takes in that the capacity has grown: a verdict whose last probe is over for the shortest back-off is probed
+// now, or as soon as it is. Where probes were easier to place than replicas, a further node is no reason to believe the next one.
 func (d *Drought) NodeJoined(now time.Time) {
 	for _, v := range d.verdicts {
-		if again := later(v.rested.Add(d.settings.FirstProbe), now); again.Before(v.NextProbe) {
+		again := later(v.rested.Add(d.settings.FirstProbe), now)
+		if again.Before(v.NextProbe) && !v.doubtful() {
 			v.NextProbe = again
 		}
 	}
 }
 
-// Dry tells whether spot has no room for pods of a shape, and since when.
+// Dry tells whether the capacity has no room for pods of a shape, and since when.
 func (d *Drought) Dry(shape Shape) (since time.Time, dry bool) {
 	for _, v := range d.verdicts {
 		if shape.AtLeast(v.Shape) {
@@ -136,64 +162,51 @@ func (d *Drought) Forget(needed func(Shape) bool, now time.Time) {
 	}
 }
 
-// Step judges what was observed, and says what has to be done about the probes. It may be asked at any time; what was not
-// done yet, it says again.
-func (d *Drought) Step(now time.Time) DroughtPlan {
-	var plan DroughtPlan
-	maps.DeleteFunc(d.past, func(_ string, over ended) bool { return now.Sub(over.at) > relapseTime })
+// Judge makes the verdicts that are due, and tells when the next pod will have waited for too long; zero: none waits.
+func (d *Drought) Judge(now time.Time) (next time.Time) {
+	d.forgetPast(now)
 	for _, p := range d.pending {
-		if overdue := d.pendingSince(&p).Add(p.Timeout); now.Before(overdue) {
-			plan.Recheck = soonest(plan.Recheck, overdue)
-		} else {
-			d.judge(&p, now)
+		switch overdue := d.overdue(&p, now); {
+		case now.Before(overdue):
+			next = soonest(next, overdue)
+		case !p.Unasked:
+			d.judge(&p.SpotPod, now)
 		}
 	}
-	for _, v := range d.verdicts {
-		if p, exists := d.probes[probeName(v.text, &v.Verdict)]; exists && !p.BoundAt.IsZero() {
-			d.end(v, now) // there is room again
-		}
-	}
-	wanted := map[string]struct{}{}
-	for _, text := range slices.Sorted(maps.Keys(d.verdicts)) {
-		wanted[d.probe(d.verdicts[text], &plan, now)] = struct{}{}
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.probes)) {
-		if _, ok := wanted[name]; !ok {
-			plan.Delete = append(plan.Delete, name)
-		}
-	}
-	return plan
+	return next
 }
 
-// pendingSince returns from when on a pod's waiting counts: not before the end of a verdict on it, for until then nobody
-// expected that it would be placed.
-func (d *Drought) pendingSince(p *SpotPod) time.Time {
-	since := p.UnschedulableSince
-	for _, over := range d.past {
-		if p.Shape.AtLeast(over.Shape) {
-			since = later(since, over.at)
-		}
-	}
-	return since
+// covers tells whether a verdict stands on a shape, or on an easier one.
+func (d *Drought) covers(shape Shape) bool {
+	_, dry := d.Dry(shape)
+	return dry
 }
 
 // judge takes in that a pod has waited for too long.
 func (d *Drought) judge(p *SpotPod, now time.Time) {
-	covered := false
 	for _, v := range d.verdicts {
 		if v.Shape.AtLeast(p.Shape) {
 			v.seen = now
 		}
-		covered = covered || p.Shape.AtLeast(v.Shape)
 	}
-	if covered {
+	if d.covers(p.Shape) {
 		return
 	}
-	v := &verdict{Verdict: Verdict{Shape: p.Shape, Since: now.Truncate(time.Second)}, text: p.Shape.String(), seen: now, rested: now}
-	if over, ok := d.past[v.text]; ok {
-		v.Tries = over.Tries + 1
+	waited := d.pendingSince(p)
+	over := d.past[p.Shape.String()]
+	d.declare(p.Shape, now).waited = waited
+	if over != nil && over.probed && p.Replica != "" {
+		d.tried[p.Replica] = now
 	}
-	v.NextProbe = v.Since.Add(d.backoff(v.Tries))
+}
+
+// declare makes a verdict. One that comes back goes on with its back-off.
+func (d *Drought) declare(shape Shape, now time.Time) *verdict {
+	v := &verdict{Verdict: Verdict{Shape: shape, Capacity: d.capacity, Since: now.Truncate(time.Second)}, text: shape.String(), seen: now, rested: now}
+	if over, ok := d.past[v.text]; ok {
+		over.resume(v)
+	}
+	v.NextProbe = d.nextProbe(v, v.Since)
 	for _, harder := range d.verdicts {
 		if harder.Shape.AtLeast(v.Shape) && v.Since.Sub(harder.Since) < sameDrought {
 			d.end(harder, now)
@@ -201,71 +214,23 @@ func (d *Drought) judge(p *SpotPod, now time.Time) {
 	}
 	d.verdicts[v.text] = v
 	d.generation++
+	return v
 }
 
 // supported tells whether a pod that is no harder to place than the verdict's shape has waited for too long and still does.
 func (d *Drought) supported(v *verdict, now time.Time) bool {
 	for _, p := range d.pending {
-		if v.Shape.AtLeast(p.Shape) && !now.Before(d.pendingSince(&p).Add(p.Timeout)) {
+		if v.Shape.AtLeast(p.Shape) && !p.Unasked && !now.Before(d.overdue(&p, now)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (d *Drought) end(v *verdict, now time.Time) {
+func (d *Drought) end(v *verdict, now time.Time) *ended {
+	over := &ended{Verdict: v.Verdict, at: now}
 	delete(d.verdicts, v.text)
-	d.past[v.text] = ended{Verdict: v.Verdict, at: now}
+	d.past[v.text] = over
 	d.generation++
-}
-
-// probe says what is to be done about the probe of a verdict, and returns the name of the one that should exist.
-func (d *Drought) probe(v *verdict, plan *DroughtPlan, now time.Time) string {
-	name := probeName(v.text, &v.Verdict)
-	p, exists := d.probes[name]
-	if over := p.OpenedAt.Add(d.settings.ProbeTime); exists && !p.Gated {
-		if now.Before(over) {
-			plan.Recheck = soonest(plan.Recheck, over)
-			return name
-		}
-		v.Tries++
-		v.rested = over.Truncate(time.Second)
-		v.NextProbe = v.rested.Add(d.backoff(v.Tries))
-		name, exists = probeName(v.text, &v.Verdict), false
-	}
-	switch {
-	case !exists:
-		plan.Create = append(plan.Create, Probe{Name: name, Verdict: v.Verdict, Gated: true})
-	case now.Before(v.NextProbe):
-		plan.Recheck = soonest(plan.Recheck, v.NextProbe)
-	case d.easiest(v):
-		plan.Open = append(plan.Open, name)
-	}
-	return name
-}
-
-// easiest tells whether no verdict stands on an easier shape: as long as one does, a probe of this one is in vain.
-func (d *Drought) easiest(v *verdict) bool {
-	for _, other := range d.verdicts {
-		if other != v && v.Shape.AtLeast(other.Shape) {
-			return false
-		}
-	}
-	return true
-}
-
-// backoff is the time to the next probe after some that were in vain.
-func (d *Drought) backoff(tries int) time.Duration {
-	if tries > 16 {
-		return d.settings.MostBetween
-	}
-	return min(d.settings.FirstProbe<<tries, d.settings.MostBetween)
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return over
 }

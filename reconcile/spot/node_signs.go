@@ -1,0 +1,227 @@
+package spot
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How signs of coming nodes are read: live, only while a pod is about to have waited for too long, once for all that ask.
+const (
+	signTTL     = 5 * time.Second  // how long what was read is fresh
+	signStale   = 30 * time.Second // how long it counts while it cannot be read again
+	signRefused = 5 * time.Minute  // how long what may not be read, or does not exist, is left alone
+	signTimeout = 2 * time.Second  // for one reading, of all its pages
+	signPage    = 500              // objects
+	signPages   = 10               // of one reading
+)
+
+// Reasons of Events on pods.
+const (
+	eventScaledUp    = "TriggeredScaleUp"  // Cluster Autoscaler and GKE: a node group grows for the pod
+	eventNotScaledUp = "NotTriggerScaleUp" // and: none would help, or all are in back-off
+	eventNominated   = "Nominated"         // Karpenter: the pod goes to this NodeClaim, or node
+)
+
+// nodeSigns reads from a member's API server what autoscalers say about nodes that are on their way. Nothing of it is watched:
+// it matters for moments, and Events and NodeClaims of all would be many. It is safe for concurrent use.
+type nodeSigns struct {
+	live    func() client.Reader
+	flights singleflight.Group
+
+	mu    sync.Mutex
+	known map[string]signsRead // by what was read
+}
+
+// signsRead is what one reading found.
+type signsRead struct {
+	at      time.Time
+	refused bool   // it may not be read, or does not exist in this member
+	problem string // why it may not; empty: there is no such thing
+	claims  []nodeClaim
+	events  map[types.UID]time.Time // of pods: the newest
+}
+
+func newNodeSigns(live func() client.Reader) *nodeSigns {
+	return &nodeSigns{live: live, known: map[string]signsRead{}}
+}
+
+// awaited is a pod for which a node may be coming.
+type awaited struct {
+	namespace string
+	uid       types.UID
+	capacity  Capacity
+	shape     Shape
+}
+
+// nodeComing tells whether anything says that a node is on its way for a pod.
+func (d *directory) nodeComing(ctx context.Context, pod *awaited, now time.Time) bool {
+	limit := d.droughts.spot.settings.NodeStart
+	needs := needsOf(pod.shape)
+	if d.nodes.starting(needs, d.capacity, pod.capacity, now, limit) {
+		return true
+	}
+	if d.signs == nil {
+		return false
+	}
+	claims := d.signs.nodeClaims(ctx)
+	if len(claims.claims) > 0 {
+		d.nodes.autoscaled()
+	}
+	if slices.ContainsFunc(claims.claims, func(c nodeClaim) bool { return c.comesFor(pod, needs, d.capacity, now, limit) }) {
+		return true
+	}
+	return d.eventSays(ctx, pod, claims.refused, now, limit)
+}
+
+// eventSays tells whether an Event on the pod says that a node is on its way.
+func (d *directory) eventSays(ctx context.Context, pod *awaited, nominations bool, now time.Time, limit time.Duration) bool {
+	recent := func(reason string) (time.Time, bool) {
+		at, found := d.signs.events(ctx, pod.namespace, reason).events[pod.uid]
+		return at, found && now.Sub(at) < limit
+	}
+	if grown, ok := recent(eventScaledUp); ok {
+		d.nodes.autoscaled()
+		if taken, ok := recent(eventNotScaledUp); !ok || !taken.After(grown) {
+			return true
+		}
+	}
+	if !nominations { // NodeClaims could be read, and they know better what became of it
+		return false
+	}
+	_, ok := recent(eventNominated)
+	return ok
+}
+
+// problems says what cannot be read; empty: everything that exists can be.
+func (s *nodeSigns) problems() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, read := range s.known {
+		if read.problem != "" && !slices.Contains(all, read.problem) {
+			all = append(all, read.problem)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+// events returns when pods of a namespace last had an Event of a reason.
+func (s *nodeSigns) events(ctx context.Context, namespace, reason string) signsRead {
+	return s.read(ctx, reason+"/"+namespace, func(ctx context.Context, into *signsRead) error {
+		into.events = map[types.UID]time.Time{}
+		list := &corev1.EventList{}
+		return s.pages(ctx, list, func() {
+			for i := range list.Items {
+				e := &list.Items[i]
+				into.events[e.InvolvedObject.UID] = later(into.events[e.InvolvedObject.UID], timeOf(e))
+			}
+		}, client.InNamespace(namespace), client.MatchingFields{"reason": reason})
+	})
+}
+
+// timeOf returns when an Event was last seen.
+func timeOf(e *corev1.Event) time.Time {
+	at := later(e.EventTime.Time, e.LastTimestamp.Time)
+	if e.Series != nil {
+		at = later(at, e.Series.LastObservedTime.Time)
+	}
+	if at.IsZero() {
+		return e.CreationTimestamp.Time
+	}
+	return at
+}
+
+// pages lists page by page, at most so many.
+func (s *nodeSigns) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
+	for range signPages {
+		page := append(slices.Clone(options), client.Limit(signPage), client.Continue(list.GetContinue()))
+		if err := s.live().List(ctx, list, page...); err != nil {
+			return err
+		}
+		each()
+		if list.GetContinue() == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// read returns what is known of one thing, and reads it if that is not fresh. What cannot be read says nothing.
+func (s *nodeSigns) read(ctx context.Context, what string, read func(context.Context, *signsRead) error) signsRead {
+	if known := s.last(what); known.fresh(time.Now()) {
+		return known
+	}
+	done := s.flights.DoChan(what, func() (any, error) {
+		// Not the context of whoever came first: others wait for the same answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signTimeout)
+		defer cancel()
+		found := signsRead{}
+		err := read(ctx, &found)
+		s.store(what, &found, err)
+		return nil, nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	if known := s.last(what); time.Since(known.at) < signStale || known.refused {
+		return known
+	}
+	return signsRead{}
+}
+
+func (r *signsRead) fresh(now time.Time) bool {
+	if r.refused {
+		return now.Sub(r.at) < signRefused
+	}
+	return now.Sub(r.at) < signTTL
+}
+
+func (s *nodeSigns) last(what string) signsRead {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[what]
+}
+
+// store remembers what was read. A reading that failed leaves the one before, unless it will fail again.
+func (s *nodeSigns) store(what string, found *signsRead, err error) {
+	kind, _, _ := strings.Cut(what, "/")
+	switch {
+	case err == nil:
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		*found = signsRead{refused: true}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		*found = signsRead{refused: true, problem: mayNotList(kind)}
+	default:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for key, read := range s.known { // namespaces come and go
+		if now.Sub(read.at) > 2*signRefused {
+			delete(s.known, key)
+		}
+	}
+	found.at = now
+	s.known[what] = *found
+}
+
+// mayNotList says what may not be read.
+func mayNotList(kind string) string {
+	if kind != kindNodeClaims {
+		kind = "events"
+	}
+	return "the hub may not list " + kind
+}

@@ -1,0 +1,118 @@
+package spot
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// nodeStart is what is known of how a node starts.
+type nodeStart struct {
+	made   time.Time
+	ready  time.Time // since when it has been ready; zero: it is not, or does not say
+	closed bool      // a taint keeps pods away until something on the node is ready
+}
+
+// startTaints are those that are on a node until it can take pods.
+var startTaints = []string{
+	corev1.TaintNodeNotReady, corev1.TaintNodeNetworkUnavailable, "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered",
+}
+
+// isStartTaint recognises the taints of Kubernetes and Karpenter, those that storage and network drivers have until their agent
+// is ready, and those that are named as Cluster Autoscaler asks for.
+func isStartTaint(t *corev1.Taint) bool {
+	return slices.Contains(startTaints, t.Key) || strings.HasSuffix(t.Key, "/agent-not-ready") ||
+		strings.HasPrefix(t.Key, "startup-taint.cluster-autoscaler.kubernetes.io/") || strings.HasPrefix(t.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
+}
+
+// keepStart copies what tells of a node's start: its readiness, without its beat, and start taints. It comes after
+// [Interruptions.keep], which may have copied one of them.
+func keepStart(src, dst *corev1.Node) {
+	for i := range src.Spec.Taints {
+		t := &src.Spec.Taints[i]
+		if isStartTaint(t) && !slices.ContainsFunc(dst.Spec.Taints, func(kept corev1.Taint) bool { return kept.MatchTaint(t) }) {
+			dst.Spec.Taints = append(dst.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		}
+	}
+	if slices.ContainsFunc(dst.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }) {
+		return
+	}
+	for i := range src.Status.Conditions {
+		if c := &src.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			dst.Status.Conditions = append(dst.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+}
+
+func startOf(node *corev1.Node) nodeStart {
+	s := nodeStart{made: node.CreationTimestamp.Time, closed: slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return isStartTaint(&t) })}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			s.ready = c.LastTransitionTime.Time
+		}
+	}
+	return s
+}
+
+// coming tells whether a node is still starting, or has just started so that pods are not bound to it yet. One that takes
+// longer than the limit will not.
+func (s *nodeStart) coming(now time.Time, limit time.Duration) bool {
+	if s.made.IsZero() || now.Sub(s.made) >= limit {
+		return false
+	}
+	return s.closed || s.ready.IsZero() || now.Sub(s.ready) < bindTime
+}
+
+// joined returns when the node could take pods, as far as it says.
+func (s *nodeStart) joined() time.Time { return later(s.made, s.ready) }
+
+// joinedOf returns when a node came; zero: that is not known.
+func (t *nodeTable) joinedOf(name string) time.Time {
+	if f := t.find(name); f != nil {
+		return f.start.joined()
+	}
+	return time.Time{}
+}
+
+// starting tells whether a node of a capacity type is on its way that is what a pod asks for.
+func (t *nodeTable) starting(needs nodeNeeds, labels CapacityLabels, capacity Capacity, now time.Time, limit time.Duration) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for name, facts := range t.known {
+		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// autoscaled takes in that an autoscaler was seen at work.
+func (t *nodeTable) autoscaled() {
+	if !t.scaled.Swap(true) {
+		t.generation.Add(1)
+	}
+}
+
+// spotFits tells whether a spot node is what an owner's pods ask for.
+func (d *directory) spotFits(o *owner) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if o.template == nil {
+		return false
+	}
+	return d.nodes.fits(o.template.needs, d.capacity, Spot)
+}
+
+// fits tells whether a node of a capacity type is what a pod asks for.
+func (t *nodeTable) fits(needs nodeNeeds, labels CapacityLabels, capacity Capacity) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for name, facts := range t.known {
+		if labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+			return true
+		}
+	}
+	return false
+}

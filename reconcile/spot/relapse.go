@@ -1,0 +1,103 @@
+package spot
+
+import "time"
+
+const (
+	// relapseTime is how long after its end a verdict is remembered: one that comes back goes on with its back-off.
+	relapseTime = time.Hour
+	// mostAfterRelapses is the longest that a verdict stands between two probes that may cost a replica its node, and how long
+	// it is remembered that a probe found room and no replica has tried yet.
+	mostAfterRelapses = 24 * time.Hour
+	// plainRelapses is how often in a row that has to happen to a shape which a probe has in full, until it is believed that
+	// something else keeps its replicas away, and not that others were faster.
+	plainRelapses = 3
+	// triedTime is how long a replica is not tried again that found no node although a probe had: its volume is most likely
+	// bound to a zone without such nodes.
+	triedTime = 24 * time.Hour
+)
+
+// ended is what is remembered of a verdict that is over.
+type ended struct {
+	Verdict
+	at     time.Time
+	probed bool // a probe found room
+	proven bool // and so did a replica since
+}
+
+// onTrial tells whether a probe found room, and it is still to be seen whether a replica does.
+func (e *ended) onTrial() bool { return e.probed && !e.proven }
+
+// resume goes on with a verdict that has come back.
+func (e *ended) resume(v *verdict) {
+	v.Tries = e.Tries + 1
+	if !e.proven {
+		v.Relapses = e.Relapses
+	}
+	if e.onTrial() {
+		v.Relapses++
+	}
+}
+
+// doubtful tells whether a probe's word is not enough: it found room before and replicas did not, and the shape has what no
+// probe can have, or it happened time and again.
+func (v *Verdict) doubtful() bool {
+	return v.Relapses > 0 && (v.Shape.beyondProbes() || v.Relapses >= plainRelapses)
+}
+
+func (d *Drought) forgetPast(now time.Time) {
+	for text, over := range d.past {
+		keep := relapseTime
+		if over.onTrial() {
+			keep = mostAfterRelapses
+		}
+		if now.Sub(over.at) > keep {
+			delete(d.past, text)
+		}
+	}
+	for replica, at := range d.tried {
+		if now.Sub(at) > triedTime {
+			delete(d.tried, replica)
+		}
+	}
+}
+
+// prove takes in that a pod was bound: where a probe had found room for such pods, there is.
+func (d *Drought) prove(p *SpotPod) {
+	for _, over := range d.past {
+		if over.onTrial() && p.BoundAt.After(over.at) && p.Shape.AtLeast(over.Shape) {
+			over.proven = true
+		}
+	}
+}
+
+// OnTrial tells whether a probe found room for pods of a shape and no replica has yet: they are moved there one at a time.
+func (d *Drought) OnTrial(shape Shape) bool {
+	for _, over := range d.past {
+		if over.onTrial() && shape.AtLeast(over.Shape) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tried tells until when a replica is left where it is, for when it was moved here it found no node; zero: it was not. See
+// [SpotPod.Replica].
+func (d *Drought) Tried(replica string) time.Time {
+	if at, ok := d.tried[replica]; ok {
+		return at.Add(triedTime)
+	}
+	return time.Time{}
+}
+
+// watchful tells whether it matters which pods are bound: a verdict stands, or something is still to be proven.
+func (d *Drought) watchful() bool {
+	if len(d.verdicts) > 0 {
+		return true
+	}
+	for _, over := range d.past {
+		if over.onTrial() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package spot
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
+// which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
+func (d *directory) observeSupply(ctx context.Context, key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+	d.observeContradictions(o)
+	d.askSigns(ctx, key.Namespace, o, settings, now)
+	return d.observeDrought(key, o, settings, now)
+}
+
+// waits tells whether the scheduler found no node for a pod that counts.
+func (p *Pod) waits() bool {
+	return p.Alive() && p.Capacity != Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
+}
+
+// droughtPod is what a drought has to know of a pod.
+func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) SpotPod {
+	p := SpotPod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
+	if known := d.owner(pod.Owner); known != nil {
+		p.Shape = d.shape(known)
+	}
+	if pod.Bound {
+		p.UnschedulableSince, p.BoundAt, p.NodeJoined = time.Time{}, pod.Created, pod.NodeJoined // bound at the earliest
+	}
+	if o.Ordinals {
+		p.Replica = replicaOf(pod)
+	}
+	return p
+}
+
+// replicaOf names an ordinal of a StatefulSet.
+func replicaOf(pod *Pod) string { return string(pod.Owner) + "/" + pod.Name }
+
+// askSigns finds out, for the pods that will otherwise have waited for too long, whether a node is coming.
+func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed, settings Settings, now time.Time) {
+	if settings.PendingTimeout <= 0 || settings.ReadOnly {
+		return
+	}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if !pod.waits() || pod.NodeComing {
+			continue
+		}
+		p := d.droughtPod(pod, o, settings)
+		if !d.droughts.since(pod.Capacity, p.Shape).IsZero() || now.Before(d.droughts.overdue(pod.Capacity, p, now)) {
+			continue
+		}
+		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Shape}, now)
+	}
+}
+
+// observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It tells when a
+// pod will have waited for too long, or when to look again whether a node is coming.
+func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+	if settings.PendingTimeout <= 0 || settings.ReadOnly {
+		return time.Time{}
+	}
+	d.observeExclusions(key, o, now)
+	waiting := false
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if pod.Capacity == Unknown || !pod.Alive() {
+			d.droughts.gone(pod.UID)
+			continue
+		}
+		waiting = waiting || pod.waits()
+		if d.owner(pod.Owner) != nil && d.droughts.busy(waiting) {
+			recheck = earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
+		}
+	}
+	if waiting {
+		d.droughts.judge(now)
+	}
+	d.droughts.note(key, d.observeDry(o) || waiting)
+	return recheck
+}
+
+// observeDroughtOf takes in one pod. It tells when to look at it again; zero: on change.
+func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+	p := d.droughtPod(pod, o, settings)
+	if !pod.waits() {
+		d.droughts.observe(pod.Capacity, p, now)
+		return time.Time{}
+	}
+	overdue := d.droughts.overdue(pod.Capacity, p, now)
+	p.Unasked = now.Before(overdue) // nobody looks before it matters
+	d.droughts.observe(pod.Capacity, p, now)
+	if pod.NodeComing {
+		overdue = earlier(overdue, now.Add(bindTime))
+	}
+	pod.NodeComing = d.droughts.nodeComing(pod.Capacity, pod.UID, now)
+	if overdue.After(now) {
+		return overdue
+	}
+	return time.Time{}
+}
+
+// observeExclusions takes in whether the nodes leave out pods of owners that have replicas which belong on spot.
+func (d *directory) observeExclusions(key WorkloadKey, o *Observed, now time.Time) {
+	mix, enabled := d.mixOf(key)
+	if !enabled {
+		return
+	}
+	for i := range o.Owners {
+		owner := &o.Owners[i]
+		known := d.owner(owner.UID)
+		if known == nil {
+			continue
+		}
+		switch {
+		case owner.Contradiction.of(mix, owner.Replicas) == ContradictionSpot:
+			d.droughts.exclude(d.shape(known), true, now)
+		case d.droughts.dry.Load() && d.spotFits(known):
+			d.droughts.exclude(d.shape(known), false, now)
+		}
+	}
+}
+
+// mixOf returns the arithmetic of an enabled workload.
+func (d *directory) mixOf(key WorkloadKey) (Mix, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	w := d.workloads[key]
+	if w == nil || w.policy == nil {
+		return Mix{}, false
+	}
+	return w.policy.Mix(), true
+}
+
+// observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It tells
+// whether any is.
+func (d *directory) observeDry(o *Observed) (dry bool) {
+	for i := range o.Owners {
+		owner := &o.Owners[i]
+		known := d.owner(owner.UID)
+		if known == nil {
+			continue
+		}
+		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
+		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(d.shape(known))
+		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
+	}
+	if o.Ordinals {
+		for i := range o.Pods {
+			o.Pods[i].TriedUntil = d.droughts.tried(o.Pods[i].Capacity, replicaOf(&o.Pods[i]))
+		}
+	}
+	return dry
+}
+
+// nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
+func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.of(capacity).NodeComing(uid, now)
+}
+
+// noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
+func (d *directory) noteProblems(o *Observed, plan *PlanResult) {
+	d.droughts.noteProblem(o, plan)
+	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.waits() }) {
+		return
+	}
+	if problem := d.signs.problems(); problem != "" {
+		plan.Notes = append(plan.Notes, "it cannot be seen whether nodes are on their way: "+problem)
+	}
+}
+
+// noteProblem says of a workload for which a type is dry why nobody can find out whether it has room again.
+func (d *droughts) noteProblem(o *Observed, plan *PlanResult) {
+	if !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.problem != "" {
+		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+d.problem)
+	}
+}
