@@ -86,12 +86,14 @@ type ownerFacts struct {
 	kind     string // empty: only pods were seen
 	name     string
 	workload WorkloadKey // without a kind: it belongs to something whose pods are not placed
-	replicas int         // of its spec
-	desired  int         // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
-	revision string      // of a ReplicaSet
-	start    int         // first ordinal of a StatefulSet
-	template *template   // nil: unknown, or it wants no replicas
-	readAt   time.Time   // when it was read live; zero once the cache has shown it
+	// controller is the UID of what a ReplicaSet belongs to; empty: of nothing.
+	controller types.UID
+	replicas   int       // of its spec
+	desired    int       // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
+	revision   string    // of a ReplicaSet
+	start      int       // first ordinal of a StatefulSet
+	template   *template // nil: unknown, or it wants no replicas
+	readAt     time.Time // when it was read live; zero once the cache has shown it
 }
 
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
@@ -193,7 +195,11 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 	if !ok {
 		key = WorkloadKey{}
 	}
-	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, replicas: replicasOf(rs.Spec.Replicas),
+	var controller types.UID
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		controller = ref.UID
+	}
+	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, controller: controller, replicas: replicasOf(rs.Spec.Replicas),
 		desired: desired, revision: rs.Annotations[annotationRevision], template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
 	if key.Kind == KindReplicaSet {
 		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
@@ -402,13 +408,14 @@ func (d *directory) enabledLocked(key WorkloadKey) bool {
 	return w != nil && w.policy != nil
 }
 
-// reserved counts the live reservations of all owners.
-func (d *directory) reserved() int {
+// reserved counts the live reservations of all owners, also of those that nobody plans for any more.
+func (d *directory) reserved(now time.Time) int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	n := 0
 	for _, o := range d.owners {
 		o.mu.Lock()
+		o.slots.expire(now)
 		n += o.slots.Reservations()
 		o.mu.Unlock()
 	}

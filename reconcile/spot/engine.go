@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -232,7 +233,9 @@ func (e *Engine) Controller(kind string) (string, bool) {
 func (e *Engine) Placed() []PlacedKind { return e.kinds.placed() }
 
 // reservations counts the live reservations by member, for the metric.
-func (e *Engine) reservations() map[string]int { return e.count((*directory).reserved) }
+func (e *Engine) reservations() map[string]int {
+	return e.count(func(d *directory) int { return d.reserved(time.Now()) })
+}
 
 // dry counts by member for how many shapes of pods spot has no room, for the metric.
 func (e *Engine) dry() map[string]int {
