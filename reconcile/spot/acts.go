@@ -1,10 +1,95 @@
 package spot
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
+
+// action is one plan while it is carried out, and what became of its writes.
+type action struct {
+	*Engine
+	dir     *directory
+	subject *subject
+	now     time.Time
+
+	released map[Purpose]int
+	eviction eviction
+	stamped  int
+	gone     bool // a pod that was to be stamped is gone
+	denials  denialsMet
+	errs     errorList
+}
+
+// act writes what the plan says, and tells when to look again. What is urgent and what ends releases comes first and depends
+// on nothing else; then pods get their slots, and then replicas move for the mix. All of it is tried, whatever fails before:
+// the errors are returned together, so that the workload is tried again with a back-off.
+func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
+	e.underCeiling(s, plan, now)
+	a := &action{Engine: e, dir: dir, subject: s, now: now, released: map[Purpose]int{}, eviction: eviction{evicted: map[Purpose]int{}}}
+	a.evict(ctx, evictionsFor(plan.Evictions, false))
+	a.release(ctx, releasesFor(plan.Releases, false))
+	unchanged := a.stamp(ctx, plan.Stamps)
+	stays := func(pod types.UID) bool { _, failed := unchanged[pod]; return failed } // the plan counts on its new slot
+	a.release(ctx, slices.DeleteFunc(releasesFor(plan.Releases, true), func(r Release) bool { return stays(r.Pod) }))
+	a.evict(ctx, slices.DeleteFunc(evictionsFor(plan.Evictions, true), func(ev Eviction) bool { return stays(ev.Pod) }))
+	e.tell(s, plan, a.released, a.eviction.evicted)
+	a.settle(plan)
+	a.searchAgain(plan)
+	if err := a.errs.join(); err != nil {
+		return reconcile.Done(), err
+	}
+	if plan.Recheck.IsZero() {
+		return reconcile.Done(), nil
+	}
+	return reconcile.RequeueAfter(plan.Recheck.Sub(now), plan.Reason), nil
+}
+
+// searchAgain looks for pods without a slot anew when one of them is gone: no event tells of those.
+func (a *action) searchAgain(plan *PlanResult) {
+	if !a.gone {
+		return
+	}
+	for i := range a.subject.sources {
+		if o := a.dir.owner(a.subject.sources[i].UID); o != nil {
+			o.searchAgain()
+		}
+	}
+	plan.Recheck = soonest(plan.Recheck, a.now.Add(liveListPatience))
+}
+
+// evictionsFor returns the evictions that move replicas for the mix, or all others.
+func evictionsFor(all []Eviction, mix bool) []Eviction {
+	return slices.DeleteFunc(slices.Clone(all), func(e Eviction) bool { return (e.For == PurposeMove) != mix })
+}
+
+// releasesFor returns the releases that move replicas for the mix, or all others.
+func releasesFor(all []Release, mix bool) []Release {
+	return slices.DeleteFunc(slices.Clone(all), func(r Release) bool { return (r.Released.For == PurposeMove) != mix })
+}
+
+// settle adds to the plan what the API server refused: that is a wait. Where nothing was done, it is the workload's state.
+func (a *action) settle(plan *PlanResult) {
+	idle := len(a.released)+len(a.eviction.evicted) == 0
+	if d := a.denials; d.pods > 0 {
+		plan.wait(Wait{Kind: WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
+		plan.Recheck = soonest(plan.Recheck, d.retry)
+		if idle && a.stamped == 0 {
+			plan.State, plan.Reason = StateWaiting, d.message
+		}
+	}
+	if r := a.eviction.refused; r != nil {
+		plan.Refused(r.pods, r.budget, r.message, a.now.Add(r.retry))
+		if idle {
+			plan.State, plan.Reason = StateWaiting, r.message
+		}
+	}
+}
 
 // underCeiling takes the moves out of a plan that the ceilings of the member and the hub do not allow now. What is urgent, and
 // what ends a release, is not held back.

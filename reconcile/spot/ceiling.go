@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -37,6 +38,9 @@ const (
 	// ceilingRetry is when a workload that was refused asks again; one that does not ask for ceilingPatience wants no more.
 	ceilingRetry    = time.Second
 	ceilingPatience = 5 * time.Second
+	// moverPatience is how long the moves of a workload count that does not ask any more. It is longer than a move takes, and
+	// than it takes to look at a workload again: who is silent for so long cannot be reached, or is gone.
+	moverPatience = 15 * time.Minute
 )
 
 // Ceiling shares a bounded number of moves among the workloads that want to make some. Each has its fair share of what the
@@ -117,11 +121,22 @@ func (c *Ceiling) Forget(key MoveKey) {
 	delete(c.movers, key)
 }
 
+// ForgetMember takes all workloads of a member out that is gone.
+func (c *Ceiling) ForgetMember(member string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.movers, func(key MoveKey, _ *mover) bool { return key.Member == member })
+}
+
 // share returns how many moves one workload may start under a limit for those of a scope.
 func (c *Ceiling) share(limit int, key MoveKey, m *mover, within func(MoveKey) bool, now time.Time) int {
 	free, movers, before := limit, 0, 0
 	for other, o := range c.movers {
-		if !within(other) {
+		switch {
+		case !within(other):
+			continue
+		case now.Sub(o.asked) > moverPatience:
+			delete(c.movers, other)
 			continue
 		}
 		free -= o.moving

@@ -88,3 +88,30 @@ func TestCeilingsHoldAndStarveNobody(t *testing.T) {
 		}
 	})
 }
+
+// The member vanishes while it moves: its workloads never ask again.
+func TestWorkloadsThatDoNotAskAnyMoreTakeNoRoomForEver(t *testing.T) {
+	c := NewCeiling(CeilingLimits{Member: 100, Hub: 500})
+	for i := range 50 {
+		c.Grant(moveKey(fmt.Sprintf("eu-%d", i/10), i), 10, 0, epoch)
+	}
+	if g := c.Grant(moveKey("us", 1), 0, 10, epoch.Add(moverPatience)); g.Moves != 0 || g.Scope != scopeHub {
+		t.Errorf("the hub's ceiling does not hold: %+v", g)
+	}
+	if g := c.Grant(moveKey("us", 1), 0, 10, epoch.Add(moverPatience+time.Second)); g.Moves != 10 {
+		t.Errorf("nobody asks but one, who gets %+v", g)
+	}
+	if n := len(c.movers); n != 1 {
+		t.Errorf("%d movers are remembered", n)
+	}
+}
+
+func TestAMemberThatLeavesTakesNoRoom(t *testing.T) {
+	s := newShell(t, func(o *Options) { o.Ceilings = CeilingLimits{Member: 100, Hub: 100} }, false)
+	s.ceiling.Grant(moveKey(testMember, 1), 90, 10, epoch)
+	s.ceiling.Grant(moveKey("another", 1), 0, 0, epoch)
+	s.leave(s.members[testMember])
+	if g := s.ceiling.Grant(moveKey("another", 1), 0, 100, epoch); g.Moves != 100 {
+		t.Errorf("a member that is gone holds the hub's ceiling: %+v", g)
+	}
+}

@@ -1,7 +1,9 @@
 package spot
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -100,47 +102,46 @@ type subject struct {
 	events            reconcile.Recorder
 }
 
-// reconcile plans one workload and does what the plan says: first stamps, then one batch of evictions.
+// reconcile plans one workload and does what the plan says; see [Engine.act].
 func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, error) {
+	defer e.forgetIfGone(s.member)
 	dir := e.awaitDirectory(ctx, s.member)
 	if dir == nil {
 		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
 	}
-	policy, err := e.policy(ctx, &s)
+	policy, enabled, err := e.policy(ctx, &s)
 	if err != nil {
 		return reconcile.Done(), err
 	}
-	if policy == nil {
+	settings := e.settingsFor(s.member, &policy)
+	if !enabled {
 		e.forget(s.member, s.key)
-		return e.finish(ctx, dir, &s)
+		return e.finish(ctx, dir, &s, settings)
 	}
-	settings := e.settingsFor(s.member, policy)
 	observed, recheck, err := e.observeSubject(ctx, dir, &s, settings)
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	now := time.Now()
-	plan := Plan(observed, *policy, settings, now)
+	plan := Plan(observed, policy, settings, now)
 	e.metrics.planTook(time.Since(now))
 	plan.Recheck = earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
+	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
 	dir.waits.note(s.key, plan.Waits)
-	e.publish(dir, &s, &planned{observed, *policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
+	e.publish(dir, &s, &planned{observed, policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
 	return result, err
 }
 
-// policy returns the policy of a subject; nil when it is not enabled.
-func (e *Engine) policy(ctx context.Context, s *subject) (*Policy, error) {
+// policy returns the policy of a subject, which has its modes whether it is enabled or not.
+func (e *Engine) policy(ctx context.Context, s *subject) (policy Policy, enabled bool, err error) {
 	var ns corev1.Namespace
 	if err := s.client.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, &ns); err != nil {
-		return nil, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
+		return Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
-	if !Enabled(e.Keys, s.meta.Labels, ns.Labels) || !e.Namespaces.Matches(labels.Set(ns.Labels)) {
-		return nil, nil
-	}
-	policy := ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
-	return &policy, nil
+	enabled = Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
+	return ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults), enabled, nil
 }
 
 // earlier returns the earlier of two times; zero is never.
@@ -159,51 +160,13 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.noRelease, s.minReady
-	visible := map[types.UID]int{}
-	for i := range o.Pods {
-		if !o.Pods[i].Finished && o.Pods[i].Released == nil {
-			visible[o.Pods[i].Owner]++
-		}
-	}
-	for i, src := range s.sources {
-		src.Accounting = o.Owners[i].Accounting
-		more, again, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
-		if err != nil {
-			return o, recheck, err
-		}
-		o.Pods, recheck = append(o.Pods, more...), earlier(recheck, again)
+	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
+		return o, recheck, err
 	}
 	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
-		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)
+		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil
-}
-
-// act writes what the plan says, in its order, and tells when to look again.
-func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
-	if err := e.stamp(ctx, s.client, s.key.Namespace, plan.Stamps); err != nil {
-		return reconcile.Done(), err
-	}
-	e.underCeiling(s, plan, now)
-	released, err := e.release(ctx, s.client, dir, s, plan.Releases)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	evicted, refused, err := e.evict(ctx, s.client, dir, s.key.Namespace, plan.Evictions)
-	e.tell(s, plan, released, evicted)
-	if err != nil {
-		return reconcile.Done(), err
-	}
-	if refused != nil {
-		plan.Refused(refused.pods, refused.budget, refused.message, now.Add(refused.retry))
-		if len(released) == 0 && len(evicted) == 0 {
-			plan.State, plan.Reason = StateWaiting, refused.message
-		}
-	}
-	if plan.Recheck.IsZero() {
-		return reconcile.Done(), nil
-	}
-	return reconcile.RequeueAfter(plan.Recheck.Sub(now), plan.Reason), nil
 }

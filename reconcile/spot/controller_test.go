@@ -2,7 +2,6 @@ package spot
 
 import (
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
@@ -27,26 +26,6 @@ func TestAStatefulSetThatKeepsTwoRevisionsOnPurposeIsAtRest(t *testing.T) {
 			t.Errorf("%s: a generation that was not observed counts as at rest", name)
 		}
 	}
-}
-
-func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T) {
-	start := time.Now()
-	o := &owner{}
-	ask := func(after time.Duration, status, visible int, search bool, recheck time.Duration) {
-		t.Helper()
-		got, again := o.wantsList(status, visible, start.Add(after))
-		if want := start.Add(recheck); got != search || (recheck > 0 && !again.Equal(want)) || (recheck == 0 && !again.IsZero()) {
-			t.Errorf("after %s: search %t and again after %s, want %t and %s", after, got, again.Sub(start), search, recheck)
-		}
-	}
-	ask(0, 5, 4, false, time.Second)   // a pod is gone that the status still counts
-	ask(time.Second/2, 4, 4, false, 0) // and now it does not
-	ask(time.Minute, 10, 0, false, 61*time.Second)
-	ask(61*time.Second, 10, 0, true, 91*time.Second)
-	ask(62*time.Second, 10, 0, false, 91*time.Second) // not again while nothing changes
-	ask(70*time.Second, 10, 4, false, 71*time.Second) // something changed
-	ask(71*time.Second, 10, 4, true, 101*time.Second)
-	ask(102*time.Second, 10, 4, true, 132*time.Second)
 }
 
 func TestAPlanMadeBeforeItsWorkloadIsSeenIsShownOnceItIs(t *testing.T) {

@@ -50,6 +50,7 @@ type directory struct {
 	signs      *nodeSigns // of nodes that are on their way; nil: nobody can be asked
 	waits      *budgetWaits
 	selectors  *hashSelectors
+	denials    denials
 }
 
 type namespaceFacts struct {
@@ -88,20 +89,15 @@ type ownerFacts struct {
 	kind     string // empty: only pods were seen
 	name     string
 	workload WorkloadKey // without a kind: it belongs to something whose pods are not placed
-	replicas int         // of its spec
-	desired  int         // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
-	revision string      // of a ReplicaSet
-	start    int         // first ordinal of a StatefulSet
-	selector *metav1.LabelSelector
-	template *template // nil: unknown, or it wants no replicas
-	readAt   time.Time // when it was read live; zero once the cache has shown it
-}
-
-// liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, and when they
-// were last searched.
-type liveListMark struct {
-	status, visible int
-	since, at       time.Time
+	// controller is the UID of what a ReplicaSet belongs to; empty: of nothing.
+	controller types.UID
+	replicas   int    // of its spec
+	desired    int    // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
+	revision   string // of a ReplicaSet
+	start      int    // first ordinal of a StatefulSet
+	selector   *metav1.LabelSelector
+	template   *template // nil: unknown, or it wants no replicas
+	readAt     time.Time // when it was read live; zero once the cache has shown it
 }
 
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
@@ -137,6 +133,7 @@ func (d *directory) removeNamespace(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.namespaces, name)
+	d.selectors.forget(name)
 }
 
 // setWorkload stores what is read of a workload. live says that it was read from the API server and not by the cache:
@@ -187,6 +184,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 	if w := d.workloads[key]; w != nil && w.uid == uid {
 		delete(d.workloads, key)
 		delete(d.plans, key)
+		d.journal.forget(key)
 	}
 }
 
@@ -201,7 +199,11 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 	if !ok {
 		key = WorkloadKey{}
 	}
-	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, replicas: replicasOf(rs.Spec.Replicas),
+	var controller types.UID
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		controller = ref.UID
+	}
+	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, controller: controller, replicas: replicasOf(rs.Spec.Replicas),
 		desired: desired, revision: rs.Annotations[annotationRevision], selector: rs.Spec.Selector, template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
 	if key.Kind == KindReplicaSet {
 		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
@@ -413,13 +415,14 @@ func (d *directory) enabledLocked(key WorkloadKey) bool {
 	return w != nil && w.policy != nil
 }
 
-// reserved counts the live reservations of all owners.
-func (d *directory) reserved() int {
+// reserved counts the live reservations of all owners, also of those that nobody plans for any more.
+func (d *directory) reserved(now time.Time) int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	n := 0
 	for _, o := range d.owners {
 		o.mu.Lock()
+		o.slots.expire(now)
 		n += o.slots.Reservations()
 		o.mu.Unlock()
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -140,7 +141,20 @@ func (e *Engine) leave(m *member) {
 	defer e.mu.Unlock()
 	if e.members[m.name] == m {
 		delete(e.members, m.name)
-		e.metrics.forgetMember(m.name)
+		e.forgetMember(m.name)
+	}
+}
+
+// forgetMember drops what is kept by member outside of its directory: its series, and its share of the hub's ceiling.
+func (e *Engine) forgetMember(name string) {
+	e.metrics.forgetMember(name)
+	e.ceiling.ForgetMember(name)
+}
+
+// forgetIfGone drops what a reconcile has noted of a member that has left meanwhile.
+func (e *Engine) forgetIfGone(name string) {
+	if e.member(name) == nil {
+		e.forgetMember(name)
 	}
 }
 
@@ -224,7 +238,9 @@ func (e *Engine) Controller(kind string) (string, bool) {
 func (e *Engine) Placed() []PlacedKind { return e.kinds.placed() }
 
 // reservations counts the live reservations by member, for the metric.
-func (e *Engine) reservations() map[string]int { return e.count((*directory).reserved) }
+func (e *Engine) reservations() map[string]int {
+	return e.count(func(d *directory) int { return d.reserved(time.Now()) })
+}
 
 // dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
 func (e *Engine) dry(capacity Capacity) map[string]int {

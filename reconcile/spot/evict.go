@@ -37,26 +37,46 @@ type refusal struct {
 	retry   time.Duration
 }
 
-// evict takes pods away, through the API that honours disruption budgets and only the pods with these UIDs. The slot of each
-// is free before the call, for its replacement may be admitted before the call returns. It returns how many were evicted for
-// each purpose. A refusal is no error: the pod waits, and with it those for which the same word would be said.
-func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) (map[Purpose]int, *refusal, error) {
-	b := eviction{evicted: map[Purpose]int{}}
-	var group errgroup.Group // whose failures do not cut off the calls that are under way
-	group.SetLimit(parallelWrites)
-	for i := range batch {
-		group.Go(func() error { return b.one(ctx, c, dir, namespace, &batch[i]) })
+// evict takes pods away, and collects what became of it.
+func (a *action) evict(ctx context.Context, batch []Eviction) {
+	a.eviction.run(ctx, a.subject.client, a.dir, a.subject.key.Namespace, batch)
+	for _, d := range a.eviction.denied {
+		a.denials.add(d, a.now.Add(denialRetry))
 	}
-	err := group.Wait()
-	return b.evicted, b.refused, err
+	a.errs.add(a.eviction.errs.join())
+	a.eviction.denied, a.eviction.errs = nil, errorList{}
 }
 
-// eviction is one batch while it is under way.
+// evict takes pods away, and returns how many were evicted for each purpose; see eviction.
+func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) (map[Purpose]int, *refusal, error) {
+	b := eviction{evicted: map[Purpose]int{}}
+	b.run(ctx, c, dir, namespace, batch)
+	return b.evicted, b.refused, b.errs.join()
+}
+
+// eviction takes pods away, through the API that honours disruption budgets and only the pods with these UIDs. The slot of each
+// is free before the call, for its replacement may be admitted before the call returns. A refusal by a budget is no error: the
+// pod waits, and with it those for which the same would be said. Nor is one by an admission policy, which speaks of one pod.
 type eviction struct {
 	mu      sync.Mutex
 	evicted map[Purpose]int
 	refused *refusal
-	ready   bool // what was refused served; what does not serve may go all the same
+	ready   bool     // what was refused served; what does not serve may go all the same
+	denied  []string // what admission policies said
+	errs    errorList
+}
+
+// run evicts a batch.
+func (b *eviction) run(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) {
+	var group errgroup.Group // whose failures do not cut off the calls that are under way
+	group.SetLimit(parallelWrites)
+	for i := range batch {
+		group.Go(func() error {
+			b.errs.add(b.one(ctx, c, dir, namespace, &batch[i]))
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are collected
 }
 
 // one evicts one pod.
@@ -80,14 +100,24 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 	if o != nil {
 		o.failed(move.Pod, move.For, word == nil && unanswered(err))
 	}
+	message, denied := denialOf(err)
 	switch {
 	case apierrors.IsConflict(err):
 		return nil // it has changed since it was planned: its event leads to another plan
-	case word == nil:
-		return fmt.Errorf("evict pod %s/%s: %w", namespace, move.Name, err)
+	case word != nil:
+		b.refuse(word, move.Ready)
+		return nil
+	case denied && byAdmission(message):
+		b.deny(fmt.Sprintf("pod %s may not be evicted: %s", move.Name, message))
+		return nil
 	}
-	b.refuse(word, move.Ready)
-	return nil
+	return fmt.Errorf("evict pod %s/%s: %w", namespace, move.Name, err)
+}
+
+func (b *eviction) deny(message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.denied = append(b.denied, message)
 }
 
 // pointless counts a pod with those that wait when the same word would be said of it.

@@ -83,15 +83,14 @@ func (j *journal) forget(key WorkloadKey) {
 	delete(j.moves, key)
 }
 
-// noteMove remembers that a pod of an owner was moved; owners that are not known have no workload to ask about.
+// noteMove remembers that a pod of an owner was moved. Nobody can ask about workloads that are not known, or are gone.
 func (d *directory) noteMove(o *owner, m Move) {
 	if o == nil {
 		return
 	}
 	d.mu.RLock()
-	key, known := o.workload, o.kind != ""
-	d.mu.RUnlock()
-	if known {
-		d.journal.moved(key, m)
+	defer d.mu.RUnlock() // not before it is noted: what is known of a workload is forgotten under the lock
+	if o.kind != "" && d.workloads[o.workload] != nil {
+		d.journal.moved(o.workload, m)
 	}
 }

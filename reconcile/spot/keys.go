@@ -84,8 +84,10 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 }
 
 // shorten cuts a value that a stranger wrote to what fits into a message.
-func shorten(value string) string {
-	const limit = 64
+func shorten(value string) string { return shortenTo(value, 64) }
+
+// shortenTo cuts a text that a stranger wrote to at most so many bytes, and an ellipsis.
+func shortenTo(value string, limit int) string {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	if len(value) <= limit {
 		return value

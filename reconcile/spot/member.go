@@ -103,10 +103,14 @@ func (m *member) follow(ctx context.Context) {
 	}
 }
 
-// publish shows a directory to everybody, and to those who wait for it at once.
+// publish shows a directory to everybody, and to those who wait for it at once. Series of workloads that went unseen, before a
+// kind was lost or the member was registered anew, go: nothing was planned with the directory yet.
 func (m *member) publish(dir *directory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.directory.Load() == nil {
+		m.engine.metrics.forgetWorkloads(m.name)
+	}
 	if m.directory.Swap(dir) == nil {
 		close(m.published)
 	}

@@ -74,8 +74,13 @@ func (m *metrics) forgetWorkload(member string, key WorkloadKey) {
 	m.replicas.DeletePartialMatch(prometheus.Labels{"member": member, "namespace": key.Namespace, "kind": key.Kind, "name": key.Name})
 }
 
-func (m *metrics) forgetMember(member string) {
+// forgetWorkloads drops the series of all workloads of a member.
+func (m *metrics) forgetWorkloads(member string) {
 	m.replicas.DeletePartialMatch(prometheus.Labels{"member": member})
+}
+
+func (m *metrics) forgetMember(member string) {
+	m.forgetWorkloads(member)
 	m.moves.DeleteLabelValues(member)
 	m.urgent.DeletePartialMatch(prometheus.Labels{"member": member})
 }

@@ -10,19 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
-
-const (
-	// liveListInterval is the least time between two searches for pods without a slot, while what the owner's status and the
-	// cache say has not changed.
-	liveListInterval = 30 * time.Second
-	// liveListPatience is how long the sign of such pods must stand before they are searched: right after a pod has gone,
-	// the cache of pods is ahead of the owner's status.
-	liveListPatience = time.Second
 )
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
@@ -131,70 +120,6 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 		observed.Owners = append(observed.Owners, s.Owner)
 	}
 	return observed, nil
-}
-
-// unlabelled finds the pods of an owner that hold no slot: they existed before the workload was enabled, or slipped past
-// the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
-// One live list finds them, once the sign has stood for a moment, and is repeated only when the sign changes, or after a
-// while. recheck is when to look again at a sign that is still fresh.
-func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *directory, namespace string, s source, visible int, now time.Time) (pods []Pod, recheck time.Time, err error) {
-	o := dir.ensureOwner(s.UID, s.kind)
-	search, recheck := o.wantsList(s.status, visible+len(s.Accounting.Reserved), now)
-	if !search {
-		return nil, recheck, nil
-	}
-	selector, err := withoutSlot(e.Keys, s.selector)
-	if err != nil {
-		return nil, recheck, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
-	}
-	var list corev1.PodList
-	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
-	}
-	for i := range list.Items {
-		// The selector only narrows the list: what belongs to the owner is said by the controller reference alone.
-		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref == nil || ref.UID != s.UID {
-			continue
-		}
-		if pod := e.podFacts(dir, &list.Items[i]); pod.Alive() {
-			pods = append(pods, pod)
-		}
-	}
-	return pods, recheck, nil
-}
-
-// wantsList tells whether pods without a slot should be searched for now, and notes that they are; if the sign of them is
-// too fresh, it tells when to look at it again.
-func (o *owner) wantsList(status, visible int, now time.Time) (search bool, recheck time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if status <= visible {
-		o.listed = liveListMark{}
-		return false, time.Time{}
-	}
-	if o.listed.since.IsZero() || o.listed.status != status || o.listed.visible != visible {
-		o.listed = liveListMark{status: status, visible: visible, since: now}
-	}
-	if stands := o.listed.since.Add(liveListPatience); now.Before(stands) {
-		return false, stands
-	}
-	if now.Sub(o.listed.at) < liveListInterval {
-		return false, o.listed.at.Add(liveListInterval)
-	}
-	o.listed.at = now
-	return true, now.Add(liveListInterval)
-}
-
-func withoutSlot(keys Keys, selector *metav1.LabelSelector) (labels.Selector, error) {
-	base, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, err
-	}
-	none, err := labels.NewRequirement(keys.Slot(), selection.DoesNotExist, nil)
-	if err != nil {
-		return nil, err
-	}
-	return base.Add(*none), nil
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.

@@ -171,8 +171,8 @@ type Reservation struct {
 	At time.Time
 }
 
-// PlanResult is what a workload needs now, and what to tell people about it. The shell does it in this order: Stamps,
-// Releases, Evictions.
+// PlanResult is what a workload needs now, and what to tell people about it. The shell first does the Evictions and Releases
+// that are not for the mix, which depend on nothing, then the Stamps, and then moves for the mix.
 type PlanResult struct {
 	State State
 	// Reason is a sentence that says why the state is what it is.
@@ -189,7 +189,7 @@ type PlanResult struct {
 	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
 	// a [Ceiling].
 	Moving int
-	// Stamps give pods their slots. They come before the releases and evictions.
+	// Stamps give pods their slots. They come before moves for the mix.
 	Stamps []Stamp
 	// Releases take pods out of their ReplicaSets, which make replacements while the pods go on serving.
 	Releases []Release
@@ -281,6 +281,7 @@ const (
 	WaitPaused      WaitKind = "paused"      // a person paused the workload
 	WaitReadOnly    WaitKind = "readonly"    // the Subject is in read-only mode
 	WaitTemplate    WaitKind = "template"    // no node of the capacity type that is wanted is what the template asks for
+	WaitRefused     WaitKind = "refused"     // the API server refuses what is to be written, by a policy for instance; Until is the next try
 )
 
 // Wait is one thing that a workload waits for.

@@ -7,57 +7,106 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. It returns how many left for
-// each purpose.
-func (e *Engine) release(ctx context.Context, c client.Client, dir *directory, s *subject, list []Release) (map[Purpose]int, error) {
-	released := map[Purpose]int{}
+// release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. One that fails stops no
+// other.
+func (a *action) release(ctx context.Context, list []Release) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(parallelWrites)
 	for i := range list {
-		r := &list[i]
-		r.Released.Workload = s.key.Name
-		o := dir.owner(r.Released.Owner)
-		if o == nil {
-			continue
-		}
-		kept := r.Released
-		o.mu.Lock()
-		let := o.slots.LetGo(r.Pod, &kept, time.Now())
-		o.mu.Unlock()
-		if !let {
-			continue // gone already
-		}
-		err := releasePod(ctx, c, e.Keys, s.key.Namespace, r)
-		if err == nil {
-			released[kept.For]++
-			dir.noteMove(o, r.move(time.Now()))
-			continue
-		}
-		o.failed(r.Pod, kept.For, unanswered(err))
-		if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return released, fmt.Errorf("release pod %s/%s: %w", s.key.Namespace, r.Name, err)
-		}
+		group.Go(func() error {
+			done, problem, err := a.releaseOne(ctx, list[i])
+			mu.Lock()
+			defer mu.Unlock()
+			if done {
+				a.released[list[i].Released.For]++
+			}
+			if problem.message != "" {
+				a.denials.add(problem.message, problem.until)
+			}
+			a.errs.add(err)
+			return nil
+		})
 	}
-	return released, nil
+	_ = group.Wait() // the errors are collected
 }
 
-// releasePod relabels a pod, by a merge patch that names its UID: a namesake is not touched.
+// releaseOne releases a pod, and tells whether it did. That the API server refuses it holds for the pods of the owner: they are
+// evicted for a while; see [Observed.NoRelease].
+func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial, _ error) {
+	namespace := a.subject.key.Namespace
+	r.Released.Workload = a.subject.key.Name
+	if r.Released.Until.IsZero() {
+		r.Released.Until = r.Released.At.Add(StandInLifetime)
+	}
+	o := a.dir.owner(r.Released.Owner)
+	if o == nil || !o.release(r.Pod, &r.Released) {
+		return false, denial{}, nil // gone already
+	}
+	err := releasePod(ctx, a.subject.client, a.Keys, namespace, &r)
+	if err == nil {
+		a.dir.denials.end(o.uid)
+		a.dir.noteMove(o, r.move(time.Now()))
+		return true, denial{}, nil
+	}
+	o.failed(r.Pod, r.Released.For, unanswered(err))
+	message, denied := denialOf(err)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return false, denial{}, nil
+	case denied:
+		message = fmt.Sprintf("pod %s may not be released: %s", r.Name, message)
+		return false, denial{message: message, until: a.dir.denials.note(o.uid, message, a.now)}, nil
+	}
+	return false, denial{}, fmt.Errorf("release pod %s/%s: %w", namespace, r.Name, err)
+}
+
+// release says that a pod is about to be released; false when it is going already.
+func (o *owner) release(pod types.UID, r *Released) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.slots.LetGo(pod, r, time.Now())
+}
+
+// releasePod relabels a pod and gives it a time to end without us, in one merge patch that names its UID: a namesake is not
+// touched.
 func releasePod(ctx context.Context, c client.Client, keys Keys, namespace string, r *Release) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
 		"labels":      map[string]string{templateHash: ReleasedHash(r.Released.Hash)},
 		"annotations": map[string]string{keys.Released(): r.Released.String()},
-	}})
+	}}
+	pod := &corev1.Pod{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err == nil && pod.UID == r.Pod {
+		if seconds, ok := activeDeadline(pod, r.Released.Until); ok {
+			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
+		}
+	} // else it is gone, and the patch will tell
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = namespace, r.Name
-	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = namespace, r.Name
+	return c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+}
+
+// releaseDenied says why the API server lately refused to release a pod of one of the owners; empty: it did not.
+func (d *directory) releaseDenied(owners []Owner, now time.Time) string {
+	for i := range owners {
+		if known, stands := d.denials.stands(owners[i].UID, now); stands {
+			return known.message
+		}
+	}
+	return ""
 }
 
 // serviceReads is how long the answer is believed whether a Service selects the label that a release changes.
@@ -91,6 +140,13 @@ func (h *hashSelectors) reason(ctx context.Context, live client.Reader, namespac
 	defer h.mu.Unlock()
 	h.read[namespace] = answer
 	return answer.reason
+}
+
+// forget drops the answer for a namespace that is gone.
+func (h *hashSelectors) forget(namespace string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.read, namespace)
 }
 
 func selectsHash(ctx context.Context, live client.Reader, namespace string) string {

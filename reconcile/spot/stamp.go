@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -15,30 +16,78 @@ import (
 // parallelWrites bounds the writes that one reconcile has under way.
 const parallelWrites = 8
 
-// stamp gives pods their slots, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
-// A pod that is gone, or was replaced, is no error: its event leads to another plan.
-func (e *Engine) stamp(ctx context.Context, c client.Client, namespace string, stamps []Stamp) error {
-	group, ctx := errgroup.WithContext(ctx)
+// stamp gives pods their slots, and returns those that did not get theirs. One that fails stops no other. What the API server
+// refuses for its policies waits for a while; after many such refusals without a success the rest waits as well.
+func (a *action) stamp(ctx context.Context, stamps []Stamp) (unchanged map[types.UID]struct{}) {
+	unchanged = map[types.UID]struct{}{}
+	var mu sync.Mutex
+	var group errgroup.Group
 	group.SetLimit(parallelWrites)
 	for _, s := range stamps {
 		group.Go(func() error {
-			patch, err := stampPatch(e.Keys, s)
-			if err != nil {
-				return err
+			mu.Lock()
+			pointless := a.stamped == 0 && a.denials.pods >= maxDenials
+			mu.Unlock()
+			var what stampOutcome
+			if !pointless {
+				what = a.stampOne(ctx, s)
 			}
-			pod := &corev1.Pod{}
-			pod.Namespace, pod.Name = namespace, s.Name
-			err = c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil
+			mu.Lock()
+			defer mu.Unlock()
+			if what.done {
+				a.stamped++
+			} else {
+				unchanged[s.Pod] = struct{}{}
 			}
-			if err != nil {
-				return fmt.Errorf("stamp pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)
+			if what.denied.message != "" {
+				a.denials.add(what.denied.message, what.denied.until)
 			}
+			a.gone = a.gone || what.gone
+			a.errs.add(what.err)
 			return nil
 		})
 	}
-	return group.Wait()
+	_ = group.Wait() // the errors are collected
+	return unchanged
+}
+
+// stampOutcome is what became of one stamp: one of its fields is set, or none when it was not tried.
+type stampOutcome struct {
+	done, gone bool // gone or replaced
+	denied     denial
+	err        error
+}
+
+// stampOne gives a pod its slot, unless the API server refuses that.
+func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
+	if known, stands := a.dir.denials.stands(s.Pod, a.now); stands {
+		return stampOutcome{denied: known}
+	}
+	namespace := a.subject.key.Namespace
+	err := stampPod(ctx, a.subject.client, a.Keys, namespace, s)
+	message, denied := denialOf(err)
+	switch {
+	case err == nil:
+		a.dir.denials.end(s.Pod)
+		return stampOutcome{done: true}
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return stampOutcome{gone: true}
+	case denied:
+		message = fmt.Sprintf("pod %s may not get its slot: %s", s.Name, message)
+		return stampOutcome{denied: denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}}
+	}
+	return stampOutcome{err: fmt.Errorf("stamp pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
+}
+
+// stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
+func stampPod(ctx context.Context, c client.Client, keys Keys, namespace string, s Stamp) error {
+	patch, err := stampPatch(keys, s)
+	if err != nil {
+		return err
+	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = namespace, s.Name
+	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 }
 
 func stampPatch(keys Keys, s Stamp) ([]byte, error) {

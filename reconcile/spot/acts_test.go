@@ -1,0 +1,285 @@
+package spot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// noEvents drops Events.
+type noEvents struct{}
+
+func (noEvents) Normal(string, string, ...any)  {}
+func (noEvents) Warning(string, string, ...any) {}
+
+// writing makes a client that answers patches and evictions of pods by functions of their names, and counts both.
+type writing struct {
+	client.Client
+	patches, evictions atomic.Int32
+	mu                 sync.Mutex
+	order              []string
+}
+
+func newWriting(patch, evict func(pod string) error) *writing {
+	w := &writing{}
+	note := func(what, pod string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.order = append(w.order, what+" "+pod)
+	}
+	w.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			w.patches.Add(1)
+			note("patch", obj.GetName())
+			return patch(obj.GetName())
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, pod client.Object, _ client.Object, _ ...client.SubResourceCreateOption) error {
+			w.evictions.Add(1)
+			note("evict", pod.GetName())
+			return evict(pod.GetName())
+		},
+	})
+	return w
+}
+
+func succeed(string) error { return nil }
+
+var notFound = apierrors.NewNotFound(corev1.Resource("pods"), "web-1-0")
+
+// deniedByPolicy is what the API server says when an admission webhook refuses a request.
+func deniedByPolicy(pod string) error {
+	return apierrors.NewForbidden(corev1.Resource("pods"), pod, errors.New(`admission webhook "validate.kyverno.svc" denied the request: labels are immutable`))
+}
+
+// acting is a workload whose pods are in the accounting of the shell.
+func (s *shell) acting(c client.Client, pods []Pod) *subject {
+	o := s.follower.directory.ensureOwner(testOwner, kindReplicaSet)
+	for i := range pods {
+		o.slots.Observe(&pods[i], time.Now())
+	}
+	return &subject{member: testMember, key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+		meta: &metav1.ObjectMeta{}, replicas: len(pods), client: c, live: c, events: noEvents{}}
+}
+
+func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		failed bool // the reconcile: it is tried again with a back-off
+	}{
+		"a policy forbids it": {deniedByPolicy("web-0"), false},
+		"the server fails":    {apierrors.NewInternalError(errors.New("etcd is gone")), true},
+		"nobody answers":      {context.DeadlineExceeded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := replicas(10, Mix{Percent: 100, Managed: true})
+			pods[0].Slot, pods[1].Slot = NoSlot, NoSlot // they slipped past the webhook
+			doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
+			plan := Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, epoch)
+			if len(plan.Stamps) != 2 || len(plan.Evictions) != 5 {
+				t.Fatalf("%d stamps and %d evictions planned", len(plan.Stamps), len(plan.Evictions))
+			}
+			w := newWriting(func(pod string) error {
+				if pod == pods[0].Name {
+					return c.answer
+				}
+				return nil
+			}, succeed)
+			s := newShell(t, nil, false)
+			_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+			if w.evictions.Load() != 5 || w.patches.Load() != 2 {
+				t.Errorf("%d evictions and %d patches, want 5 and 2", w.evictions.Load(), w.patches.Load())
+			}
+			if (err != nil) != c.failed || (err != nil && !strings.Contains(err.Error(), pods[0].Name)) {
+				t.Errorf("error %v", err)
+			}
+			if order := strings.Join(w.order[:5], " "); strings.Contains(order, "patch") {
+				t.Errorf("urgent evictions wait for stamps: %s", w.order)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
+	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	for i := range pods {
+		pods[i].Hash = "abc"
+	}
+	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch.Add(-100 * time.Second), By: epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
+	doom(pods, Doom{Node: "r", Notice: "shutdown", Since: epoch, By: epoch.Add(time.Hour)}, 1, 2, 9)
+	settings := testSettings
+	settings.Strategy = StrategyRelease
+	plan := Plan(observedOf(pods, 10), policyOf(100, 0), settings, epoch)
+	if len(plan.Releases) != 3 || len(plan.Evictions) != 4 {
+		t.Fatalf("%d releases and %d evictions planned", len(plan.Releases), len(plan.Evictions))
+	}
+	w := newWriting(func(pod string) error {
+		if pod == plan.Releases[0].Name {
+			return errors.New("the connection broke")
+		}
+		return nil
+	}, succeed)
+	s := newShell(t, nil, false)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+	if w.evictions.Load() != 4 || w.patches.Load() != 3 || err == nil {
+		t.Errorf("%d evictions, %d releases tried, error %v", w.evictions.Load(), w.patches.Load(), err)
+	}
+}
+
+func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
+	pods := replicas(40, Mix{Percent: 100, Managed: true})
+	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, upTo(40)...)
+	plan := Plan(observedOf(pods, 40), policyOf(100, 0), testSettings, epoch)
+	w := newWriting(succeed, func(string) error { return apierrors.NewInternalError(errors.New("etcd is gone")) })
+	s := newShell(t, nil, false)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+	if w.evictions.Load() != 40 || err == nil || strings.Count(err.Error(), "etcd is gone") != keptErrors || !strings.HasSuffix(err.Error(), "32 further writes failed") {
+		t.Errorf("%d evictions tried, error %v", w.evictions.Load(), err)
+	}
+}
+
+// What a policy refuses is told with the pod's name, and not repeated with every plan.
+func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := replicas(10, Mix{Percent: 100, Managed: true})
+		pods[0].Slot = NoSlot
+		w := newWriting(deniedByPolicy, succeed)
+		s := newShell(t, nil, false)
+		sub := s.acting(w, pods)
+		var plan PlanResult
+		for range 120 { // an hour, planned twice a minute
+			plan = Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, time.Now())
+			result, err := s.act(t.Context(), s.follower.directory, sub, &plan, time.Now())
+			if err != nil {
+				t.Fatalf("a refusal is an error: %v, %v", result, err)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if n := w.patches.Load(); n > 6 {
+			t.Errorf("a pod was stamped in vain %d times in an hour", n)
+		}
+		wait := waitOf(&plan, WaitRefused)
+		if plan.State != StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || plan.Recheck.IsZero() {
+			t.Fatalf("%s: %s, wait %+v, next %s", plan.State, plan.Reason, wait, plan.Recheck)
+		}
+		for _, want := range []string{pods[0].Name, "validate.kyverno.svc", "labels are immutable"} {
+			if !strings.Contains(plan.Reason, want) {
+				t.Errorf("the reason does not name %q: %s", want, plan.Reason)
+			}
+		}
+	})
+}
+
+func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
+	pods := replicas(1000, Mix{Percent: 100, Managed: true})
+	for i := range pods {
+		pods[i].Slot = NoSlot
+	}
+	w := newWriting(deniedByPolicy, succeed)
+	s := newShell(t, nil, false)
+	plan := Plan(observedOf(pods, 1000), policyOf(100, 0), testSettings, epoch)
+	if _, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.patches.Load(); n < maxDenials || n > maxDenials+parallelWrites {
+		t.Errorf("%d stamps tried", n)
+	}
+}
+
+func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
+	w := newWriting(deniedByPolicy, succeed)
+	s := newShell(t, nil, false)
+	dir, now := s.follower.directory, time.Now()
+	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	for i := range pods {
+		pods[i].Hash = "abc"
+	}
+	settings := testSettings
+	settings.Strategy = StrategyRelease
+	plan := Plan(observedOf(pods, 10), policyOf(0, 0), settings, now)
+	if len(plan.Releases) == 0 {
+		t.Fatal("nothing is released")
+	}
+	_, err := s.act(t.Context(), dir, s.acting(w, pods), &plan, now)
+	if err != nil || plan.State != StateWaiting || !strings.Contains(plan.Reason, "may not be released") {
+		t.Errorf("%s: %s, error %v", plan.State, plan.Reason, err)
+	}
+	o := observedOf(pods, 10)
+	o.NoRelease = dir.releaseDenied(o.Owners, now.Add(time.Second))
+	again := Plan(o, policyOf(0, 0), settings, now.Add(time.Second))
+	if !strings.Contains(strings.Join(again.Notes, " "), "labels are immutable") || len(again.Releases) != 0 {
+		t.Errorf("plan after the refusal: %+v", again)
+	}
+	if reason := dir.releaseDenied(o.Owners, now.Add(denialRetry)); reason != "" {
+		t.Errorf("releases are never tried again: %s", reason)
+	}
+}
+
+func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
+	pods := replicas(3, Mix{Percent: 100, Managed: true})
+	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 0, 1, 2)
+	plan := Plan(observedOf(pods, 3), policyOf(100, 0), testSettings, epoch)
+	w := newWriting(succeed, func(pod string) error {
+		if pod == pods[1].Name {
+			return deniedByPolicy(pod)
+		}
+		return nil
+	})
+	s := newShell(t, nil, false)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+	wait := waitOf(&plan, WaitRefused)
+	if err != nil || w.evictions.Load() != 3 || wait == nil || wait.Replicas != 1 || !strings.Contains(wait.Reason, pods[1].Name) {
+		t.Errorf("%d evictions, wait %+v, error %v", w.evictions.Load(), wait, err)
+	}
+}
+
+func TestADenialIsARefusalOfThisWriteAndNotOfTheMoment(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a policy":        {deniedByPolicy("web"), true},
+		"a validation":    {apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "web", nil), true},
+		"gone":            {apierrors.NewNotFound(corev1.Resource("pods"), "web"), false},
+		"changed":         {apierrors.NewConflict(corev1.Resource("pods"), "web", errors.New("uid")), false},
+		"too many":        {apierrors.NewTooManyRequests("busy", 1), false},
+		"who are you":     {apierrors.NewUnauthorized("token"), false},
+		"the server":      {apierrors.NewInternalError(errors.New("etcd")), false},
+		"no API server":   {errors.New("broken"), false},
+		"wrapped, of one": {fmt.Errorf("member a: %w", deniedByPolicy("web")), true},
+	} {
+		if _, got := denialOf(c.err); got != c.want {
+			t.Errorf("%s: denied %v", name, got)
+		}
+	}
+	long := deniedByPolicy(strings.Repeat("x", 4*maxDenialMessage))
+	if message, _ := denialOf(long); len(message) > maxDenialMessage+len("…") {
+		t.Errorf("a message of %d bytes is shown", len(message))
+	}
+}
+
+func TestDenialsOfPodsThatAreGoneAreForgotten(t *testing.T) {
+	var d denials
+	now := epoch
+	for i := range 10_000 {
+		d.note(types.UID(fmt.Sprint(i)), "no", now)
+		now = now.Add(time.Minute)
+	}
+	if n := len(d.of); n > 300 {
+		t.Errorf("%d denials are remembered", n)
+	}
+}

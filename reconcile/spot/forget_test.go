@@ -1,0 +1,102 @@
+package spot
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// series returns the values of a metric by the values of its labels, in the order of the labels' names.
+func series(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, label := range m.GetLabel() {
+				labels = append(labels, label.GetValue())
+			}
+			values[strings.Join(labels, "/")] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return values
+}
+
+func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
+	view := WorkloadView{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
+	s.metrics.planned(&view)
+	s.metrics.moved(testMember, map[Purpose]int{PurposeMove: 2, PurposeDrought: 1})
+	s.leave(s.members[testMember])
+
+	// A reconcile that was under way when the member left.
+	ns := namespace("true", nil)
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(ns).Build()
+	s.metrics.planned(&view)
+	s.ceiling.Grant(MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
+	sub := subject{member: testMember, key: view.WorkloadKey, meta: &metav1.ObjectMeta{}, client: c, live: c, events: noEvents{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.reconcile(ctx, sub); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"plimsoll_workload_replicas", "plimsoll_moves_total", "plimsoll_replacements_total", "plimsoll_reservations_live", "plimsoll_spot_dry"} {
+		if left := series(t, registry, name); len(left) > 0 {
+			t.Errorf("%s of a member that is gone: %v", name, left)
+		}
+	}
+	if n := len(s.ceiling.movers); n > 0 {
+		t.Errorf("%d movers of a member that is gone", n)
+	}
+}
+
+func TestSeriesOfWorkloadsThatWentUnseenGoWithTheNextDirectory(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
+	view := WorkloadView{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
+	s.metrics.planned(&view)
+	m := s.members[testMember]
+	m.withdraw() // a kind was lost; the workload is deleted meanwhile
+	m.publish(newDirectory(s.Keys, s.Defaults, s.Namespaces))
+	if left := series(t, registry, "plimsoll_workload_replicas"); len(left) > 0 {
+		t.Errorf("series of a workload that is gone: %v", left)
+	}
+}
+
+func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
+	s := newShell(t, nil, false)
+	ns, d, set := namespace("true", nil), deployment(2, "true", mixed("50")), replicaSet(2, 2)
+	s.cache(ns, d, set)
+	dir := s.follower.directory
+	services := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Service{}).Build()
+	dir.selectors.reason(t.Context(), services, "shop", time.Now())
+	dir.noteMove(dir.owner(set.UID), Move{Pod: "web-1"})
+	key := keyOf(KindDeployment, d)
+	if len(dir.journal.lastMoves(key)) != 1 || len(dir.selectors.read) != 1 {
+		t.Fatal("nothing was noted")
+	}
+	s.follower.gone(d)
+	dir.noteMove(dir.owner(set.UID), Move{Pod: "web-2"}) // what it had released is finished after it is gone
+	if n := len(dir.journal.moves); n > 0 {
+		t.Errorf("moves of %d workloads that are gone", n)
+	}
+	s.follower.gone(ns)
+	if n := len(dir.selectors.read); n > 0 {
+		t.Errorf("answers for %d namespaces that are gone", n)
+	}
+}

@@ -1,0 +1,226 @@
+package spot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T) {
+	start := time.Now()
+	o := &owner{}
+	ask := func(after time.Duration, status, visible int, search bool, recheck time.Duration) {
+		t.Helper()
+		got, again := o.wantsList(status, visible, start.Add(after))
+		if want := start.Add(recheck); got != search || (recheck > 0 && !again.Equal(want)) || (recheck == 0 && !again.IsZero()) {
+			t.Errorf("after %s: search %t and again after %s, want %t and %s", after, got, again.Sub(start), search, recheck)
+		}
+	}
+	ask(0, 5, 4, false, time.Second)   // a pod is gone that the status still counts
+	ask(time.Second/2, 4, 4, false, 0) // and now it does not
+	ask(time.Minute, 10, 0, false, 61*time.Second)
+	ask(61*time.Second, 10, 0, true, 91*time.Second)
+	ask(62*time.Second, 10, 0, false, 91*time.Second) // not again while nothing changes
+	ask(70*time.Second, 10, 4, false, 71*time.Second) // something changed
+	ask(71*time.Second, 10, 4, true, 101*time.Second)
+	ask(102*time.Second, 10, 4, true, 132*time.Second)
+}
+
+// running is a pod of web-1 that runs on a node and serves; slot empty: it has none.
+func running(name, slot, node string) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "5", Labels: map[string]string{"app": "web", templateHash: "abc"},
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
+			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}},
+		Spec:   corev1.PodSpec{NodeName: node},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if slot != "" {
+		p.Labels[testKeys.Slot()] = slot
+	}
+	return p
+}
+
+// indexed is a client of the objects with the indexes of a member's cache.
+func indexed(funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
+	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
+		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(testKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(testKeys)).
+		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, controllerUID).Build()
+}
+
+// counted is the ReplicaSet web-1 whose controller counts so many pods.
+func counted(replicas int32) *appsv1.ReplicaSet {
+	set := replicaSet(replicas, replicas)
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Status.Replicas = replicas
+	return set
+}
+
+// webOf is the Deployment web, as it is reconciled.
+func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *subject {
+	return &subject{member: testMember, key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+		meta: &metav1.ObjectMeta{}, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)}, client: cache, live: live, events: noEvents{}}
+}
+
+func spotAndOnDemandNodes() []client.Object {
+	node := func(name, capacity string) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{steerKey: capacity}}}
+	}
+	return []client.Object{node("node-od", "on-demand"), node("node-spot", "spot")}
+}
+
+// The on-demand node became unreachable and its pods hang; their replacements came while no hub answered, on spot.
+func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cached, live []client.Object
+		for i := range 5 {
+			hanging := running(fmt.Sprintf("gone-%d", i), fmt.Sprint(i), "node-od")
+			hanging.DeletionTimestamp, hanging.Finalizers = new(metav1.NewTime(time.Now().Add(-30*time.Minute))), []string{"example.com/hangs"}
+			cached = append(cached, hanging, running(fmt.Sprintf("spot-%d", i), fmt.Sprint(i+5), "node-spot"))
+			live = append(live, running(fmt.Sprintf("slipped-%d", i), "", "node-spot"))
+		}
+		s := newShell(t, nil, false)
+		s.cache(spotAndOnDemandNodes()...)
+		set := counted(10) // its controller does not count those that are being deleted
+		s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		sub := webOf(set, indexed(interceptor.Funcs{}, cached...), indexed(interceptor.Funcs{}, append(live, cached...)...))
+		var r PlanResult
+		for range 2 {
+			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, testSettings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = Plan(o, policyOf(50, 5), testSettings, time.Now())
+			time.Sleep(time.Until(recheck))
+		}
+		slipped := 0
+		for _, stamp := range r.Stamps {
+			if strings.HasPrefix(stamp.Name, "slipped") {
+				slipped++
+			}
+		}
+		if slipped != 5 || r.SpotActual != 10 {
+			t.Errorf("%d of 5 pods without a slot get one, %d of 10 are seen: %s: %s", slipped, r.SpotActual, r.State, r.Reason)
+		}
+	})
+}
+
+func TestPodsAreCountedAsTheirControllerCountsThem(t *testing.T) {
+	dying, failed := Pod{GoneBy: epoch}, Pod{Finished: true}
+	for name, c := range map[string]struct {
+		subject *subject
+		pod     Pod
+		want    bool
+	}{
+		"a ReplicaSet, what it deletes":  {&subject{}, dying, false},
+		"a ReplicaSet, what failed":      {&subject{}, failed, false},
+		"a ReplicaSet, what runs":        {&subject{}, Pod{}, true},
+		"a StatefulSet, what it deletes": {&subject{ordinals: true}, dying, true},
+		"a StatefulSet, what failed":     {&subject{ordinals: true}, failed, true},
+	} {
+		if got := c.subject.counts(&c.pod); got != c.want {
+			t.Errorf("%s: counted %v", name, got)
+		}
+	}
+}
+
+// In read-only mode pods keep having no slot; so do those that a policy lets nobody label.
+func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live []client.Object
+		for i := range 10 {
+			live = append(live, running(fmt.Sprintf("web-1-%d", i), "", "node-spot"))
+		}
+		lists := 0
+		apiServer := indexed(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			lists++
+			return c.List(ctx, list, opts...)
+		}}, live...)
+		s := newShell(t, nil, false)
+		s.cache(spotAndOnDemandNodes()...)
+		set := counted(10)
+		s.cache(namespace("true", nil), deployment(10, "true", mixed("50")), set)
+		sub := webOf(set, indexed(interceptor.Funcs{}), apiServer)
+		settings := testSettings
+		settings.ReadOnly = true
+		began := time.Now()
+		for time.Since(began) < time.Hour {
+			o, _, err := s.observeSubject(t.Context(), s.follower.directory, sub, settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := Plan(o, policyOf(50, 1), settings, time.Now()); lists > 0 && (r.SpotActual != 10 || r.State != StateReadOnly) {
+				t.Fatalf("after %s the plan sees %d of 10 pods: %s: %s", time.Since(began), r.SpotActual, r.State, r.Reason)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if lists < 3 || lists > 8 {
+			t.Errorf("%d live lists in an hour", lists)
+		}
+		before := lists
+		set.Status.Replicas = 11 // something happened
+		sub.sources = []source{replicaSetSource(set)}
+		for range 2 {
+			if _, _, err := s.observeSubject(t.Context(), s.follower.directory, sub, settings); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(liveListPatience)
+		}
+		if lists != before+1 {
+			t.Errorf("%d live lists after a change", lists-before)
+		}
+	})
+}
+
+func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
+	s := newShell(t, nil, false)
+	dir := s.follower.directory
+	o := dir.ensureOwner("set-web-1", kindReplicaSet)
+	pod := s.podFacts(dir, running("web-1-0", "", "node-spot"))
+	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, epoch)
+	nodes := spotAndOnDemandNodes()
+	s.cache(nodes...)
+	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != Spot || pods[0].Doom != nil {
+		t.Errorf("%+v", pods)
+	}
+	s.follower.gone(nodes[1])
+	if pods := s.remembered(dir, o); pods[0].Doom == nil {
+		t.Error("its node is gone, and nobody knows")
+	}
+	if pods := withoutKnown(s.remembered(dir, o), []Pod{{UID: pod.UID}}); len(pods) != 0 {
+		t.Error("a pod that got its slot is there twice")
+	}
+}
+
+func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
+	s := newShell(t, nil, false)
+	dir := s.follower.directory
+	o := dir.ensureOwner("set-web-1", kindReplicaSet)
+	set := counted(1)
+	search := func(at time.Time) bool { found, _ := o.wantsList(1, 0, at); return found }
+	if search(epoch); !search(epoch.Add(liveListPatience)) {
+		t.Fatal("no search")
+	}
+	at := epoch.Add(2 * liveListPatience)
+	o.keepFound([]foundPod{{Pod: Pod{UID: "gone"}}}, at)
+	w := newWriting(func(string) error { return notFound }, succeed)
+	plan := PlanResult{Stamps: []Stamp{{Pod: "gone", Name: "web-1-0"}}}
+	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &plan, at); err != nil || plan.Recheck.IsZero() {
+		t.Errorf("next plan %s, error %v", plan.Recheck, err)
+	}
+	if !search(at.Add(liveListPatience)) || len(s.remembered(dir, o)) != 0 {
+		t.Error("what is gone is remembered")
+	}
+}
