@@ -59,9 +59,13 @@ func (h *Hub) buildPlacement(context.Context) error {
 		return err
 	}
 	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
+	if h.config.LeaderElection.Enabled {
+		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
+	}
 	if h.engine, err = spot.NewEngine(options); err != nil {
 		return err
 	}
+	h.ownership.Subscribe(h.engine.OwnershipChanged)
 	if err := h.manager.Add(h.engine); err != nil {
 		return fmt.Errorf("spot placement: %w", err)
 	}

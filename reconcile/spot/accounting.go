@@ -45,6 +45,9 @@ type Accounting struct {
 	movedAt time.Time // when the last of them was evicted
 
 	unansweredUntil time.Time // when the last doubt about an unanswered write ends
+
+	taken  time.Time // until when another process may have decided; see TakeOver
+	proven bool      // a live list has shown since what it did
 }
 
 // seen is what is kept of a pod that was observed.
@@ -101,15 +104,16 @@ func NewAccounting(ordinals bool) *Accounting {
 }
 
 // Observe takes in what the cache, a live read or the answer to a write shows of one pod of the owner, in any order: an
-// older version than one already known is ignored. The reservation that the pod was admitted on is consumed by the first
+// older version than one already known is ignored for [SettleTime], after which it is news: the member's store was restored from a
+// backup, for instance. The reservation that the pod was admitted on is consumed by the first
 // pod that names it.
 func (a *Accounting) Observe(p *Pod, now time.Time) {
 	known := a.pods[p.UID]
-	if known != nil && p.Version < known.version {
+	if known != nil && p.Version < known.version && now.Sub(known.at) < SettleTime {
 		return
 	}
 	if grave, dead := a.gone[p.UID]; dead {
-		if p.Version <= grave.version {
+		if p.Version <= grave.version && now.Sub(grave.at) < SettleTime {
 			return
 		}
 		delete(a.gone, p.UID)
@@ -269,7 +273,8 @@ func (a *Accounting) LastMove() time.Time { return a.movedAt }
 
 // Sync takes in a complete live list of the owner's pods. asked is when the list was requested: pods that are missing in
 // it and were observed before are gone, whatever the cache still shows, and so are reservations that are older by more
-// than a second, within which an admitted pod is stored.
+// than a second, within which an admitted pod is stored. After a takeover it is what decisions can rely on; see
+// [Accounting.TakeOver].
 func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
 	listed := make(map[types.UID]struct{}, len(pods))
 	for i := range pods {
@@ -286,6 +291,7 @@ func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
 			a.drop(r)
 		}
 	}
+	a.proven = a.proven || !asked.Before(a.ProvenBy())
 }
 
 // Retain forgets pods that the cache does not have and that were not heard of lately. It mends what a lost or reordered
@@ -325,7 +331,7 @@ func (a *Accounting) Reservations() int { return a.reserved.all }
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
 func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 	a.expire(now)
-	var s Summary
+	s := Summary{UnprovenUntil: a.unprovenUntil(now)}
 	if a.unansweredUntil.After(now) {
 		s.UnansweredUntil = a.unansweredUntil
 	}

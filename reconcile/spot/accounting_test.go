@@ -456,6 +456,25 @@ func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 	}
 }
 
+// After a member's store was restored from a backup, numbers are lower than before, and stay so.
+func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
+	a := NewAccounting(false)
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 5000}, epoch)
+	a.Gone("b", 5000, epoch)
+	for _, uid := range []types.UID{"a", "b"} {
+		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: OnDemand, Version: 2500}, epoch.Add(SettleTime-1))
+	}
+	if a.slots.count(3) != 1 || a.slots.count(1) != 0 {
+		t.Error("a late answer counts")
+	}
+	for _, uid := range []types.UID{"a", "b"} {
+		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: OnDemand, Version: 2500}, epoch.Add(SettleTime))
+	}
+	if a.slots.count(3) != 0 || a.slots.count(1) != 2 {
+		t.Error("what the member shows since is ignored")
+	}
+}
+
 func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
 	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
 	for i := range 4 {

@@ -3,6 +3,7 @@ package spot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -108,41 +109,39 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	if dir == nil {
 		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
 	}
-	policy, err := e.policy(ctx, &s)
+	policy, enabled, err := e.policy(ctx, &s)
 	if err != nil {
 		return reconcile.Done(), err
 	}
-	if policy == nil {
+	settings := e.settingsFor(s.member, &policy)
+	if !enabled {
 		e.forget(s.member, s.key)
-		return e.finish(ctx, dir, &s)
+		return e.finish(ctx, dir, &s, settings)
 	}
-	settings := e.settingsFor(s.member, policy)
 	observed, recheck, err := e.observeSubject(ctx, dir, &s, settings)
 	if err != nil {
 		return reconcile.Done(), err
 	}
 	now := time.Now()
-	plan := Plan(observed, *policy, settings, now)
+	plan := Plan(observed, policy, settings, now)
 	e.metrics.planTook(time.Since(now))
 	plan.Recheck = earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
+	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
 	dir.waits.note(s.key, plan.Waits)
-	e.publish(dir, &s, &planned{observed, *policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
+	e.publish(dir, &s, &planned{observed, policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
 	return result, err
 }
 
-// policy returns the policy of a subject; nil when it is not enabled.
-func (e *Engine) policy(ctx context.Context, s *subject) (*Policy, error) {
+// policy returns the policy of a subject, which has its modes whether it is enabled or not.
+func (e *Engine) policy(ctx context.Context, s *subject) (policy Policy, enabled bool, err error) {
 	var ns corev1.Namespace
 	if err := s.client.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, &ns); err != nil {
-		return nil, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
+		return Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
-	if !Enabled(e.Keys, s.meta.Labels, ns.Labels) || !e.Namespaces.Matches(labels.Set(ns.Labels)) {
-		return nil, nil
-	}
-	policy := ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
-	return &policy, nil
+	enabled = Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
+	return ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults), enabled, nil
 }
 
 // earlier returns the earlier of two times; zero is never.
@@ -157,7 +156,7 @@ func earlier(a, b time.Time) time.Time {
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings Settings) (o Observed, recheck time.Time, err error) {
 	now := time.Now()
-	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, now); err != nil {
+	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}
 	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.noRelease, s.minReady

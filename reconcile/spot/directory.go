@@ -42,6 +42,7 @@ type directory struct {
 	owners     map[types.UID]*owner
 	journal    journal
 	since      time.Time                    // when it was made
+	replaces   time.Time                    // until when another directory of the member may have been in use; zero: none was
 	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	nodes      *nodeTable
@@ -75,11 +76,12 @@ type owner struct {
 	uid types.UID
 	ownerFacts
 
-	mu     sync.Mutex
-	slots  *Accounting
-	news   chan struct{} // closed when something about the owner was seen; nil while nobody waits
-	listed liveListMark  // when its unlabelled pods were last looked for
-	shape  *Shape        // of its newest pod that was seen before it was bound; nil: none was
+	mu         sync.Mutex
+	slots      *Accounting
+	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
+	listed     liveListMark  // when its unlabelled pods were last looked for
+	unprovable time.Time     // until when no live list is tried; see proofs
+	shape      *Shape        // of its newest pod that was seen before it was bound; nil: none was
 }
 
 // ownerFacts are guarded by directory.mu.
@@ -87,12 +89,15 @@ type ownerFacts struct {
 	kind     string // empty: only pods were seen
 	name     string
 	workload WorkloadKey // without a kind: it belongs to something whose pods are not placed
-	replicas int         // of its spec
-	desired  int         // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
-	revision string      // of a ReplicaSet
-	start    int         // first ordinal of a StatefulSet
-	template *template   // nil: unknown, or it wants no replicas
-	readAt   time.Time   // when it was read live; zero once the cache has shown it
+	// controller is the UID of what a ReplicaSet belongs to; empty: of nothing.
+	controller types.UID
+	replicas   int    // of its spec
+	desired    int    // the Deployment's replicas when its controller last wrote the ReplicaSet; negative: unknown
+	revision   string // of a ReplicaSet
+	start      int    // first ordinal of a StatefulSet
+	selector   *metav1.LabelSelector
+	template   *template // nil: unknown, or it wants no replicas
+	readAt     time.Time // when it was read live; zero once the cache has shown it
 }
 
 func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
@@ -194,8 +199,12 @@ func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Tim
 	if !ok {
 		key = WorkloadKey{}
 	}
-	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, replicas: replicasOf(rs.Spec.Replicas),
-		desired: desired, revision: rs.Annotations[annotationRevision], template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
+	var controller types.UID
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		controller = ref.UID
+	}
+	d.setOwner(rs.UID, ownerFacts{kind: kindReplicaSet, name: rs.Name, workload: key, controller: controller, replicas: replicasOf(rs.Spec.Replicas),
+		desired: desired, revision: rs.Annotations[annotationRevision], selector: rs.Spec.Selector, template: templateOf(rs, rs.Spec.Template.Labels)}, live, now)
 	if key.Kind == KindReplicaSet {
 		d.setWorkload(key, &rs.ObjectMeta, replicasOf(rs.Spec.Replicas), live, now)
 	} else {
@@ -210,7 +219,7 @@ func (d *directory) setConfigured(k WorkloadKind, obj *unstructured.Unstructured
 	key := keyOf(k.Name(), obj)
 	d.setWorkload(key, metaOf(obj), k.wanted(obj), live, now)
 	d.setOwner(obj.GetUID(), ownerFacts{kind: k.Name(), name: obj.GetName(), workload: key, replicas: k.wanted(obj),
-		desired: -1, template: k.template(obj)}, live, now)
+		desired: -1, selector: k.selector(obj), template: k.template(obj)}, live, now)
 }
 
 // setStatefulSet stores a StatefulSet as the direct owner of its pods.
@@ -221,7 +230,7 @@ func (d *directory) setStatefulSet(set *appsv1.StatefulSet, live bool, now time.
 	}
 	key := WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 	d.setOwner(set.UID, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
-		desired: -1, start: start, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
+		desired: -1, start: start, selector: set.Spec.Selector, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
 }
 
 func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now time.Time) {
@@ -293,6 +302,7 @@ type standing struct {
 	others bool // the owner belongs to something whose pods are not placed
 	// Capacity of the type has no room for its pods now.
 	dry, onDemandDry bool
+	selector         *metav1.LabelSelector // of its pods; nil: unknown
 }
 
 // lookup tells what is known of an owner. ok is false when the owner, or its workload, is not known, or is known only from
@@ -312,7 +322,7 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 		return standing{}, false
 	}
 	spot, onDemand := d.drySinceLocked(o)
-	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w),
+	return standing{owner: o, policy: w.policy, isSet: o.kind == KindStatefulSet, start: o.start, wanted: wanted(o, w), selector: o.selector,
 		dry: !spot.IsZero(), onDemandDry: !onDemand.IsZero()}, true
 }
 
@@ -405,13 +415,14 @@ func (d *directory) enabledLocked(key WorkloadKey) bool {
 	return w != nil && w.policy != nil
 }
 
-// reserved counts the live reservations of all owners.
-func (d *directory) reserved() int {
+// reserved counts the live reservations of all owners, also of those that nobody plans for any more.
+func (d *directory) reserved(now time.Time) int {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	n := 0
 	for _, o := range d.owners {
 		o.mu.Lock()
+		o.slots.expire(now)
 		n += o.slots.Reservations()
 		o.mu.Unlock()
 	}

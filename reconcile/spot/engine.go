@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ type Options struct {
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
 	// [CapacityLabels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string
+	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
+	// admission. Nil: it always may, and no other replica ever did.
+	Acts func(member string) bool
 	// Ceilings bound the moves of members and of the hub.
 	Ceilings CeilingLimits
 	// Probes say how it is found out whether spot has room again.
@@ -111,11 +115,13 @@ func (e *Engine) Engage(ctx context.Context, name multicluster.ClusterName, cl c
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if known := e.members[name.String()]; known != nil && known.cluster == c {
+	known := e.members[name.String()]
+	if known != nil && known.cluster == c {
 		known.kick()
 		return nil
 	}
 	m := newMember(e, name.String(), c)
+	m.follows = known != nil
 	e.members[m.name] = m
 	context.AfterFunc(ctx, func() { e.leave(m) })
 	go m.run(ctx)
@@ -233,7 +239,9 @@ func (e *Engine) Controller(kind string) (string, bool) {
 func (e *Engine) Placed() []PlacedKind { return e.kinds.placed() }
 
 // reservations counts the live reservations by member, for the metric.
-func (e *Engine) reservations() map[string]int { return e.count((*directory).reserved) }
+func (e *Engine) reservations() map[string]int {
+	return e.count(func(d *directory) int { return d.reserved(time.Now()) })
+}
 
 // dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
 func (e *Engine) dry(capacity Capacity) map[string]int {

@@ -101,6 +101,7 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		}
 		dst.Spec.SchedulingGates = src.Spec.SchedulingGates
 		dst.Status.NominatedNodeName = src.Status.NominatedNodeName
+		dst.Spec.ActiveDeadlineSeconds, dst.Status.StartTime = src.Spec.ActiveDeadlineSeconds, src.Status.StartTime
 		dst.Status.Phase, dst.Status.Conditions = src.Status.Phase, nil
 		for _, condition := range src.Status.Conditions {
 			// Of the scheduler's word only its refusal is needed, while no node has the pod.

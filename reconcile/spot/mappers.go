@@ -35,8 +35,8 @@ func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
 			return nil
 		}
 		if pod, ok := obj.(*corev1.Pod); ok && kind == KindDeployment {
-			if r := releasedOf(e.Keys, pod); r != nil && r.Workload != "" {
-				return []types.NamespacedName{{Namespace: obj.GetNamespace(), Name: r.Workload}}
+			if r := releasedOf(e.Keys, pod); r != nil {
+				return e.workloadOfReleased(m.Reader, obj.GetNamespace(), r)
 			}
 		}
 		if key, ok := e.workloadOfPod(m.Reader, obj); ok && key.Kind == kind {
@@ -44,6 +44,21 @@ func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
 		}
 		return nil
 	}
+}
+
+// workloadOfReleased names the Deployment that a pod was released from: that of its ReplicaSet or, when that is gone, the one
+// that the pod names.
+func (e *Engine) workloadOfReleased(cache client.Reader, namespace string, r *Released) []types.NamespacedName {
+	key := types.NamespacedName{Namespace: namespace, Name: r.OwnerName}
+	var set appsv1.ReplicaSet
+	err := cache.Get(context.Background(), key, &set, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if workload, ok := e.kinds.workloadOfSet(&set); err == nil && set.UID == r.Owner && ok && workload.Kind == KindDeployment {
+		return []types.NamespacedName{workload.NamespacedName}
+	}
+	if r.Workload == "" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: namespace, Name: r.Workload}}
 }
 
 // workloadOfPod names the workload that a pod belongs to, as the cache shows it.

@@ -25,6 +25,9 @@ type member struct {
 	directory atomic.Pointer[directory] // nil while nothing is published
 	more      chan struct{}             // a further kind may be cached
 	reads     liveReads
+	proofs    proofs
+	acting    atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
+	follows   bool                      // another directory of the member was there before; only run looks at it
 
 	mu        sync.Mutex
 	published chan struct{} // closed while a directory is published
@@ -68,7 +71,7 @@ func (m *member) steered(s *Steering) {
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {
-	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1), published: make(chan struct{})}
+	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1), published: make(chan struct{}), proofs: newProofs()}
 }
 
 // kick says that a further kind may be cached.
@@ -91,6 +94,10 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
+	if m.follows { // what was promised by the one before is not known to this one
+		f.directory.replaces = time.Now()
+	}
+	m.follows = true
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
 	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	f.directory.signs = newNodeSigns(m.cluster.Live)

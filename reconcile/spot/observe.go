@@ -92,7 +92,7 @@ func statefulSetSource(set *appsv1.StatefulSet) source {
 }
 
 // observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
-func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, now time.Time) (Observed, error) {
+func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, taken, now time.Time) (Observed, error) {
 	var observed Observed
 	for _, s := range sources {
 		var list corev1.PodList
@@ -111,6 +111,7 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 			observed.Pods = append(observed.Pods, pod)
 		}
 		o.slots.Retain(func(uid types.UID) bool { _, ok := cached[uid]; return ok }, now)
+		o.slots.TakeOver(taken)
 		s.Accounting = o.slots.Summary(s.Replicas, now)
 		if o.slots.movedAt.After(observed.LastMove) {
 			observed.LastMove = o.slots.movedAt

@@ -155,6 +155,9 @@ type Summary struct {
 	// UnansweredUntil is when evictions and releases that nobody answered no longer count, if the cache does not show them by
 	// then; zero: there are none. See [Accounting.Unanswered].
 	UnansweredUntil time.Time
+	// UnprovenUntil is until when what another process did for the owner may not be known; zero: it is. See
+	// [Accounting.TakeOver].
+	UnprovenUntil time.Time
 }
 
 // Reservation is a slot promised to a pod that was admitted and not seen yet.

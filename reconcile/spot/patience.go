@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 const (
 	// bindTime is how long after the last sign of a node the pods may take to be bound to it.
@@ -85,6 +89,13 @@ func (d *Drought) patience(timeout time.Duration, now time.Time) time.Duration {
 // overdue returns when a pod will have waited for too long.
 func (d *Drought) overdue(p *waiting, now time.Time) time.Time {
 	return p.until(d.pendingSince(&p.SpotPod), d.patience(p.Timeout, now), d.settings.NodeStart)
+}
+
+// NodeComing tells whether a node is on its way for a pod that waits, or was a moment ago, and it is not late.
+func (d *Drought) NodeComing(uid types.UID, now time.Time) bool {
+	p, waits := d.pending[uid]
+	recent := p.coming || (!p.last.IsZero() && now.Before(p.last.Add(bindTime)))
+	return waits && recent && now.Before(d.overdue(&p, now))
 }
 
 // pendingSince returns from when on a pod's waiting counts: not before the end of a verdict on it, for until then nobody

@@ -92,7 +92,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	case e.settingsFor(memberName, s.policy).ReadOnly:
 		return Placement{Outcome: OutcomeReadOnly}
 	}
-	placed := e.reserve(ctx, dir, s, pod)
+	placed := e.reserve(ctx, m, dir, s, pod)
 	if placed.Reservation.Capacity == Unknown {
 		placed.Outcome = OutcomeUnmanaged
 	}
@@ -121,12 +121,20 @@ func (m *member) standing(ctx context.Context, dir *directory, kind string, pod 
 }
 
 // reserve asks the accounting until it has no doubt, or the time to doubt is over.
-func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *PodRequest) Placement {
+func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s standing, pod *PodRequest) Placement {
+	taken := m.takenOver(dir)
 	var deadline <-chan time.Time
 	for final := false; ; {
-		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, final)
+		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, taken, final)
 		if doubt == DoubtNone {
 			return placed
+		}
+		if doubt == DoubtUnproven {
+			final = m.prove(ctx, dir, &s, pod.Namespace) != nil
+			if ctx.Err() != nil {
+				return Placement{Outcome: OutcomeUnknown}
+			}
+			continue
 		}
 		if deadline == nil {
 			timer := time.NewTimer(doubtTimeout)
@@ -147,7 +155,7 @@ func (e *Engine) reserve(ctx context.Context, dir *directory, s standing, pod *P
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
@@ -158,6 +166,7 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, final bool
 	ask.ID = strings.Clone(ask.ID)
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
+	s.owner.slots.TakeOver(taken)
 	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, steering, s.owner.slots, ask, time.Now())
 	if answer.Doubt != DoubtNone {
 		return Placement{}, answer.Doubt, s.owner.heard()

@@ -66,12 +66,18 @@ func (pl *planner) replacePending(o *ownerPods, capacity Capacity, most int) {
 	}
 }
 
+// floorLacks tells whether the floor has fewer replicas than it wants, and none waits for a node already.
+func (pl *planner) floorLacks(o *ownerPods) bool {
+	waits := func(p *Pod) bool { return p.Capacity == OnDemand && !p.Bound }
+	return pl.on(o, OnDemand) < min(pl.mix.Floor, o.Replicas) && !slices.ContainsFunc(o.alive, waits)
+}
+
 // stayFor leaves replicas where they are that belong on a type that has no room for them. What the floor lacks moves all the
 // same, one replica at a time: an on-demand replica that waits is one that an autoscaler can bring a node for.
 func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	to := pl.from.Other()
 	since, dry := o.dryOf(to)
-	if !dry || (to == OnDemand && pl.on(o, OnDemand) < min(pl.mix.Floor, o.Replicas)) {
+	if !dry || (to == OnDemand && pl.floorLacks(o)) {
 		return false
 	}
 	why := string(to) + " has had no room for such pods since " + since.UTC().Format(time.RFC3339)

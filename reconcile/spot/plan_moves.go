@@ -135,6 +135,11 @@ func (pl *planner) mayMove(o *ownerPods) bool {
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
 			count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
+	case pl.from == OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
+		until := o.Accounting.UnprovenUntil
+		pl.state(StateWaiting, "%s should move to spot; the hub has just taken over, and moves wait until its cache shows what was done before", todo)
+		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: until}, "the hub has just taken over")
+		pl.recheck(until)
 	case pl.shut():
 		opens := pl.policy.Window.Next(pl.now)
 		pl.state(StateWaiting, "%s should move to %s; the disruption window opens at %s", todo, pl.from.Other(), opens.UTC().Format(time.RFC3339))

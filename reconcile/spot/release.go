@@ -2,8 +2,10 @@ package spot
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,6 +29,23 @@ type Released struct {
 	For Purpose `json:"for"`
 	// At is when it was, in whole seconds.
 	At time.Time `json:"at"`
+	// Until is when the pod ends at the latest, with a hub or without; zero: a hub of before did not say. Before, the plan ends it.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// StandInLifetime is how long a released pod may serve without a hub that ends it, unless [Released.Until] says otherwise.
+const StandInLifetime = time.Hour
+
+// activeDeadline returns the spec.activeDeadlineSeconds with which Kubernetes itself ends a pod at a time; false: the pod has one
+// that ends it earlier, and the API server lets nobody raise it. It counts from the start of the pod on its node.
+func activeDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {
+	start := pod.CreationTimestamp.Time
+	if pod.Status.StartTime != nil {
+		start = pod.Status.StartTime.Time
+	}
+	seconds = min(max(int64(math.Ceil(until.Sub(start).Seconds())), 1), math.MaxInt32)
+	has := pod.Spec.ActiveDeadlineSeconds
+	return seconds, has == nil || *has > seconds
 }
 
 // Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.

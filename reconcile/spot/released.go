@@ -3,10 +3,12 @@ package spot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,9 +18,6 @@ import (
 
 // releasedIndex finds the pods that were released.
 const releasedIndex = "plimsoll.released"
-
-// strayPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
-const strayPatience = 30 * time.Second
 
 // ownerOf returns the controller of a pod and its kind, also of one that has left it because we released it; empty: it has
 // none.
@@ -44,16 +43,15 @@ func releasedOf(keys Keys, pod *corev1.Pod) *Released {
 	return r
 }
 
-// finish ends what was begun with a workload that is not enabled any more: the pods that it released go, for nobody else
-// would take them away.
-func (e *Engine) finish(ctx context.Context, dir *directory, s *subject) (reconcile.Result, error) {
+// finish ends what was begun with a workload that is not enabled any more, as far as its modes allow it: the pods that it
+// released go, for nobody else would take them away.
+func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, settings Settings) (reconcile.Result, error) {
 	now := time.Now()
 	var left corev1.PodList
 	err := s.client.List(ctx, &left, client.InNamespace(s.key.Namespace), client.MatchingFields{releasedIndex: "true"}, readOnlyList)
 	if err != nil || len(left.Items) == 0 {
 		return reconcile.Done(), err
 	}
-	settings := e.Settings
 	settings.PendingTimeout = 0 // its droughts are nobody's business any more
 	observed, recheck, err := e.observeSubject(ctx, dir, s, settings)
 	if err != nil {
@@ -64,49 +62,40 @@ func (e *Engine) finish(ctx context.Context, dir *directory, s *subject) (reconc
 	}
 	plan := Finish(observed, settings, now)
 	plan.Recheck = earlier(plan.Recheck, recheck)
-	return e.act(ctx, dir, s, &plan, now)
+	result, err := e.act(ctx, dir, s, &plan, now)
+	return result, errors.Join(err, e.removeEnded(ctx, s, observed.Pods, settings))
 }
 
-// finishStrays takes the pods away that were released by workloads that are gone, as far as the disruption budgets allow it.
-func (m *member) finishStrays(ctx context.Context, dir *directory, now time.Time) error {
-	e, c := m.engine, m.cluster.GetClient()
-	var list corev1.PodList
-	if err := c.List(ctx, &list, client.MatchingFields{releasedIndex: "true"}, readOnlyList); err != nil || len(list.Items) == 0 {
-		return err
+// removeEnded removes pods that were released and have ended by themselves, because their time was up for instance; see
+// [StandInLifetime]. Kubernetes keeps thousands of such pods, and these have no owner. To evict one is to delete it, for no
+// disruption budget counts it.
+func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settings Settings) error {
+	if settings.ReadOnly || settings.Paused {
+		return nil
 	}
-	strays := map[string]*Observed{}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		r := releasedOf(e.Keys, pod)
-		if r == nil || now.Sub(r.At) < strayPatience || dir.hasWorkload(pod.Namespace, r) {
+	var problems errorList
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Released == nil || !pod.Finished || !pod.GoneBy.IsZero() {
 			continue
 		}
-		if strays[pod.Namespace] == nil {
-			strays[pod.Namespace] = &Observed{}
+		err := evictPod(ctx, s.client, s.key.Namespace, &Eviction{Pod: pod.UID, Name: pod.Name})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			problems.add(fmt.Errorf("remove pod %s/%s, which has ended: %w", s.key.Namespace, pod.Name, err))
 		}
-		strays[pod.Namespace].Pods = append(strays[pod.Namespace].Pods, e.podFacts(dir, pod))
 	}
-	var problems []error
-	for namespace, observed := range strays {
-		plan := Finish(*observed, e.Settings, now)
-		_, _, err := e.evict(ctx, c, dir, namespace, plan.Evictions)
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	return problems.join()
 }
 
-// hasWorkload tells whether the workload that released a pod is there: then it is its own business to finish that.
-func (d *directory) hasWorkload(namespace string, r *Released) bool {
+// inCare tells whether the workload of the ReplicaSet that a pod was released from is there and cached: then its own plans end
+// the release. A namesake of the workload does not count.
+func (d *directory) inCare(r *Released) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if r.Workload == "" {
-		o := d.owners[r.Owner]
-		return o != nil && o.kind != ""
+	o := d.owners[r.Owner]
+	if o == nil || o.kind == "" {
+		return false
 	}
-	for key := range d.workloads {
-		if key.Namespace == namespace && key.Name == r.Workload && key.Kind == KindDeployment {
-			return true
-		}
-	}
-	return false
+	w := d.workloads[o.workload]
+	return w != nil && w.readAt.IsZero() && (w.uid == o.controller || w.uid == o.uid)
 }

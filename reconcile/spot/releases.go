@@ -43,6 +43,9 @@ func (a *action) release(ctx context.Context, list []Release) {
 func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial, _ error) {
 	namespace := a.subject.key.Namespace
 	r.Released.Workload = a.subject.key.Name
+	if r.Released.Until.IsZero() {
+		r.Released.Until = r.Released.At.Add(StandInLifetime)
+	}
 	o := a.dir.owner(r.Released.Owner)
 	if o == nil || !o.release(r.Pod, &r.Released) {
 		return false, denial{}, nil // gone already
@@ -72,19 +75,28 @@ func (o *owner) release(pod types.UID, r *Released) bool {
 	return o.slots.LetGo(pod, r, time.Now())
 }
 
-// releasePod relabels a pod, by a merge patch that names its UID: a namesake is not touched.
+// releasePod relabels a pod and gives it a time to end without us, in one merge patch that names its UID: a namesake is not
+// touched.
 func releasePod(ctx context.Context, c client.Client, keys Keys, namespace string, r *Release) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
 		"labels":      map[string]string{templateHash: ReleasedHash(r.Released.Hash)},
 		"annotations": map[string]string{keys.Released(): r.Released.String()},
-	}})
+	}}
+	pod := &corev1.Pod{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err == nil && pod.UID == r.Pod {
+		if seconds, ok := activeDeadline(pod, r.Released.Until); ok {
+			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
+		}
+	} // else it is gone, and the patch will tell
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = namespace, r.Name
-	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = namespace, r.Name
+	return c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
 }
 
 // releaseDenied says why the API server lately refused to release a pod of one of the owners; empty: it did not.

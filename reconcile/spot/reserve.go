@@ -31,6 +31,9 @@ const (
 	// DoubtGone: visible pods alone reach them. The owner wants more by now, or a pod is gone that the cache still shows.
 	// Waiting for the next event of the owner tells, or a live list given to [Accounting.Sync].
 	DoubtGone
+	// DoubtUnproven: the pod would go to spot by what a process has seen that has only just begun to decide for the owner. A
+	// live list given to [Accounting.Sync] tells, if it is asked for at [Accounting.ProvenBy] or later.
+	DoubtUnproven
 )
 
 // Answer is what [Accounting.Reserve] decided.
@@ -54,6 +57,7 @@ const (
 	reasonRetry    = "a pod that was admitted to this slot did not appear"
 	reasonGuess    = "a replica is gone that the cache still shows; its type was most likely this"
 	reasonOrdinal  = "the ordinal keeps its capacity type"
+	reasonUnproven = "the hub has just taken over, and what is there could not be read yet"
 	reasonDry      = "spot has no room for such pods"
 	reasonNoRoom   = "on-demand has no room for such pods, and the floor stands without this one"
 )
@@ -81,8 +85,9 @@ type decision struct {
 //
 // A pod is placed on spot only if the right side, with this pod in P, is at least the floor; placed on-demand, it adds one
 // to both terms. So an owner that is complete has its floor of on-demand replicas, whatever was refused, evicted by others
-// or is not visible yet; see spotIsSafe. Two things weaken that: a cache that lags by more than [SettleTime], for then P is
-// not all of them, and a wanted that is too high because the owner shrank unseen. Hence doubts, before it comes to this.
+// or is not visible yet; see spotIsSafe. Three things weaken that: a cache that lags by more than [SettleTime], for then P is
+// not all of them, a wanted that is too high because the owner shrank unseen, and reservations that another process made. Hence
+// doubts, before it comes to this.
 func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 	a.expire(now)
 	if r := a.promised.find(ask.ID); r != 0 {
@@ -96,6 +101,7 @@ func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 	} else {
 		d = a.decide(&ask)
 	}
+	a.prove(&d, &ask, now)
 	if d.doubt != DoubtNone && !ask.Final {
 		return Answer{Doubt: d.doubt}
 	}

@@ -96,7 +96,7 @@ func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, n
 	if pod.NodeComing {
 		overdue = earlier(overdue, now.Add(bindTime))
 	}
-	pod.NodeComing = pod.NodeComing || d.droughts.awaits(pod.Capacity, pod.UID, now)
+	pod.NodeComing = d.droughts.nodeComing(pod.Capacity, pod.UID, now)
 	if overdue.After(now) {
 		return overdue
 	}
@@ -156,12 +156,11 @@ func (d *directory) observeDry(o *Observed) (dry bool) {
 	return dry
 }
 
-// awaits tells whether a node was coming for a pod within the time that binding may take.
-func (d *droughts) awaits(capacity Capacity, uid types.UID, now time.Time) bool {
+// nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
+func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known, ok := d.of(capacity).pending[uid]
-	return ok && (known.coming || (!known.last.IsZero() && now.Before(known.last.Add(bindTime))))
+	return d.of(capacity).NodeComing(uid, now)
 }
 
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.

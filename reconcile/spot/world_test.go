@@ -28,9 +28,13 @@ type world struct {
 	known  int // replicas that the cache shows
 	acc    *Accounting
 
-	refuse   float64 // chance that a pod is refused after its admission
-	lose     float64 // chance that an admission's answer is lost and the pod is let through as it is
-	live     bool    // whether doubts are settled by a live list; else they are decided at once
+	stored []*Pod // admitted, and not stored yet
+
+	lag      time.Duration // that the last pass let the cache have
+	storing  bool          // whether pods take a time from their admission until they are stored
+	refuse   float64       // chance that a pod is refused after its admission
+	lose     float64       // chance that an admission's answer is lost and the pod is let through as it is
+	live     bool          // whether doubts are settled by a live list; else they are decided at once
 	lastMove time.Time
 
 	admitted, evictions int
@@ -134,7 +138,8 @@ func (w *world) deliver(n int) {
 
 // pass lets time go by; what happened longer ago than lag is seen.
 func (w *world) pass(d, lag time.Duration) {
-	w.now = w.now.Add(d)
+	w.now, w.lag = w.now.Add(d), lag
+	w.store()
 	for len(w.events) > 0 && w.now.Sub(w.events[0].at) > lag {
 		w.deliver(1)
 	}
@@ -192,6 +197,9 @@ func (w *world) create(name string) {
 	answer := w.acc.Reserve(ask, w.now)
 	if answer.Doubt != DoubtNone {
 		if w.live {
+			if answer.Doubt == DoubtUnproven {
+				w.pass(max(w.acc.ProvenBy().Sub(w.now), 0), w.lag)
+			}
 			var pods []Pod
 			for _, p := range w.sorted() {
 				pods = append(pods, *p)
@@ -217,8 +225,24 @@ func (w *world) create(name string) {
 	if w.rand.Float64() < w.lose {
 		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, Unknown, "", ""
 	}
+	if w.storing {
+		w.stored = append(w.stored, p)
+		return
+	}
 	w.pods[id] = p
 	w.write(p)
+}
+
+// store stores pods that were admitted, each after a time of its own.
+func (w *world) store() {
+	w.stored = slices.DeleteFunc(w.stored, func(p *Pod) bool {
+		if w.now.Sub(p.Created) < storeTime && w.rand.IntN(2) == 0 {
+			return false
+		}
+		w.pods[p.UID] = p
+		w.write(p)
+		return true
+	})
 }
 
 // start makes up to n pods ready, in random order.

@@ -1,0 +1,132 @@
+package spot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// succession is a shell whose replica may or may not act on the member, and whose lists of pods can be made to fail.
+type succession struct {
+	*shell
+	acts  atomic.Bool
+	lists atomic.Int32
+	fails atomic.Bool
+}
+
+func newSuccession(t *testing.T, live ...client.Object) *succession {
+	t.Helper()
+	s := &succession{}
+	s.shell = newShell(t, func(o *Options) { o.Acts = func(string) bool { return s.acts.Load() } }, false, live...)
+	member := s.members[testMember].cluster.(*apiServer)
+	member.reader = interceptor.NewClient(member.reader.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			s.lists.Add(1)
+			if s.fails.Load() {
+				return errors.New("the member does not answer")
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	set := replicaSet(4, 4)
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	s.cache(namespace("true", nil), deployment(4, "true", mixed("50")), set)
+	return s
+}
+
+// slotted is a pod that was admitted to a slot of the ReplicaSet.
+func slotted(slot int, capacity Capacity) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-1-%d", slot), UID: types.UID(fmt.Sprintf("pod-%d", slot)),
+		Labels: map[string]string{"app": "web", testKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}}}
+	pod.Spec.NodeSelector = map[string]string{steerKey: string(capacity)}
+	return pod
+}
+
+func TestTheFirstPodThatASuccessorSendsToSpotRestsOnOneLiveList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// The predecessor has admitted two pods that the cache does not show yet.
+		s := newSuccession(t, slotted(0, OnDemand), slotted(1, Spot))
+		s.acts.Store(true)
+		if got := s.place(incoming(1)).Reservation; got.Capacity != OnDemand || s.lists.Load() > 0 {
+			t.Errorf("on-demand needs no list: %+v after %d lists", got, s.lists.Load())
+		}
+		answers := make(chan Reservation)
+		for n := range 2 {
+			go func() { answers <- s.place(incoming(2 + n)).Reservation }()
+		}
+		count := tally{}
+		for range 2 {
+			r := <-answers
+			count.add(r.Capacity, 1)
+		}
+		if s.lists.Load() != 1 {
+			t.Errorf("%d lists for two admissions", s.lists.Load())
+		}
+		if count.spot != 1 { // of four replicas two belong on spot, and one is there
+			t.Errorf("sent to spot: %d of two pods", count.spot)
+		}
+	})
+}
+
+func TestWhereNothingCanBeListedASuccessorSendsPodsOnDemandForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t)
+		s.acts.Store(true)
+		s.fails.Store(true)
+		s.place(incoming(0))
+		for n := range 2 {
+			if got := s.place(incoming(1 + n)); got.Reservation.Capacity != OnDemand {
+				t.Errorf("pod %d: %+v", 1+n, got)
+			}
+		}
+		if s.lists.Load() != 1 {
+			t.Errorf("%d lists within a moment", s.lists.Load())
+		}
+		time.Sleep(SettleTime)
+		if got := s.place(incoming(9)); got.Reservation.Capacity != Spot {
+			t.Errorf("when the cache has caught up: %+v", got)
+		}
+	})
+}
+
+func TestAReplicaThatLosesAMemberAndGetsItBackTrustsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t)
+		s.acts.Store(true)
+		s.OwnershipChanged()
+		time.Sleep(SettleTime)
+		s.place(incoming(0))
+		if s.place(incoming(1)); s.lists.Load() > 0 {
+			t.Fatal("nobody else can have decided for so long")
+		}
+		s.acts.Store(false)
+		s.OwnershipChanged()
+		s.acts.Store(true)
+		if s.place(incoming(2)); s.place(incoming(3)).Outcome != OutcomeSpot || s.lists.Load() != 1 {
+			t.Errorf("%d lists after it was another's for a moment", s.lists.Load())
+		}
+	})
+}
+
+func TestADirectoryThatReplacesAnotherTrustsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t)
+		s.Acts = nil
+		s.follower.directory.replaces = time.Now()
+		s.place(incoming(0))
+		if s.place(incoming(1)); s.lists.Load() != 1 {
+			t.Errorf("%d lists", s.lists.Load())
+		}
+	})
+}

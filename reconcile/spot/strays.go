@@ -1,0 +1,138 @@
+package spot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// strayPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
+const strayPatience = 30 * time.Second
+
+// strays are pods that were released from one ReplicaSet and are in no workload's care: the ReplicaSet is gone, or its workload
+// is, or the workload has lost its label and with it its place in the cache.
+type strays struct {
+	namespace string
+	released  *Released // of the first
+	pods      []Pod
+}
+
+// finishStrays takes pods away that were released and are in no workload's care, as far as modes and disruption budgets allow it
+// and once their replacements are ready, if there is anybody to make some.
+func (m *member) finishStrays(ctx context.Context, dir *directory, now time.Time) error {
+	all, err := m.findStrays(ctx, dir, now)
+	if err != nil {
+		return err
+	}
+	var problems errorList
+	for _, group := range all {
+		problems.add(m.finishGroup(ctx, dir, group, now))
+	}
+	return problems.join()
+}
+
+// findStrays returns the strays by the ReplicaSet that they come from.
+func (m *member) findStrays(ctx context.Context, dir *directory, now time.Time) (map[types.UID]*strays, error) {
+	var list corev1.PodList
+	if err := m.cluster.GetClient().List(ctx, &list, client.MatchingFields{releasedIndex: "true"}, readOnlyList); err != nil {
+		return nil, err
+	}
+	found := map[types.UID]*strays{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		r := releasedOf(m.engine.Keys, pod)
+		if r == nil || now.Sub(r.At) < strayPatience || dir.inCare(r) {
+			continue
+		}
+		if found[r.Owner] == nil {
+			found[r.Owner] = &strays{namespace: pod.Namespace, released: r}
+		}
+		found[r.Owner].pods = append(found[r.Owner].pods, m.engine.podFacts(dir, pod))
+	}
+	return found, nil
+}
+
+// finishGroup takes the strays of one ReplicaSet away.
+func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays, now time.Time) error {
+	e := m.engine
+	origin, err := m.originOf(ctx, group)
+	if err != nil || origin.inCare {
+		return err
+	}
+	policy := ParsePolicy(e.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), Defaults{})
+	settings := e.settingsFor(m.name, &policy)
+	settings.PendingTimeout = 0
+	s := &subject{member: m.name, client: m.cluster.GetClient(), live: m.cluster.Live(),
+		key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: group.namespace, Name: group.released.Workload}}}
+	observed := Observed{Pods: group.pods}
+	if origin.set != nil {
+		s.sources, s.replicas = []source{replicaSetSource(origin.set)}, replicasOf(origin.set.Spec.Replicas)
+		if observed, _, err = e.observeSubject(ctx, dir, s, settings); err != nil {
+			return err
+		}
+	}
+	plan := Finish(observed, settings, now)
+	var problems errorList
+	_, _, err = e.evict(ctx, s.client, dir, group.namespace, plan.Evictions)
+	problems.add(err)
+	problems.add(e.removeEnded(ctx, s, observed.Pods, settings))
+	return problems.join()
+}
+
+// origin is where strays come from, as the API server knows it: what is not cached may be there all the same.
+type origin struct {
+	set         *appsv1.ReplicaSet // nil: it is gone
+	annotations map[string]string  // of its Deployment, with the modes
+	inCare      bool               // the Deployment has the enabled label, and is looked after as soon as the cache shows it
+}
+
+// originOf reads where strays come from.
+func (m *member) originOf(ctx context.Context, group *strays) (origin, error) {
+	var set appsv1.ReplicaSet
+	found, err := m.readLive(ctx, group.namespace, group.released.OwnerName, group.released.Owner, &set)
+	if err != nil || !found || set.DeletionTimestamp != nil {
+		return origin{}, err
+	}
+	o := origin{set: &set}
+	ref := metav1.GetControllerOfNoCopy(&set)
+	if ref == nil || m.engine.kinds.workload(ref.APIVersion, ref.Kind) != KindDeployment {
+		return o, nil
+	}
+	var deployment appsv1.Deployment
+	found, err = m.readLive(ctx, group.namespace, ref.Name, ref.UID, &deployment)
+	if err != nil || !found {
+		return o, err
+	}
+	o.annotations = deployment.Annotations
+	_, o.inCare = deployment.Labels[m.engine.Keys.Enabled()]
+	return o, nil
+}
+
+// readLive reads an object from the API server; false when it is not there, or is another one of the same name.
+func (m *member) readLive(ctx context.Context, namespace, name string, uid types.UID, into client.Object) (bool, error) {
+	err := m.cluster.Live().Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read %T %s/%s: %w", into, namespace, name, err)
+	}
+	return into.GetUID() == uid, nil
+}
+
+// namespaceAnnotations returns those of a namespace that are ours.
+func (d *directory) namespaceAnnotations(name string) map[string]string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if ns := d.namespaces[name]; ns != nil {
+		return ns.annotations
+	}
+	return nil
+}

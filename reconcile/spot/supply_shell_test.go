@@ -1,0 +1,148 @@
+package spot
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// poolAtZero is a member where team a has an on-demand pool, and a spot pool without nodes; the spot nodes are team b's.
+func poolAtZero(t *testing.T) (*shell, WorkloadKey) {
+	t.Helper()
+	s := newShell(t, nil, false)
+	s.follower.directory.capacity = s.Capacity
+	node := func(name, team string, spot bool) *corev1.Node {
+		labels := map[string]string{"cloud.google.com/gke-nodepool": name, "team": team}
+		if spot {
+			labels["cloud.google.com/gke-spot"] = "true"
+		}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	s.cache(node("a-od", "a", false), node("b-spot", "b", true))
+	set := replicaSet(10, 10)
+	set.Spec.Template.Spec.NodeSelector = map[string]string{"team": "a"}
+	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
+	s.cache(namespace("true", nil), deployment(10, "true", mixed("90")), set)
+	return s, WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+}
+
+// observePool observes ten on-demand replicas of the workload, and plans them.
+func observePool(s *shell, key WorkloadKey, now time.Time) PlanResult {
+	o := observedOf(replicas(10, Mix{Managed: true}), 10)
+	o.Owners[0].UID = "set-web-1"
+	for i := range o.Pods {
+		o.Pods[i].Owner = "set-web-1"
+	}
+	s.follower.directory.observeSupply(context.Background(), key, &o, Settings{PendingTimeout: time.Minute}, now)
+	return Plan(o, policyOf(90, 1), testSettings, now)
+}
+
+func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
+	s, key := poolAtZero(t)
+	dir, now := s.follower.directory, time.Now()
+	if p := s.place(incoming(5)); p.Reservation.Capacity != OnDemand {
+		t.Errorf("a pod is sent where no node fits: %s", p.Reason)
+	}
+	r := observePool(s, key, now)
+	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.reason()) {
+		t.Errorf("%s: %s", r.State, r.Reason)
+	}
+	plan := dir.droughts.step(now)
+	if len(plan.Create) != 1 || plan.Create[0].Capacity != Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
+		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
+	}
+	for _, p := range plan.Create {
+		dir.droughts.spot.ObserveProbe(p, now)
+	}
+	later := now.Add(DefaultDroughtSettings().FirstProbe + time.Second)
+	observePool(s, key, later)
+	if plan := dir.droughts.step(later); len(plan.Open) != 1 {
+		t.Fatalf("the probe is not opened: %+v", plan)
+	}
+
+	// An autoscaler brings a node for it.
+	s.cache(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-spot", Labels: map[string]string{"cloud.google.com/gke-nodepool": "a-spot", "team": "a", "cloud.google.com/gke-spot": "true"}}})
+	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != ContradictionNone {
+		t.Errorf("replicas do not move to it: %s: %s", r.State, r.Reason)
+	}
+	if plan := dir.droughts.step(later); len(plan.Delete) != 1 || dir.droughts.verdicts(Spot) > 0 {
+		t.Errorf("the probe is not over: %+v", plan)
+	}
+}
+
+func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
+	s, _ := poolAtZero(t)
+	s.follower.directory.nodes.autoscaled()
+	n := 0
+	for i := range 10 {
+		if s.place(incoming(i)).Reservation.Capacity == Spot {
+			n++
+		}
+	}
+	if n != 9 {
+		t.Errorf("%d of 9 replicas are sent to spot", n)
+	}
+}
+
+func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		s := newShell(t, nil, false)
+		dir, now := s.follower.directory, time.Now()
+		dir.droughts.observe(capacity, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+		dir.droughts.judge(now)
+		drought := dir.droughts.of(capacity)
+		for _, v := range drought.verdicts {
+			v.NextProbe, v.rested = now.Add(30*time.Minute), now.Add(-10*time.Minute)
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacity)}}}
+		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
+		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
+		s.follower.seen(node)                             // what the directory's handler does, a moment later
+		if next := drought.Verdicts()[0].NextProbe; time.Until(next) > time.Minute {
+			t.Errorf("%s: the next probe is in %s", capacity, time.Until(next))
+		}
+	}
+}
+
+func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
+	e := probingEngine(t)
+	want := someProbe(e)
+	want.Capacity, want.Relapses = OnDemand, 3
+	pod := e.probePod(want, "plimsoll-system", byConfiguration)
+	got, ok := ProbeOf(e.Keys, pod)
+	if !ok || got.Capacity != OnDemand || got.Relapses != 3 {
+		t.Errorf("%+v", got)
+	}
+	if key, value := e.Capacity.Steer(OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
+	}
+	v := want.Verdict
+	name := probeName(v.Shape.String(), &v)
+	if v.Capacity = Spot; probeName(v.Shape.String(), &v) == name {
+		t.Error("probes for both types have one name")
+	}
+}
+
+func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
+	s := newShell(t, nil, false)
+	set := replicaSet(10, 10)
+	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
+	s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "2")), set)
+	dir, now := s.follower.directory, time.Now()
+	dir.droughts.observe(OnDemand, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+	dir.droughts.judge(now)
+	n := map[Capacity]int{}
+	for i := range 10 {
+		n[s.place(incoming(i)).Reservation.Capacity]++
+	}
+	if n[OnDemand] != 2 || n[Spot] != 8 {
+		t.Errorf("%v, want the floor of 2 on-demand", n)
+	}
+}

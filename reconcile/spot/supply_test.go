@@ -1,0 +1,264 @@
+package spot
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
+func scaling(t *testing.T, takes time.Duration, tells bool) *supplyWorld {
+	t.Helper()
+	w := newSupplyWorld(10, policyOf(100, 1))
+	w.addNode(Spot, 10)
+	w.addNode(OnDemand, 4)
+	w.until(t, "settled", time.Minute, w.settled)
+	w.scaler.takes, w.scaler.tells = takes, tells
+	w.scaler.room[Spot], w.scaler.room[OnDemand] = 30, 30
+	return w
+}
+
+func TestAScaleUpWaitsForNodesThatAreOnTheirWay(t *testing.T) {
+	for _, takes := range []time.Duration{45 * time.Second, 90 * time.Second, 150 * time.Second} {
+		w := scaling(t, takes, true)
+		w.replicas = 40
+		most := 0
+		w.pass(15*time.Minute, func() {
+			_, onDemand := w.on(OnDemand)
+			most = max(most, onDemand)
+		})
+		if len(w.verdicts[Spot])+len(w.verdicts[OnDemand]) > 0 || most > 1 || len(w.evicted) > 0 || !w.settled() {
+			t.Errorf("nodes take %s: %d verdicts, at most %d on-demand replicas where the floor is 1, evicted %v; %s",
+				takes, len(w.verdicts[Spot]), most, w.evicted, w.describe())
+		}
+	}
+}
+
+func TestWithoutASignNodesThatAreSlowAreTakenForADroughtOnceAtMost(t *testing.T) {
+	for _, takes := range []time.Duration{45 * time.Second, 90 * time.Second, 150 * time.Second} {
+		w := scaling(t, takes, false)
+		w.scaler.idle, w.tick = 10*time.Minute, 5*time.Second
+		for round := range 6 {
+			w.replicas = 40
+			w.pass(20*time.Minute, nil)
+			if n := len(w.verdicts[Spot]); n > 1 {
+				t.Fatalf("nodes take %s: %d premature verdicts after %d scale-ups", takes, n, round+1)
+			}
+			w.replicas = 10
+			w.pass(20*time.Minute, nil)
+		}
+		if len(w.verdicts[OnDemand]) > 1 {
+			t.Errorf("nodes take %s: on-demand was taken for dry %d times", takes, len(w.verdicts[OnDemand]))
+		}
+	}
+}
+
+// An autoscaler of pods moves the replicas between 10 and 40, and one of nodes follows with its delay.
+func TestAnAutoscalerThatFlapsEvictsNobody(t *testing.T) {
+	for _, takes := range []time.Duration{45 * time.Second, 90 * time.Second, 150 * time.Second} {
+		w := scaling(t, takes, true)
+		w.scaler.idle, w.tick = 10*time.Minute, 5*time.Second
+		start, most := w.now, 0
+		for range 9 {
+			w.replicas = 40
+			w.pass(20*time.Minute, func() {
+				_, onDemand := w.on(OnDemand)
+				most = max(most, onDemand)
+			})
+			w.replicas = 10
+			w.pass(20*time.Minute, nil)
+		}
+		if len(w.evicted) > 0 || most > 1 {
+			t.Errorf("nodes take %s: %d evictions in %s, at most %d on-demand replicas where the floor is 1", takes, len(w.evicted), w.now.Sub(start), most)
+		}
+	}
+}
+
+func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
+	w := scaling(t, time.Hour, true) // launched, and never there
+	w.replicas = 12
+	w.pass(DefaultDroughtSettings().NodeStart+10*time.Second, nil)
+	if len(w.verdicts[Spot]) != 1 {
+		t.Errorf("%d verdicts; %s", len(w.verdicts[Spot]), w.describe())
+	}
+	w.pass(10*time.Second, nil)
+	if w.ready() != 12 {
+		t.Errorf("they are not replaced on-demand: %s", w.describe())
+	}
+}
+
+func TestWithoutAnySignADroughtIsCoveredAfterTheTimeout(t *testing.T) {
+	w := newSupplyWorld(20, policyOf(100, 0))
+	w.addNode(Spot, 40)
+	w.addNode(OnDemand, 40)
+	w.until(t, "settled", time.Minute, w.settled)
+	w.loseNodes(Spot)
+	w.until(t, "covered on-demand", 70*time.Second, func() bool { ready, _ := w.on(OnDemand); return ready == 20 })
+}
+
+func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
+	w := newSupplyWorld(4, policyOf(100, 0))
+	w.addNode(Spot, 10)
+	w.addNode(OnDemand, 10)
+	w.until(t, "settled", time.Minute, w.settled)
+	w.loseNodes(Spot)
+	w.until(t, "covered", 2*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 4 })
+	w.scaler = supplyScaler{takes: 200 * time.Second, tells: true, room: map[Capacity]int{Spot: 10}, ordered: map[Capacity]time.Time{}}
+	// The first probe starts after two minutes, and alone would be over before the node comes.
+	w.until(t, "found to have room", 2*time.Minute+210*time.Second, func() bool { return len(w.droughts[Spot].Verdicts()) == 0 })
+	w.until(t, "back on spot", 5*time.Minute, w.settled)
+}
+
+func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
+	for name, w := range map[string]*supplyWorld{"Deployment": newSupplyWorld(10, policyOf(50, 2)), "StatefulSet": newSupplySet(10, policyOf(50, 2))} {
+		w.addNode(Spot, 100)
+		w.addNode(OnDemand, 1)
+		w.until(t, "as well as it gets", 2*time.Minute, func() bool { return w.ready() == 9 })
+		if spot, _ := w.on(Spot); spot != 8 {
+			t.Errorf("%s: %d on spot; %s", name, spot, w.describe())
+		}
+		since := w.now
+		w.pass(2*time.Hour, func() {
+			if _, onDemand := w.on(OnDemand); onDemand < 2 {
+				t.Fatalf("%s: the floor does not wait for on-demand: %s", name, w.describe())
+			}
+		})
+		if n := w.readyEvictions(since); n > 0 || w.ready() != 9 {
+			t.Errorf("%s: %d ready replicas evicted while on-demand is dry; %s", name, n, w.describe())
+		}
+		if notes := strings.Join(w.plan().Notes, "; "); !strings.Contains(notes, "on-demand has had no room") {
+			t.Errorf("%s: it is not told: %s", name, notes)
+		}
+		w.addNode(OnDemand, 100)
+		w.until(t, name+" back where it belongs", 10*time.Minute, w.settled)
+		if n := w.readyEvictions(since); n != 3 {
+			t.Errorf("%s: %d ready replicas were moved back, want 3", name, n)
+		}
+	}
+}
+
+func TestAWorkloadThatAsksForNoSpotWaitsForOnDemand(t *testing.T) {
+	w := newSupplyWorld(10, policyOf(0, 2))
+	w.addNode(Spot, 100)
+	w.addNode(OnDemand, 5)
+	w.pass(time.Hour, func() {
+		if _, spot := w.on(Spot); spot > 0 {
+			t.Fatalf("%d replicas on spot", spot)
+		}
+	})
+}
+
+func TestMovesIntoCapacityThatIsNotThereAreTakenBack(t *testing.T) {
+	for _, from := range []int{100, 0} {
+		w := newSupplyWorld(100, policyOf(from, 0))
+		there := Spot
+		if from == 0 {
+			there = OnDemand
+		}
+		w.addNode(there, 100)
+		w.until(t, "settled", time.Minute, w.settled)
+		w.policy = policyOf(100-from, 0)
+		start := w.now
+		w.until(t, "taken back", 3*time.Minute, func() bool { return len(w.evicted) > 0 && w.ready() == 100 })
+		w.tick = 10 * time.Second
+		w.pass(4*time.Hour, nil)
+		if n := w.readyEvictions(start); n > 10 || w.ready() != 100 {
+			t.Errorf("from %d %%: %d ready replicas evicted; %s", from, n, w.describe())
+		}
+	}
+}
+
+func TestARaisedFloorIsMovedOneByOneWhileOnDemandIsDry(t *testing.T) {
+	w := newSupplyWorld(10, policyOf(80, 0))
+	w.addNode(Spot, 20)
+	w.addNode(OnDemand, 1)
+	w.until(t, "covered", 3*time.Minute, func() bool { return w.ready() == 10 })
+	w.policy = policyOf(80, 4)
+	since := w.now
+	w.pass(time.Hour, nil)
+	if _, onDemand := w.on(OnDemand); onDemand != 2 || w.ready() != 9 || w.readyEvictions(since) != 1 {
+		t.Errorf("one replica waits for the floor: %s", w.describe())
+	}
+	w.addNode(OnDemand, 1)
+	w.pass(10*time.Minute, nil)
+	if _, onDemand := w.on(OnDemand); onDemand != 3 || w.ready() != 9 {
+		t.Errorf("the next one follows when it serves: %s", w.describe())
+	}
+	w.addNode(OnDemand, 10)
+	w.until(t, "settled", 20*time.Minute, w.settled)
+}
+
+func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
+	w := newSupplyWorld(10, policyOf(50, 1))
+	w.addNode(Spot, 2)
+	w.addNode(OnDemand, 2)
+	w.pass(10*time.Minute, nil)
+	replaced := len(w.evicted)
+	w.pass(3*time.Hour, nil)
+	if len(w.evicted) != replaced {
+		t.Errorf("%d evictions beyond the first %d; %s", len(w.evicted)-replaced, replaced, w.describe())
+	}
+	w.addNode(Spot, 20)
+	w.until(t, "served by spot", 35*time.Minute, func() bool { return w.ready() >= 9 })
+	w.addNode(OnDemand, 20)
+	w.until(t, "settled", time.Hour, w.settled)
+}
+
+// A volume in a zone without spot nodes keeps a replica away that a probe does not tell of.
+func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
+	for name, make := range map[string]func(int, Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
+		w := make(10, policyOf(50, 1))
+		w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
+		w.addNode(Spot, 20)
+		w.addNode(OnDemand, 40)
+		w.refuses = func(_ *supplyPod, n *supplyNode) bool { return n.capacity == Spot }
+		w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 10 })
+		start := w.now
+		w.tick = 5 * time.Second
+		evicted := map[string]int{}
+		for hour := range 12 {
+			w.pass(time.Hour, func() {
+				if hour%3 == 1 && w.now.Second() == 0 {
+					w.droughts[Spot].NodeJoined(w.now) // further nodes are no reason to believe the next probe
+				}
+			})
+		}
+		for _, e := range w.evicted {
+			if e.ready && !e.at.Before(start) {
+				evicted[e.name]++
+				if w.ordinals && evicted[e.name] > 1 {
+					t.Errorf("%s was moved again after it had found no node", e.name)
+				}
+			}
+		}
+		if n := w.readyEvictions(start); n > 5 || w.readyEvictions(start.Add(6*time.Hour)) > 1 {
+			t.Errorf("%s: %d ready replicas evicted in 12 hours, %d of them in the last 6", name, n, w.readyEvictions(start.Add(6*time.Hour)))
+		}
+	}
+}
+
+// Half of the ordinals have their volumes where spot nodes are.
+func TestOrdinalsThatFindNoNodeStayAndTheOthersMove(t *testing.T) {
+	w := newSupplySet(10, policyOf(50, 0))
+	w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
+	w.addNode(OnDemand, 40)
+	w.refuses = func(p *supplyPod, n *supplyNode) bool {
+		number, _ := OrdinalOf(p.Name)
+		return n.capacity == Spot && number%2 == 1
+	}
+	w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 10 })
+	w.addNode(Spot, 20)
+	w.tick = 5 * time.Second
+	w.until(t, "settled", 24*time.Hour, w.settled)
+	failed := map[string]int{}
+	for _, e := range w.evicted {
+		if number, _ := OrdinalOf(e.name); e.ready && number%2 == 1 {
+			failed[e.name]++
+		}
+	}
+	for name, n := range failed {
+		if n > 1 {
+			t.Errorf("%s was moved %d times to where its volume is not", name, n)
+		}
+	}
+}
