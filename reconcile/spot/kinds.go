@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,6 +44,11 @@ func DeploymentKind(keys Keys) clusters.Kind {
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
+		dst.Spec.Paused, dst.Status.Conditions = src.Spec.Paused, nil
+		if at := slices.IndexFunc(src.Status.Conditions, gaveUp); at >= 0 {
+			c := &src.Status.Conditions[at]
+			dst.Status.Conditions = []appsv1.DeploymentCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+		}
 	}}
 }
 
@@ -58,6 +64,7 @@ func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
+		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
 	}}
 }
 

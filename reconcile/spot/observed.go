@@ -101,6 +101,9 @@ type Observed struct {
 	// Rolling says that the workload's controller is not at rest with its spec: a generation that it has not observed, or
 	// a rollout under way.
 	Rolling bool
+	// Stalled says that nothing comes of a rollout that is under way: somebody paused it, or the workload's controller has given
+	// it up. The plan finds that by itself where nothing has come of it for 10 minutes.
+	Stalled bool
 	// MinReady is how long a pod must have been ready to count as available: minReadySeconds of the workload.
 	MinReady time.Duration
 	// LastMove is when this process last evicted or released a pod of the workload; zero: never.
