@@ -198,10 +198,13 @@ type SpotConfig struct {
 	// How replicas that serve are moved: evict them, or release them, which makes the replacement before the replica goes. An
 	// annotation of a workload or namespace overrides it.
 	Strategy Strategy `yaml:"strategy"`
-	// How long a replica may wait for spot capacity until spot counts as dry for replicas like it. 5s to 1h. An annotation of
-	// a workload or namespace overrides it.
+	// How long a replica may wait for capacity without any sign of a node that is on its way until the capacity type counts as
+	// dry for replicas like it. 5s to 1h. An annotation of a workload or namespace overrides it.
 	PendingTimeout time.Duration `yaml:"pendingTimeout"`
-	// Probes: pause pods that find out whether spot capacity that was dry has room again.
+	// How long a node that is on its way may take: as long as that, replicas and probes wait for it. At least pendingTimeout and
+	// probe.timeout, at most 1h.
+	NodeStartTimeout time.Duration `yaml:"nodeStartTimeout"`
+	// Probes: pause pods that find out whether capacity that was dry has room again.
 	Probe SpotProbeConfig `yaml:"probe"`
 	// The signs that a node is about to go, beside those that are always recognised: a taint, with its effect and value if
 	// they matter, or a condition, with its status (True where none is given), its reason and a part of its message if they
@@ -251,11 +254,11 @@ type SpotProbeConfig struct {
 	Namespace string `yaml:"namespace"`
 	// The image of probes. They are removed before it runs.
 	Image string `yaml:"image"`
-	// How long after spot was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
+	// How long after a capacity type was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
 	FirstAfter time.Duration `yaml:"firstAfter"`
 	// The most time between two probes. At least firstAfter.
 	AtMostAfter time.Duration `yaml:"atMostAfter"`
-	// How long a probe waits for a node. It should be enough for an autoscaler to bring one. At least 1s.
+	// How long a probe waits without any sign of a node that is on its way. At least 1s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -334,7 +337,7 @@ func DefaultConfig() Config {
 				Namespace: "plimsoll-system", Image: "registry.k8s.io/pause:3.10",
 				FirstAfter: 2 * time.Minute, AtMostAfter: 30 * time.Minute, Timeout: 2 * time.Minute,
 			},
-			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute},
+			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
 		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
 		Log:    LogConfig{Level: slog.LevelInfo},
 	}

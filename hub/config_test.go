@@ -88,6 +88,7 @@ var samples = map[string]sample{
 	"webapp.imagePolicy":               {file: `deny`, want: "deny", bad: `never`},
 	"webapp.maxReplicas":               {file: `50`, want: 50, bad: `0`},
 	"spot.pendingTimeout":              {file: `90s`, want: 90 * time.Second, bad: `1s`},
+	"spot.nodeStartTimeout":            {file: `8m`, want: 8 * time.Minute, bad: `59s`},
 	"spot.maxMovesPerMember":           {file: `7`, want: 7, bad: `-1`},
 	"spot.maxMovesPerHub":              {file: `9`, want: 9, bad: `many`},
 	"spot.probe.namespace":             {file: `probes`, want: "probes", bad: `Not/One`},

@@ -146,6 +146,20 @@ func (v *rules) spot(c *SpotConfig) {
 	v.atLeast("spot.probe.firstAfter", c.Probe.FirstAfter, time.Second)
 	v.atLeast("spot.probe.atMostAfter", c.Probe.AtMostAfter, c.Probe.FirstAfter)
 	v.atLeast("spot.probe.timeout", c.Probe.Timeout, time.Second)
+	v.nodeStart(c)
+}
+
+// nodeStart refuses times that contradict each other: what waits without a sign of a node would wait for longer than with one.
+func (v *rules) nodeStart(c *SpotConfig) {
+	refuse := func(rule string) { v.refuse("spot.nodeStartTimeout", c.NodeStartTimeout, rule) }
+	switch t := c.NodeStartTimeout; {
+	case t > spot.MaxPendingTimeout:
+		refuse(fmt.Sprintf("must be at most %s", spot.MaxPendingTimeout))
+	case t < c.PendingTimeout:
+		refuse(fmt.Sprintf("must be at least spot.pendingTimeout (%s)", c.PendingTimeout))
+	case t < c.Probe.Timeout:
+		refuse(fmt.Sprintf("must be at least spot.probe.timeout (%s)", c.Probe.Timeout))
+	}
 }
 
 func (v *rules) webhook(c *WebhookConfig) {
