@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -173,7 +174,8 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	dir.observeContradictions(&o)
 	recheck = earlier(recheck, dir.observeDrought(s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
-	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
+	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
+	if (settings.Strategy == StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = dir.selectors.reason(ctx, s.live, s.key.Namespace, now)
 	}
 	return o, recheck, nil

@@ -155,7 +155,7 @@ func (e *Engine) ask(s standing, pod *PodRequest, final bool) (Placement, Doubt,
 	if s.isSet {
 		ask.Ordinal, _ = OrdinalOf(pod.Name)
 	}
-	ask.ID = strings.Clone(ask.ID)
+	ask.ID, pod.Floor = strings.Clone(ask.ID), ask.Mix.Floor
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
 	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, s.owner.slots, ask, time.Now())

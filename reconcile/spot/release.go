@@ -27,6 +27,8 @@ type Released struct {
 	For Purpose `json:"for"`
 	// At is when it was, in whole seconds.
 	At time.Time `json:"at"`
+	// Until is when the pod ends at the latest, with a hub or without; zero: a hub of before did not say. Before, the plan ends it.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
