@@ -64,9 +64,11 @@ func (pl *planner) proven(o *ownerPods, to Capacity) int {
 func (pl *planner) recent(o *ownerPods) int {
 	since := pl.now.Add(-pl.settings.Cooldown).Truncate(time.Second)
 	came, released := max(o.Replicas-len(o.alive)-len(o.doomed), 0), 0
-	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; going || !pod.Created.Before(since) {
-			came++
+	for _, pods := range [...][]*Pod{o.alive, o.doomed} {
+		for _, pod := range pods {
+			if _, going := pl.moving[pod.UID]; going || !pod.Created.Before(since) {
+				came++
+			}
 		}
 	}
 	for _, pod := range o.released {
