@@ -208,8 +208,8 @@ type SpotConfig struct {
 	Probe SpotProbeConfig `yaml:"probe"`
 	// The signs that a node is about to go, beside those that are always recognised: a taint, with its effect and value if
 	// they matter, or a condition, with its status (True where none is given), its reason and a part of its message if they
-	// matter; within says how soon after the sign the node goes. ignore: true says that what matches is no sign, also of those
-	// that are always recognised.
+	// matter; within says how soon after the sign the node goes, and advisory that it may stay. ignore: true says that what
+	// matches is no sign, also of those that are always recognised.
 	Interruptions []InterruptionConfig `yaml:"interruptions"`
 	// Shows what would be done and moves, stamps and admits nothing, in any member. Members, namespaces and workloads are set
 	// to read-only by an annotation.
@@ -280,6 +280,9 @@ type InterruptionConfig struct {
 	Message string `yaml:"message"`
 	// How soon after the sign the node goes at the latest. 0: nobody knows.
 	Within time.Duration `yaml:"within"`
+	// Says that the sign is a wish that may be taken back: pods leave such nodes at the pace of moves, within disruption windows.
+	// Not together with within.
+	Advisory bool `yaml:"advisory"`
 	// Says that what matches is no sign.
 	Ignore bool `yaml:"ignore"`
 }

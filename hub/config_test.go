@@ -96,7 +96,7 @@ var samples = map[string]sample{
 	"spot.probe.firstAfter":            {file: `10s`, want: 10 * time.Second, bad: `1ms`},
 	"spot.probe.atMostAfter":           {file: `1h`, want: time.Hour, bad: `1s`},
 	"spot.probe.timeout":               {file: `45s`, want: 45 * time.Second, bad: `0s`},
-	"spot.interruptions":               {file: `[{taint: example.com/going, within: 1m}]`, want: []InterruptionConfig{{Taint: "example.com/going", Within: time.Minute}}, bad: `[{taint: a, condition: B}]`},
+	"spot.interruptions":               {file: `[{taint: example.com/going, within: 1m}, {taint: example.com/maybe, advisory: true}]`, want: []InterruptionConfig{{Taint: "example.com/going", Within: time.Minute}, {Taint: "example.com/maybe", Advisory: true}}, bad: `[{taint: a, within: 1m, advisory: true}]`},
 	"spot.readOnly":                    {file: `true`, want: true, bad: `maybe`},
 	"spot.tolerations":                 {file: `[{key: spot, operator: Exists}]`, want: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, bad: `[{key: spot, when: never}]`},
 	"log.level":                        {file: `debug`, want: slog.LevelDebug, bad: `loud`},

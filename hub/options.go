@@ -108,6 +108,9 @@ func interruptions(config *SpotConfig) (spot.Interruptions, error) {
 			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 			Within: c.Within, Ignore: c.Ignore,
 		}
+		if c.Advisory {
+			signs[i].Weight = spot.WeightAdvisory
+		}
 	}
 	return spot.NewInterruptions(signs...)
 }

@@ -100,12 +100,12 @@ func (a *action) settle(plan *PlanResult) {
 func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 	want := 0
 	for i := range plan.Releases {
-		if plan.Releases[i].Released.For == PurposeMove {
+		if plan.Releases[i].Released.For.Paced() {
 			want++
 		}
 	}
 	for i := range plan.Evictions {
-		if plan.Evictions[i].For == PurposeMove {
+		if plan.Evictions[i].For.Paced() {
 			want++
 		}
 	}
@@ -115,7 +115,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 	}
 	left := grant.Moves
 	over := func(purpose Purpose) bool {
-		if purpose != PurposeMove {
+		if !purpose.Paced() {
 			return false
 		}
 		left--
@@ -130,7 +130,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 func (e *Engine) tell(s *subject, plan *PlanResult, released, evicted map[Purpose]int) {
 	e.metrics.moved(s.member, released)
 	e.metrics.moved(s.member, evicted)
-	for purpose, reason := range map[Purpose]string{PurposeMove: "Moving", PurposeDrought: "Drought", PurposeInterruption: "Interrupted"} {
+	for purpose, reason := range map[Purpose]string{PurposeMove: "Moving", PurposeAdvisory: "Advised", PurposeDrought: "Drought", PurposeInterruption: "Interrupted"} {
 		if n := released[purpose] + evicted[purpose]; n > 0 {
 			s.events.Normal(reason, "%s %d of %d replicas: %s", verb(released[purpose], evicted[purpose]), n, s.replicas, plan.Reason)
 		}

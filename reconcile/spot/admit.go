@@ -22,6 +22,8 @@ type Incoming struct {
 	Tolerations []corev1.Toleration
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
+	// Floor is how many slots the on-demand floor of the pod's workload takes; see [Mix.Cost].
+	Floor int
 }
 
 // Patcher writes the JSON patch that puts a new pod on its slot. It is safe for concurrent use.
@@ -106,7 +108,7 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	}
 	cost := ""
 	if in.ReplicaSet && r.Capacity != Unknown && (in.Annotations[DeletionCost] == "" || p.copiedCost(in)) {
-		cost = costOf(r.Slot)
+		cost = Mix{Floor: in.Floor}.Cost(r.Slot)
 	}
 	moved := ""
 	if r.Moved {

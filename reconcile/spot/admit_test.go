@@ -108,7 +108,7 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			notes[testKeys.Moved()] = "true"
 		}
 		if pod.Annotations[DeletionCost] == "" {
-			notes[DeletionCost] = costOf(r.Slot)
+			notes[DeletionCost] = Mix{}.Cost(r.Slot)
 		}
 		check("annotations", pod.Annotations, got.Annotations, notes)
 		check("selector", pod.Spec.NodeSelector, got.Spec.NodeSelector, map[string]string{steerKey: string(r.Capacity)})

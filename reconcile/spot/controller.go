@@ -178,7 +178,8 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	}
 	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
-	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
+	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
+	if (settings.Strategy == StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil

@@ -163,7 +163,7 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time
 	if s.isSet {
 		ask.Ordinal, _ = OrdinalOf(pod.Name)
 	}
-	ask.ID = strings.Clone(ask.ID)
+	ask.ID, pod.Floor = strings.Clone(ask.ID), ask.Mix.Floor
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
 	s.owner.slots.TakeOver(taken)

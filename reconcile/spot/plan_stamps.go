@@ -89,8 +89,8 @@ func (pl *planner) excessOf(o *ownerPods) map[types.UID]struct{} {
 func (pl *planner) stampPod(pod *Pod, slot int) {
 	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
 	ours := ownCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && (ours || (pod.DeletionCost == "" && pl.mix.Managed)) && !ownCost(slot, pod.DeletionCost) {
-		s.DeletionCost = costOf(slot)
+	if cost := pl.mix.Cost(slot); !pl.Ordinals && (ours || (pod.DeletionCost == "" && pl.mix.Managed)) && pod.DeletionCost != cost {
+		s.DeletionCost = cost
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
 		pl.result.Stamps = append(pl.result.Stamps, s)

@@ -151,7 +151,7 @@ func (c *simCluster) active(s *simSet) []*simPod {
 // supply counts the pods of a workload that are there and stay.
 func (c *simCluster) supply(w *simWorkload) (t tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && p.Released == nil && (p.node == nil || (p.node.doom == nil && p.node.goneAt.IsZero())) {
+		if p.GoneBy.IsZero() && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
 			t.add(p.Capacity, 1)
 			if p.Ready {
 				ready++

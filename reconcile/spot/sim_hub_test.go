@@ -22,12 +22,25 @@ type simHub struct {
 	crash    float64 // chance to be started anew between two writes
 	requests int
 	moves    map[*simWorkload]int       // evictions and releases for the mix
-	batch    map[*simWorkload]time.Time // when the last batch was, whoever remembers it
+	recent   map[*simWorkload][]simMove // moves since the last start, the oldest first
 	asserted []string                   // what did not hold
 }
 
+// simMove is when a replica was moved, and how many might have been at a time.
+type simMove struct {
+	at    time.Time
+	limit int
+}
+
+func (w *simWorkload) limit() int {
+	if w.ordinals {
+		return 1
+	}
+	return w.settings.MaxMoves.Of(w.replicas)
+}
+
 func newSimHub(c *simCluster) *simHub {
-	h := &simHub{simCluster: c, moves: map[*simWorkload]int{}, batch: map[*simWorkload]time.Time{}}
+	h := &simHub{simCluster: c, moves: map[*simWorkload]int{}, recent: map[*simWorkload][]simMove{}}
 	c.admit = h.place
 	h.restart()
 	return h
@@ -41,6 +54,7 @@ func (h *simHub) assert(ok bool, format string, args ...any) {
 
 // restart forgets everything but what a list shows.
 func (h *simHub) restart() {
+	clear(h.recent)
 	h.events, h.cache, h.slots = nil, map[types.UID]Pod{}, map[types.UID]*Accounting{}
 	h.started = h.now
 	h.drought = NewDrought(DefaultDroughtSettings())
@@ -144,7 +158,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	h.assert(!ask.Mix.Dry || answer.Capacity != Spot, "%s is sent to spot, which is dry", p.Name)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if !s.ordinals && answer.Capacity != Unknown {
-		p.DeletionCost = costOf(answer.Slot)
+		p.DeletionCost = ask.Mix.Cost(answer.Slot)
 	}
 }
 
@@ -304,17 +318,20 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 		h.assert(!goes[e.Pod], "%s goes twice", e.Name)
 		goes[e.Pod] = true
 		switch e.For {
+		case PurposeAdvisory:
+			moves++
+			h.assert(pod.advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
 		case PurposeMove:
 			moves++
-			h.assert(pod.Doom == nil && pod.Released == nil, "%s is moved, and is no supply", e.Name)
+			h.assert(!pod.leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
 			h.assert(e.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
 		case PurposeDrought:
 			h.assert(!pod.Ready && !pod.Bound && pod.Capacity == Spot, "%s is replaced for a drought, and has a node", e.Name)
 		case PurposeInterruption:
-			h.assert(pod.Doom != nil, "%s is replaced, and its node stays", e.Name)
+			h.assert(pod.leaving(), "%s is replaced, and its node stays", e.Name)
 		case PurposeFinish:
 			h.assert(pod.Released != nil, "%s is finished, and was not released", e.Name)
-			h.assert(!shut || pod.Released.For != PurposeMove || pod.Doom != nil, "%s ends outside the window", e.Name)
+			h.assert(!shut || !pod.Released.For.Paced() || pod.leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
 		}
 		if pod.Ready && len(pod.Budgets) > 0 {
 			h.assert(len(pod.Budgets) == 1, "%s has several budgets", e.Name)
@@ -327,27 +344,36 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		h.assert(!w.ordinals && byUID[release.Pod].Ready && w.settings.Strategy == StrategyRelease, "%s is released", release.Name)
-		if release.Released.For == PurposeMove {
+		floor := release.From == OnDemand && byUID[release.Pod].Doom != nil
+		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
+		if release.Released.For.Paced() {
 			moves++
+		}
+		if release.Released.For == PurposeMove {
 			h.assert(release.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
 		}
 	}
-	limit := w.settings.MaxMoves.Of(w.replicas)
-	if w.ordinals {
-		limit = 1
-	}
+	limit := w.limit()
 	h.assert(moves == 0 || moves+r.Released+r.Doomed <= limit, "%d moves beside %d released and %d doomed pods, the limit is %d",
 		moves, r.Released, r.Doomed, limit)
 	h.checkStandIns(o, goes)
 	h.checkFloor(w, o, r)
 	h.assert(moves == 0 || !shut, "moves outside the window")
 	h.assert(moves == 0 || len(w.sets) == 1, "moves during a rollout")
-	if moves > 0 {
-		if last := h.batch[w]; !last.IsZero() && last.After(h.started) {
-			h.assert(h.now.Sub(last) >= w.settings.Cooldown, "a batch %s after the last one", h.now.Sub(last))
+	together := moves
+	for _, move := range h.recent[w] {
+		if h.now.Sub(move.at) < w.settings.Cooldown {
+			together++
+			limit = max(limit, move.limit)
 		}
 	}
+	// Of those before, others may have taken the replacements away since, and nothing tells of them any more.
+	h.assert(moves == 0 || moves <= limit && together <= 2*limit, "%d moves within a cool-down, the limit is %d", together, limit)
+}
+
+// superseded tells whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
+func (h *simHub) superseded(o *Observed, pod *Pod) bool {
+	return !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
 }
 
 // checkStandIns checks that as many released pods stay as replicas do not serve that came, or should have come, since.
@@ -403,9 +429,11 @@ func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *PlanResult) {
 
 // countLeaving counts a move for the mix, and remembers when it was.
 func (h *simHub) countLeaving(w *simWorkload, purpose Purpose) {
+	if purpose.Paced() {
+		h.recent[w] = append(h.recent[w], simMove{h.now, w.limit()})
+	}
 	if purpose == PurposeMove {
 		h.moves[w]++
-		h.batch[w] = h.now
 	}
 }
 

@@ -215,7 +215,7 @@ func (w *supplyWorld) create(name string) {
 	answer := w.accounts.Reserve(ask, w.now)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if !w.ordinals {
-		p.DeletionCost = costOf(p.Slot)
+		p.DeletionCost = w.mix().Cost(p.Slot)
 	}
 	w.pods[p.UID] = p
 	w.see(p)
