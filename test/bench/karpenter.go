@@ -12,7 +12,7 @@ import (
 
 const (
 	// karpenterPace is by what the times of nodes and those of the hub, which are its defaults, are divided.
-	karpenterPace = 6
+	karpenterPace = 5
 	// karpenterLimit bounds each of the trials. Karpenter's own rounds, of 10 s and more, are not scaled.
 	karpenterLimit = 9 * time.Minute
 )
@@ -69,7 +69,8 @@ var (
 
 // start starts Karpenter and a hub process; what it returns ends the hub.
 func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(context.Context) error, error) {
-	options := kube.KarpenterOptions{Instances: []kube.Instance{small, medium, large}}
+	options := fleet.ScaledKarpenter(karpenterPace)
+	options.Instances = []kube.Instance{small, medium, large}
 	if err := k.member.Cluster.StartKarpenter(ctx, options); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,19 +20,34 @@ const NodeTime = 90 * time.Second
 // minResync is the least resync period that a hub takes.
 const minResync = 5 * time.Second
 
-// Scaled are a hub's default times, each divided by the factor: beside nodes that take NodeTime divided by it, the hub is what
-// it is by default beside real nodes.
+// Scaled are a hub's default times for placement, each divided by the factor: beside nodes that take NodeTime divided by it, the
+// hub is what it is by default beside real nodes.
 func Scaled(factor int) Settings {
 	config := hub.DefaultConfig()
-	by := time.Duration(factor)
-	return Settings{
-		"controller.resyncPeriod": max(config.Controller.ResyncPeriod/by, minResync).String(),
-		"spot.moveCooldown":       (config.Spot.MoveCooldown / by).String(),
-		"spot.pendingTimeout":     (config.Spot.PendingTimeout / by).String(),
-		"spot.probe.firstAfter":   (config.Spot.Probe.FirstAfter / by).String(),
-		"spot.probe.atMostAfter":  (config.Spot.Probe.AtMostAfter / by).String(),
-		"spot.probe.timeout":      (config.Spot.Probe.Timeout / by).String(),
+	settings := Settings{"controller.resyncPeriod": max(config.Controller.ResyncPeriod/time.Duration(factor), minResync).String()}
+	settings.scale("spot", reflect.ValueOf(config.Spot), time.Duration(factor))
+	return settings
+}
+
+// scale sets every time in a part of the configuration, which has this path.
+func (s Settings) scale(path string, part reflect.Value, factor time.Duration) {
+	for i := range part.NumField() {
+		key := path + "." + part.Type().Field(i).Tag.Get("yaml")
+		switch field := part.Field(i).Interface().(type) {
+		case time.Duration:
+			if field > 0 {
+				s[key] = (field / factor).String()
+			}
+		case hub.SpotProbeConfig:
+			s.scale(key, part.Field(i), factor)
+		}
 	}
+}
+
+// ScaledKarpenter are the times in which Karpenter collects pending pods, divided by the factor.
+func ScaledKarpenter(factor int) kube.KarpenterOptions {
+	by := time.Duration(factor)
+	return kube.KarpenterOptions{BatchIdle: time.Second / by, BatchMax: 10 * time.Second / by}
 }
 
 // Requesting gives the pods of a Deployment a request for so much CPU. Karpenter makes nodes by what pods request.

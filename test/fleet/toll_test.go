@@ -34,3 +34,15 @@ func TestATollCountsWhatTheHubTookAndNotWhatOthersTookJustBefore(t *testing.T) {
 		t.Errorf("got %+v, want %+v", toll, want)
 	}
 }
+
+func TestScaledTimesAreAllThatPlacementHas(t *testing.T) {
+	got := Scaled(5)
+	for _, key := range []string{"controller.resyncPeriod", "spot.moveCooldown", "spot.pendingTimeout", "spot.probe.firstAfter", "spot.probe.timeout"} {
+		if _, set := got[key]; !set {
+			t.Errorf("%s is not scaled: %v", key, got)
+		}
+	}
+	if got["spot.moveCooldown"] != "2s" {
+		t.Errorf("spot.moveCooldown is %v, want a fifth of 10s", got["spot.moveCooldown"])
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// pace is by what all times are divided beside Karpenter: those of nodes and those of the hub.
-	pace = 9
+	pace = 5
 	// provisioning is how long one spec with Karpenter may take. Its own rounds, of 10 s and more, are not scaled.
 	provisioning = 10 * time.Minute
 )
@@ -29,7 +29,7 @@ func newKarpenterSite(t *testing.T) *karpenterSite {
 	f := startFleetWith(t, fleet.Options{Members: []string{"one"}, Nodes: fleet.NoNodes})
 	m := f.Members[0]
 	g := NewWithT(t)
-	g.Expect(m.Cluster.StartKarpenter(t.Context(), kube.KarpenterOptions{})).To(Succeed())
+	g.Expect(m.Cluster.StartKarpenter(t.Context(), fleet.ScaledKarpenter(pace))).To(Succeed())
 	g.Expect(m.Cluster.SetNodePool(t.Context(), general())).To(Succeed())
 	return &karpenterSite{hub: startHub(t, f, "karpenter", fleet.Scaled(pace)), member: m}
 }
