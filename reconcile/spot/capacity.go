@@ -122,15 +122,6 @@ func (l NodeLabel) validate() error {
 // Keys returns every label key that is looked at, the one to steer with first. The caller must not change the slice.
 func (c CapacityLabels) Keys() []string { return c.keys }
 
-// Steer returns the node label by which a pod is sent to a capacity type where nothing is known of a member's nodes.
-func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
-	label := c.labels[0]
-	if capacity == Spot {
-		return label.Key, label.Spot[0]
-	}
-	return label.Key, label.OnDemand[0]
-}
-
 // OfNode returns the capacity type of a node with the given labels.
 func (c CapacityLabels) OfNode(labels map[string]string) Capacity {
 	for i := range c.labels {

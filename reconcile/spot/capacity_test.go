@@ -16,6 +16,15 @@ func mustLabels(t testing.TB, configured ...NodeLabel) CapacityLabels {
 	return c
 }
 
+// Steer returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
+func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
+	label := c.labels[0]
+	if capacity == Spot {
+		return label.Key, label.Spot[0]
+	}
+	return label.Key, label.OnDemand[0]
+}
+
 func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
 	c := mustLabels(t)
 	for _, tc := range []struct {
