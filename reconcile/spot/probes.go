@@ -115,11 +115,12 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return now.Add(tendRetry), nil // not complete yet
 	}
 	dir.droughts.forget(dir, now)
-	m.askForProbes(ctx, dir, now)
-	plan := dir.droughts.step(now)
 	if !m.mayTend() {
+		dir.droughts.step(now)
 		return now.Add(tendHeld), nil
 	}
+	m.askForProbes(ctx, dir, now)
+	plan := dir.droughts.step(now)
 	if err := m.finishStrays(ctx, dir, now); err != nil {
 		return now, err
 	}

@@ -46,12 +46,11 @@ type supplyEviction struct {
 }
 
 type supplyNode struct {
-	name        string
-	capacity    Capacity
-	room        int
-	joined      time.Time
-	emptySince  time.Time
-	permanently bool
+	name       string
+	capacity   Capacity
+	room       int
+	joined     time.Time
+	emptySince time.Time
 }
 
 type supplyPod struct {
