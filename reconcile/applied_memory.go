@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,14 @@ type appliedKey struct {
 	types.NamespacedName
 }
 
-type appliedVersion struct{ hash, version string }
+type appliedVersion struct {
+	hash, version string
+	at            time.Time // when it was noted
+}
+
+// cachePatience is how far a cache may be behind a write of ours. An object that is older for longer comes from a member
+// whose etcd was restored from a backup, and is compared like any other.
+const cachePatience = time.Minute
 
 func (a *application) key() appliedKey { return appliedKey{a.gvk, client.ObjectKeyFromObject(a.obj)} }
 
@@ -44,11 +52,11 @@ func (m *appliedMemory) holds(key appliedKey, hash, version string) {
 			break
 		}
 	}
-	m.last[key] = appliedVersion{hash, version}
+	m.last[key] = appliedVersion{hash, version, time.Now()}
 }
 
 // settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
-// version than the one that has it is one that the cache will replace, which wakes the key.
+// version than the one that has it is, for a while, one that the cache will replace, which wakes the key.
 func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
 	m.mu.Lock()
 	last, ok := m.last[key]
@@ -56,8 +64,11 @@ func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
 	if !ok || last.hash != hash {
 		return false
 	}
+	if version == last.version {
+		return true
+	}
 	order, err := resourceversion.CompareResourceVersion(version, last.version)
-	return version == last.version || (err == nil && order < 0)
+	return err == nil && order < 0 && time.Since(last.at) < cachePatience
 }
 
 // forget drops an object that is gone.

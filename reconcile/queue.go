@@ -70,7 +70,9 @@ func (q *queue) wake(l *lane, key types.NamespacedName, band Band, exists func(t
 	}
 	defer q.rt.mu.Unlock()
 	if !l.gone {
-		q.want(q.recordOf(l, key), band)
+		r := q.recordOf(l, key)
+		r.lost = r.lost && exists != nil // what is seen itself is there
+		q.want(r, band)
 	}
 }
 
@@ -178,6 +180,7 @@ func (q *queue) lost(l *lane, key types.NamespacedName, keeps bool) {
 	switch {
 	case r == nil || l.gone:
 	case r.state == keyRunning, keeps && r.runs > 0:
+		r.lost = true
 		q.want(r, BandChanged)
 	default:
 		q.forget(r)
@@ -281,7 +284,7 @@ func (q *queue) settle(run run) {
 func (q *queue) next(r *record, v verdict, again Band, now int64) {
 	r.state = keyIdle
 	switch {
-	case r.lane.member.detached != "" && v.next != nextGone:
+	case r.lane.member.detached != "" && (v.next != nextGone || again < bands):
 		q.giveUp(r)
 	case again < BandBackground, again == BandBackground && v.next != nextRetry:
 		r.lane.enqueue(r, again, now)

@@ -92,6 +92,7 @@ type Runtime struct {
 	timers      timers
 	receipts    receipts
 	active      active
+	retired     bool
 	indexes     map[indexKey]sharedIndex
 
 	instances    instances
