@@ -19,8 +19,9 @@ const maxApplied = 4096
 // configuration (a quantity in other words, a list that others add to) is not sent again until it changes. Losing an entry
 // costs a comparison, or a call that changes nothing.
 type appliedMemory struct {
-	mu   sync.Mutex
-	last map[appliedKey]appliedVersion
+	mu       sync.Mutex
+	last     map[appliedKey]appliedVersion
+	contests map[appliedKey]contest // of objects that were repaired
 }
 
 type appliedKey struct {
@@ -46,13 +47,19 @@ func (m *appliedMemory) holds(key appliedKey, hash, version string) {
 	if m.last == nil {
 		m.last = map[appliedKey]appliedVersion{}
 	}
-	if _, known := m.last[key]; !known && len(m.last) >= maxApplied {
-		for other := range m.last {
-			delete(m.last, other)
-			break
-		}
-	}
+	makeRoom(m.last, key)
 	m.last[key] = appliedVersion{hash, version, time.Now()}
+}
+
+// makeRoom drops some entry if one for key would be too many.
+func makeRoom[V any](m map[appliedKey]V, key appliedKey) {
+	if _, known := m[key]; known || len(m) < maxApplied {
+		return
+	}
+	for other := range m {
+		delete(m, other)
+		return
+	}
 }
 
 // settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
@@ -76,4 +83,5 @@ func (m *appliedMemory) forget(key appliedKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.last, key)
+	delete(m.contests, key)
 }
