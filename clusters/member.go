@@ -84,7 +84,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 		return nil, err
 	}
 	m.health = &health{
-		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval, timeout: o.ProbeTimeout,
+		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval,
 		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
