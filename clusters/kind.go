@@ -37,7 +37,8 @@ type Kind struct {
 	PerTenant bool
 }
 
-// Access is what the reconcilers need to be allowed in a member; it is asked for with a SelfSubjectAccessReview.
+// Access is what the reconcilers need to be allowed in a member; it is asked for with a
+// SelfSubjectRulesReview, and with SelfSubjectAccessReviews where that does not grant it.
 type Access struct {
 	// Group, Resource and Subresource as in an RBAC rule; a Name restricts it to one object.
 	Group, Resource, Subresource, Name string

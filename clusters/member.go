@@ -41,6 +41,7 @@ type Member struct {
 	byKind  map[schema.GroupVersionKind]*memberKind
 	access  []question
 	prober  *prober
+	joins   joins
 	retry   time.Duration // between access reviews that found something missing
 	changed func()
 	close   func() // closes idle connections
@@ -60,6 +61,7 @@ type memberOptions struct {
 	Options
 
 	kinds   []declaredKind
+	joins   joins // of all members
 	metrics *metrics
 	changed func() // called after every change of the member's state; must not block
 	onBreak func(open bool)
@@ -69,6 +71,7 @@ type memberOptions struct {
 func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	m := &Member{
 		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.namespaces), changed: o.changed, retry: o.RetryMax,
+		joins:    o.joins,
 		admitted: make(chan struct{}), came: make(chan struct{}, 1), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
@@ -84,7 +87,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 		return nil, err
 	}
 	m.health = &health{
-		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval, timeout: o.ProbeTimeout,
+		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval,
 		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
@@ -114,7 +117,9 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		return err
 	}
 	mapper := &mapper{
-		RESTMapper: dynamic, prober: m.prober, timeout: o.RequestTimeout, known: map[schema.GroupVersionKind]*meta.RESTMapping{},
+		RESTMapper: dynamic, prober: m.prober, timeout: o.RequestTimeout, retryMin: o.RetryMin, retryMax: o.RetryMax,
+		known: map[schema.GroupVersionKind]*meta.RESTMapping{}, served: map[schema.GroupVersion]served{},
+		missing: map[schema.GroupVersion]missing{},
 	}
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
@@ -211,7 +216,7 @@ func (m *Member) Watch(obj client.Object) (done <-chan struct{}, ok bool) {
 // Live returns a reader that asks the member's API server, through breaker and budget.
 func (m *Member) Live() client.Reader { return m.GetAPIReader() }
 
-// Start runs the member until ctx ends: it probes, and once the provider admits the member it warms the kinds and asks
+// Start runs the member until ctx ends: when it is its turn it probes, and once the provider admits the member it warms the kinds and asks
 // for permissions. It returns when everything it started has stopped. The provider calls it; a second call is an error.
 func (m *Member) Start(ctx context.Context) error {
 	if m.started.Swap(true) {
@@ -220,8 +225,15 @@ func (m *Member) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer m.close()
+	if !m.joins.enter(ctx) {
+		return nil
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() {
+		defer m.joins.leave()
+		m.awaitJoined(ctx)
+	})
 	running.Go(func() { m.health.watch(ctx) })
 	running.Go(func() { _ = m.Cluster.Start(ctx) }) // the member cache cannot fail
 	select {

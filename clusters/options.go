@@ -50,7 +50,7 @@ type Options struct {
 	WarmTimeout time.Duration
 	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout bounds one probe. Default 5 s.
+	// ProbeTimeout bounds the answer to one request of a probe, from when it was sent. Default 5 s.
 	ProbeTimeout time.Duration
 	// FailureThreshold is how many probes in a row must fail before a healthy member is Unreachable and its breaker
 	// opens, whatever the failure was. Default 3.

@@ -28,7 +28,8 @@ type Provider struct {
 	subs    *subscribers
 	secrets *secretWatch
 	aware   multicluster.Aware // set by Start, before any actor runs
-	running sync.WaitGroup     // actors and members
+	joins   joins
+	running sync.WaitGroup // actors and members
 
 	mu      sync.RWMutex // never held while anything outside this package is called
 	started bool
@@ -65,7 +66,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), subs: newSubscribers(),
+		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: newSubscribers(),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}

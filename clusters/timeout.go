@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"sync"
 	"time"
 )
 
@@ -52,6 +54,56 @@ func bounded(member string, limit time.Duration, maxBody int64, next http.RoundT
 		resp.Body = body
 		return resp, nil
 	})
+}
+
+// boundedOnceSent is bounded with a clock that starts when the request has been sent: what the hub's own queues and a new
+// connection take does not count. Connections have limits of their own; all together may take patience.
+func boundedOnceSent(member string, limit, patience time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
+	return bounded(member, patience, maxBody, roundTripper(func(req *http.Request) (*http.Response, error) {
+		ctx, cancel := context.WithCancelCause(req.Context())
+		clock := &sentClock{start: func() *time.Timer {
+			return time.AfterFunc(limit, func() { cancel(&timeoutError{member, limit}) })
+		}}
+		release := func() {
+			clock.stop()
+			cancel(nil)
+		}
+		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { clock.begin() }})
+		resp, err := next.RoundTrip(req.WithContext(traced))
+		if err != nil {
+			err = causeOf(ctx, err)
+			release()
+			return nil, err
+		}
+		resp.Body = &boundedBody{ReadCloser: resp.Body, ctx: ctx, release: release, left: -1}
+		return resp, nil
+	}))
+}
+
+// sentClock is a timer that starts once, unless it was stopped before.
+type sentClock struct {
+	start func() *time.Timer
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func (c *sentClock) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer == nil && !c.stopped {
+		c.timer = c.start()
+	}
+}
+
+func (c *sentClock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 }
 
 // causeOf replaces "context canceled" by the time-out that cancelled it.

@@ -25,6 +25,10 @@ const (
 	sendPing  = 10 * time.Second
 	awaitPong = 5 * time.Second
 
+	// connectPatience is how long a probe may wait for its turn and its connection before its own time begins. A name that
+	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
+	connectPatience = 3 * dialTimeout
+
 	userAgent = "plimsoll-hub"
 
 	// A member must not be able to fill the hub's memory with one answer.
@@ -69,7 +73,7 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
 	client := fenced(name, o.fence, writeTimeout, limited(name, o, wire))
 	informers := fenced(name, o.fence, writeTimeout, bounded(name, o.listTimeout, maxListBody, wire))
-	probes := fenced(name, o.fence, writeTimeout, bounded(name, o.probeTimeout, maxProbeBody, wire))
+	probes := fenced(name, o.fence, writeTimeout, boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, maxProbeBody, wire))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),

@@ -183,6 +183,19 @@ func TestTheBreakerOpensAfterFailuresAndHoldsInformersUntilAGoodProbe(t *testing
 	g.Expect(changes).To(Equal([]bool{true, false}))
 }
 
+// An admission webhook in the member that does not answer holds up writes only.
+func TestWritesThatTimeOutDoNotOpenTheBreaker(t *testing.T) {
+	g := NewWithT(t)
+	api := newFakeAPI(t, "a")
+	w, o := ways(t, api, func(o *transportOptions) { o.writeTimeout = 20 * time.Millisecond })
+	api.fault("/slow", hangs)
+	for range 2 * requestFailuresToOpen {
+		_, err := ask(w.client, "POST", api.URL+"/slow")
+		g.Expect(err).To(MatchError(ContainSubstring("no complete answer")))
+	}
+	g.Expect(o.breaker.isOpen()).To(BeFalse())
+}
+
 func TestAnAnsweredRequestEndsARowOfFailures(t *testing.T) {
 	g := NewWithT(t)
 	api := newFakeAPI(t, "a")
