@@ -85,7 +85,7 @@ func (p *Provider) memberOptions(a *actor) memberOptions {
 	opts := p.opts
 	opts.Access = p.access
 	return memberOptions{
-		Options: opts, kinds: p.declared, metrics: p.metrics, changed: a.poke,
+		Options: opts, kinds: p.declared, shapes: p.shapes, metrics: p.metrics, changed: a.poke,
 		onBreak: func(bool) { a.poke() },
 	}
 }
