@@ -51,7 +51,7 @@ type Options struct {
 	// EventBytes bounds one event of a watch. Default 8 MiB.
 	EventBytes int64
 	// CacheBytes bounds what all caches of a member take in memory, about, and CacheObjects the objects of one kind. A kind
-	// that exceeds them is no longer cached, and the member is Degraded. Default 512 MiB and 200,000.
+	// that exceeds them is no longer cached, and the member is Degraded. Default 256 MiB and 200,000.
 	CacheBytes   int64
 	CacheObjects int
 	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
@@ -96,7 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.WarmTimeout, 30*time.Second)
 	setDefault(&o.AnswerBytes, 64<<20)
 	setDefault(&o.EventBytes, 8<<20)
-	setDefault(&o.CacheBytes, 512<<20)
+	setDefault(&o.CacheBytes, 256<<20)
 	setDefault(&o.CacheObjects, 200_000)
 	setDefault(&o.ProbeInterval, 10*time.Second)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
