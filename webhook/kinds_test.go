@@ -40,6 +40,9 @@ func newKindSite(t testing.TB, review Reviewer) *kindSite {
 	return s
 }
 
+// at is where the member calls.
+func (s *kindSite) at(call string) string { return "/webhook/v1/members/eu/" + s.token + call }
+
 func (s *kindSite) post(path string, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
