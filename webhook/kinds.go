@@ -45,9 +45,9 @@ func NewKindHandler(tokens *Tokens, review Reviewer, registerer prometheus.Regis
 	if err := registerer.Register(h.answered); err != nil {
 		return nil, fmt.Errorf("metrics of WebApp calls: %w", err)
 	}
-	h.calls.HandleFunc(ConvertPattern, h.serve("convert", maxConversion, convertReview))
-	h.calls.HandleFunc(DefaultPattern, h.serve("default", maxBody, h.complete))
-	h.calls.HandleFunc(ValidatePattern, h.serve("validate", maxBody, h.validate))
+	h.calls.HandleFunc(ConvertPattern, h.serve("convert", ForConversions, maxConversion, convertReview))
+	h.calls.HandleFunc(DefaultPattern, h.serve("default", ForWebApps, maxBody, h.complete))
+	h.calls.HandleFunc(ValidatePattern, h.serve("validate", ForWebApps, maxBody, h.validate))
 	return h, nil
 }
 
@@ -75,9 +75,10 @@ const (
 	outcomeRejected = "rejected"
 )
 
-func (h *KindHandler) serve(call string, limit int64, make answer) http.HandlerFunc {
+func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answer) http.HandlerFunc {
+	tokens := h.tokens.For(purpose)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !h.tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
+		if !tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
 			h.reject(w, call, http.StatusNotFound)
 			return
 		}
