@@ -93,7 +93,7 @@ func judge(v view) (State, string, string) {
 func missingKinds(r *report) string {
 	var missing []string
 	for _, kind := range r.kinds {
-		if !kind.Engaged && !kind.companion && (!kind.optional || kind.Reason == reasonForbidden) {
+		if !kind.Engaged && !kind.companion && (!kind.optional || kind.Reason == reasonForbidden) || kind.excessive() {
 			missing = append(missing, fmt.Sprintf("%s (%s)", kind.Kind, kind.Reason))
 		}
 	}

@@ -26,6 +26,7 @@ import (
 // fleet is a provider under test with everything around it.
 type fleet struct {
 	*Provider
+	t       *testing.T
 	g       Gomega
 	secrets *fakeSecrets
 	aware   *fakeAware
@@ -51,7 +52,7 @@ func newFleet(t *testing.T, edit ...func(*Options)) *fleet {
 	t.Helper()
 	g := NewWithT(t)
 	f := &fleet{
-		g: g, secrets: newFakeSecrets(), aware: newFakeAware(), events: &fakeEvents{}, metrics: prometheus.NewRegistry(),
+		t: t, g: g, secrets: newFakeSecrets(), aware: newFakeAware(), events: &fakeEvents{}, metrics: prometheus.NewRegistry(),
 		log: &syncBuffer{}, fence: &switchableFence{},
 	}
 	opts := Options{

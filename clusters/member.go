@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 // accessInterval is how often a member is asked again for what it permits, when it permitted everything.
@@ -62,6 +64,7 @@ type memberOptions struct {
 
 	kinds   []declaredKind
 	joins   joins // of all members
+	shapes  *quantities.Shapes
 	metrics *metrics
 	changed func() // called after every change of the member's state; must not block
 	onBreak func(open bool)
@@ -78,6 +81,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	ways, err := newTransports(name, vetted, transportOptions{
 		qps: o.QPS, burst: o.Burst, fence: o.Fence, metrics: o.metrics, breaker: m.breaker,
 		requestTimeout: o.RequestTimeout, writeTimeout: o.WriteTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
+		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, shapes: o.shapes,
 	})
 	if err != nil {
 		return nil, err
@@ -124,6 +128,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
+		budget: newMemberBudget(o.CacheBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 // Provider turns the registration Secrets of one namespace into members and keeps them. It is multicluster-runtime's
@@ -23,6 +25,7 @@ type Provider struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
+	shapes  *quantities.Shapes // of all kinds that a member may answer with
 	record  *recorder
 	claims  *claims
 	subs    *subscribers
@@ -67,6 +70,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{
 		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: newSubscribers(),
+		shapes: quantities.NewShapes(opts.Scheme),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}

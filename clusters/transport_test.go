@@ -13,8 +13,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
+
+var testShapes = quantities.NewShapes(scheme.Scheme)
 
 // ways makes the transports to api with short times.
 func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transports, transportOptions) {
@@ -26,6 +31,7 @@ func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transpo
 	g.Expect(err).NotTo(HaveOccurred())
 	o := transportOptions{
 		qps: 1000, burst: 1000, requestTimeout: 300 * time.Millisecond, listTimeout: 300 * time.Millisecond, probeTimeout: 300 * time.Millisecond,
+		answerBytes: 1 << 20, eventBytes: 64 << 10, shapes: testShapes,
 		fence: FenceFunc(func(string) error { return nil }), metrics: measures,
 		breaker: &breaker{member: "a", onChange: func(bool) {}},
 	}

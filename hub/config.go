@@ -172,6 +172,15 @@ type ClustersConfig struct {
 	QPS float64 `yaml:"qps"`
 	// How many requests above qps it sends at once.
 	Burst int `yaml:"burst"`
+	// How many MiB one answer of a member may have, after decompression. Caches are filled in pages of 500 objects. 1 to 1024.
+	MaxAnswerMiB int `yaml:"maxAnswerMiB"`
+	// How many MiB one event of a watch may have. 1 to 64.
+	MaxEventMiB int `yaml:"maxEventMiB"`
+	// How many MiB all caches of a member may take in memory, about. A kind that exceeds it is no longer cached, and the member
+	// is Degraded. 16 to 1048576.
+	MaxCacheMiB int `yaml:"maxCacheMiB"`
+	// How many objects of one kind may be cached in a member. 1000 to 10000000.
+	MaxCachedObjects int `yaml:"maxCachedObjects"`
 }
 
 // SpotConfig is the part of [Config] about spot placement.
@@ -333,6 +342,7 @@ func DefaultConfig() Config {
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
+			MaxAnswerMiB: 64, MaxEventMiB: 8, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
 		},
 		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
 			MaxMovesPerMember: 100, MaxMovesPerHub: 500,

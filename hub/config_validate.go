@@ -100,6 +100,10 @@ func (v *rules) clusters(c *ClustersConfig) {
 		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
 	}
 	v.between("clusters.burst", c.Burst, 1, 100000)
+	v.between("clusters.maxAnswerMiB", c.MaxAnswerMiB, 1, 1024)
+	v.between("clusters.maxEventMiB", c.MaxEventMiB, 1, 64)
+	v.between("clusters.maxCacheMiB", c.MaxCacheMiB, 16, 1<<20)
+	v.between("clusters.maxCachedObjects", c.MaxCachedObjects, 1000, 10_000_000)
 	v.networks("clusters.allowedNetworks", c.AllowedNetworks)
 }
 

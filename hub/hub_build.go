@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -192,11 +193,14 @@ func (h *Hub) buildAPI(context.Context) error {
 
 // admit lets the hub cluster say who callers are and what they may do.
 func (h *Hub) admit(options *api.Options) error {
-	tokens, err := authenticationclient.NewForConfig(h.hubConfig)
+	// Strangers make the hub ask these questions, so they have a budget of their own.
+	asks := rest.CopyConfig(h.hubConfig)
+	asks.QPS, asks.Burst = 200, 400
+	tokens, err := authenticationclient.NewForConfig(asks)
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	access, err := authorizationclient.NewForConfig(h.hubConfig)
+	access, err := authorizationclient.NewForConfig(asks)
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}

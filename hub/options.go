@@ -33,6 +33,8 @@ func memberOptions(h *Hub) clusters.Options {
 		Rules: clusterRules(c), QPS: c.QPS, Burst: c.Burst,
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
+		AnswerBytes: int64(c.MaxAnswerMiB) << 20, EventBytes: int64(c.MaxEventMiB) << 20,
+		CacheBytes: int64(c.MaxCacheMiB) << 20, CacheObjects: c.MaxCachedObjects,
 		Log: h.log, Registerer: h.registry,
 	}
 }
