@@ -133,7 +133,8 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	return ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
+	_, own := ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
+	return own
 }
 
 // steer sends the pod to a capacity type.

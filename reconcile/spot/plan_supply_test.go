@@ -213,6 +213,23 @@ func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
 	}
 }
 
+func TestACostIsOursOnlyAsWeWriteIt(t *testing.T) {
+	for cost, want := range map[string]bool{"-7": true, "999993": true, "7": false, "-07": false, "+7": false, "": false, "-": false, "-8": false, "0": false, "1000000": false, "99999999999": false} {
+		if _, own := ownCost(7, cost); own != want {
+			t.Errorf("%q: %v", cost, own)
+		}
+	}
+	if _, own := ownCost(0, "0"); !own {
+		t.Error("slot 0 without a floor")
+	}
+	if _, own := ownCost(0, "-0"); own {
+		t.Error("-0")
+	}
+	if _, own := ownCost(NoSlot, "1"); own {
+		t.Error("a pod without a slot")
+	}
+}
+
 func TestAFloorThatNoBudgetProtectsIsSaidSo(t *testing.T) {
 	for name, c := range map[string]struct {
 		budgets []Budget
@@ -267,6 +284,29 @@ func TestALadderOfFallBacksIsExplained(t *testing.T) {
 	} {
 		if got := explainFallBacks(&c.policy, c.patience); got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A policy asks for capacity that is not there: twenty healthy replicas used to be given up for it.
+func TestMovesIntoCapacityThatIsNotThereCostOneReplica(t *testing.T) {
+	for _, percent := range []int{100, 0} {
+		c := newSimCluster(3)
+		c.strict = true
+		c.addNode(map[int]Capacity{100: Spot, 0: OnDemand}[percent], 40)
+		w := &simWorkload{name: "w", replicas: 40, size: 1, policy: policyOf(percent, 0), settings: testSettings}
+		c.workloads = append(c.workloads, w)
+		c.newSet(w, w.replicas)
+		h := newSimHub(c)
+		h.until(t, "at rest", 2*time.Minute, func() bool { return h.atRest() && h.exactMix() })
+		w.policy = policyOf(100-percent, 0)
+		clear(h.moves)
+		for range 900 {
+			h.tick(time.Second, 0)
+			h.deliver(0)
+		}
+		if _, ready := h.supply(w); ready < 39 || h.moves[w] != 1 {
+			t.Errorf("from %d %% on spot: %d replicas moved, %d of 40 are ready", percent, h.moves[w], ready)
 		}
 	}
 }

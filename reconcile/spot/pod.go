@@ -2,6 +2,7 @@ package spot
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -157,14 +158,24 @@ const floorCost = 1_000_000
 // Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
 // Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
 // hub was away, go before the floor does.
-func (m Mix) Cost(slot int) string {
+func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
+
+func (m Mix) cost(slot int) int {
 	if slot < m.Floor {
-		return strconv.Itoa(floorCost - slot)
+		return floorCost - slot
 	}
-	return strconv.Itoa(-slot)
+	return -slot
 }
 
-// ownCost tells whether a deletion cost is one that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, cost string) bool {
-	return slot >= 0 && (cost == strconv.Itoa(-slot) || cost == strconv.Itoa(floorCost-slot))
+// ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
+func ownCost(slot int, text string) (cost int, own bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	cost, ok := parseNumber(digits, floorCost)
+	if !ok || (digits[0] == '0' && text != "0") {
+		return 0, false
+	}
+	if negative {
+		cost = -cost
+	}
+	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
 }
