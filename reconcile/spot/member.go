@@ -26,8 +26,9 @@ type member struct {
 	more      chan struct{}             // a further kind may be cached
 	reads     liveReads
 
-	mu        sync.Mutex
-	published chan struct{} // closed while a directory is published
+	mu           sync.Mutex
+	published    chan struct{} // closed while a directory is published
+	strayProblem string        // why strays could not be taken away last; empty: they could
 }
 
 // needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.

@@ -119,9 +119,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if !m.mayTend() {
 		return now.Add(tendHeld), nil
 	}
-	if err := m.finishStrays(ctx, dir, now); err != nil {
-		return now, err
-	}
+	m.noteStrays(ctx, m.finishStrays(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
