@@ -272,6 +272,18 @@ func TestADenialIsARefusalOfThisWriteAndNotOfTheMoment(t *testing.T) {
 	}
 }
 
+func TestDenialsOfOneBatchCountAsOne(t *testing.T) {
+	var d denials
+	for range 8 {
+		if until := d.note("set", "no", epoch); !until.Equal(epoch.Add(denialRetry)) {
+			t.Fatalf("tried again at %s", until)
+		}
+	}
+	if until := d.note("set", "no", epoch.Add(denialRetry)); !until.Equal(epoch.Add(3 * denialRetry)) {
+		t.Errorf("a further refusal: tried again at %s", until)
+	}
+}
+
 func TestDenialsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	var d denials
 	now := epoch

@@ -29,8 +29,9 @@ type member struct {
 	acting    atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
 	follows   bool                      // another directory of the member was there before; only run looks at it
 
-	mu        sync.Mutex
-	published chan struct{} // closed while a directory is published
+	mu           sync.Mutex
+	published    chan struct{} // closed while a directory is published
+	strayProblem string        // why strays could not be taken away last; empty: they could
 }
 
 // needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.

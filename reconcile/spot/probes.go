@@ -121,9 +121,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	}
 	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.step(now)
-	if err := m.finishStrays(ctx, dir, now); err != nil {
-		return now, err
-	}
+	m.noteStrays(ctx, m.finishStrays(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
