@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,9 +153,10 @@ type memberKind struct {
 // warmCache is the cache of one kind, from one warming to the next.
 type warmCache struct {
 	cache.Cache
-	scopes []scope       // that it holds
-	done   chan struct{} // closed when the kind is disengaged
-	stop   func()        // stops the informer and waits for it
+	scopes  []scope       // that it holds
+	watches []*watchState // of them
+	done    chan struct{} // closed when the kind is disengaged
+	stop    func()        // stops the informer and waits for it
 }
 
 func newMemberKind(declared declaredKind) *memberKind {
@@ -220,12 +222,29 @@ func (k *memberKind) miss(reason string) {
 type kindReport struct {
 	KindStatus
 	optional, companion, tried bool
+
+	closed time.Time // since when a watch of it is closed; zero: all are open
 }
 
 func (k *memberKind) report() kindReport {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return kindReport{KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason}, k.Optional, k.Companion, k.tried}
+	r := kindReport{KindStatus: KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason},
+		optional: k.Optional, companion: k.Companion, tried: k.tried}
+	if k.warm != nil {
+		r.closed = k.warm.closedSince()
+	}
+	return r
+}
+
+// closedSince returns since when a watch has been closed for the longest; the zero time: all are open.
+func (w *warmCache) closedSince() (since time.Time) {
+	for _, watch := range w.watches {
+		if at := watch.closedSince(); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
 }
 
 // fieldIndexes returns the indexes known now.

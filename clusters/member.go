@@ -122,7 +122,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		missing: map[schema.GroupVersion]missing{},
 	}
 	m.warmer = &warmer{
-		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
+		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
 		changed: func() {
 			select {

@@ -28,7 +28,7 @@ type warmer struct {
 	member string
 	scheme *runtime.Scheme
 	config *rest.Config
-	client *http.Client // over the informers' transport
+	wire   http.RoundTripper // the informers' transport
 	prober *prober
 	mapper *mapper
 	// namespaces that the member is registered for; nil: the whole cluster
@@ -91,7 +91,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		return nil, nil, err
 	}
 	suspects := make(chan struct{}, 1)
-	kindCache, err := w.newCache(attempt, k, scopes, suspects)
+	kindCache, watches, err := w.newCache(attempt, k, scopes, suspects)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +102,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		}
 	}
 	warm = start(ctx, kindCache)
-	warm.scopes = scopes
+	warm.scopes, warm.watches = scopes, watches
 	if err := awaitSync(attempt, kindCache, k); err != nil {
 		warm.stop()
 		return nil, nil, err
@@ -114,29 +114,34 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	return warm, suspects, nil
 }
 
-// newCache makes the cache of one kind, with a part for each scope. It needs nothing from the member: the mapping is known
-// from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}) (cache.Cache, error) {
+// newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
+// is known from check.
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}) (cache.Cache, []*watchState, error) {
+	watches := make([]*watchState, len(scopes))
+	for i := range watches {
+		watches[i] = newWatchState(w.changed)
+	}
 	if len(scopes) == 1 && scopes[0].part == "" {
-		return w.newPart(k, scopes[0], suspects)
+		only, err := w.newPart(k, scopes[0], watches[0], suspects)
+		return only, watches, err
 	}
 	mapping, err := w.mapper.resolve(ctx, k.gvk)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parts := make(map[string]cache.Cache, len(scopes))
-	for _, in := range scopes {
-		if parts[in.part], err = w.newPart(k, in, suspects); err != nil {
-			return nil, err
+	for i, in := range scopes {
+		if parts[in.part], err = w.newPart(k, in, watches[i], suspects); err != nil {
+			return nil, nil, err
 		}
 	}
-	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), nil
+	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), watches, nil
 }
 
 // newPart makes the cache of one scope of a kind.
-func (w *warmer) newPart(k *memberKind, in scope, suspects chan<- struct{}) (cache.Cache, error) {
+func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, suspects chan<- struct{}) (cache.Cache, error) {
 	return cache.New(w.config, cache.Options{
-		HTTPClient:                  w.client,
+		HTTPClient:                  httpClient(&watching{next: w.wire, state: watch}),
 		Scheme:                      w.scheme,
 		Mapper:                      w.mapper,
 		DefaultLabelSelector:        k.Labels,
