@@ -126,7 +126,7 @@ const (
 	reasonWarming     = "Warming"     // the first attempt is under way
 	reasonNotFound    = ReasonKindNotFound
 	reasonForbidden   = "Forbidden" // the credentials may not list and watch it
-	reasonFailed      = "Failed"    // the member answered with another error
+	reasonFailed      = "Failed"    // the member answered with another error, or an object of it cannot be trimmed
 )
 
 // ReasonKindNotFound is why a kind is not cached that the member does not serve.
@@ -155,6 +155,7 @@ type warmCache struct {
 	cache.Cache
 	scopes  []scope       // that it holds
 	watches []*watchState // of them
+	broken  chan struct{} // holds something when an object could not be trimmed
 	done    chan struct{} // closed when the kind is disengaged
 	stop    func()        // stops the informer and waits for it
 }

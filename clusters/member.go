@@ -123,7 +123,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	}
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
-		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
+		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), log: o.Log, namespaces: m.vetted.namespaces,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:

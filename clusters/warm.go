@@ -3,7 +3,11 @@ package clusters
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	goruntime "runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // confirmations is how often in a row a member has to say that a cached kind is gone or forbidden before it is
@@ -35,6 +40,7 @@ type warmer struct {
 	namespaces []string
 	timeout    time.Duration // for one attempt at one kind
 	retry      wait.Backoff
+	log        *slog.Logger
 	changed    func() // called after each change of a kind, outside all locks
 
 	warmings atomic.Uint64 // how often a kind became warm
@@ -90,8 +96,8 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	if err != nil {
 		return nil, nil, err
 	}
-	suspects := make(chan struct{}, 1)
-	kindCache, watches, err := w.newCache(attempt, k, scopes, suspects)
+	suspects, broken := make(chan struct{}, 1), make(chan struct{}, 1)
+	kindCache, watches, err := w.newCache(attempt, k, scopes, suspects, broken)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,8 +108,8 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		}
 	}
 	warm = start(ctx, kindCache)
-	warm.scopes, warm.watches = scopes, watches
-	if err := awaitSync(attempt, kindCache, k); err != nil {
+	warm.scopes, warm.watches, warm.broken = scopes, watches, broken
+	if err := awaitSync(attempt, kindCache, k, broken); err != nil {
 		warm.stop()
 		return nil, nil, err
 	}
@@ -116,13 +122,13 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 
 // newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
 // is known from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}) (cache.Cache, []*watchState, error) {
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects, broken chan<- struct{}) (cache.Cache, []*watchState, error) {
 	watches := make([]*watchState, len(scopes))
 	for i := range watches {
 		watches[i] = newWatchState(w.changed)
 	}
 	if len(scopes) == 1 && scopes[0].part == "" {
-		only, err := w.newPart(k, scopes[0], watches[0], suspects)
+		only, err := w.newPart(k, scopes[0], watches[0], suspects, broken)
 		return only, watches, err
 	}
 	mapping, err := w.mapper.resolve(ctx, k.gvk)
@@ -131,7 +137,7 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, su
 	}
 	parts := make(map[string]cache.Cache, len(scopes))
 	for i, in := range scopes {
-		if parts[in.part], err = w.newPart(k, in, watches[i], suspects); err != nil {
+		if parts[in.part], err = w.newPart(k, in, watches[i], suspects, broken); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -139,14 +145,14 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, su
 }
 
 // newPart makes the cache of one scope of a kind.
-func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, suspects chan<- struct{}) (cache.Cache, error) {
+func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, suspects, broken chan<- struct{}) (cache.Cache, error) {
 	return cache.New(w.config, cache.Options{
 		HTTPClient:                  httpClient(&watching{next: w.wire, state: watch}),
 		Scheme:                      w.scheme,
 		Mapper:                      w.mapper,
 		DefaultLabelSelector:        k.Labels,
 		DefaultFieldSelector:        in.selector(),
-		DefaultTransform:            trim(k.Keep),
+		DefaultTransform:            guarded(trim(k.Keep), w.panicked(k, broken)),
 		ReaderFailOnMissingInformer: true,
 		NewInformer:                 newQuietInformer,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
@@ -192,14 +198,39 @@ func start(ctx context.Context, kindCache cache.Cache) *warmCache {
 	}
 }
 
+// panicked makes the function that is told when an object of k cannot be trimmed. Of the panic's value it logs what the
+// runtime says and nothing else, for that may be something that the member said.
+func (w *warmer) panicked(k *memberKind, broken chan<- struct{}) func(any, any) {
+	return func(in, p any) {
+		name, said := "", fmt.Sprintf("%T", p)
+		if object, ok := in.(client.Object); ok {
+			name = client.ObjectKeyFromObject(object).String()
+		}
+		if err, ok := p.(goruntime.Error); ok {
+			said = err.Error()
+		}
+		w.log.Error("trimming an object panicked: its kind is not cached", "member", w.member, "kind", k.name, "object", name,
+			"panic", said, "stack", string(debug.Stack()))
+		select {
+		case broken <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // awaitSync starts the informer of k in kindCache and waits for it.
-func awaitSync(ctx context.Context, kindCache cache.Cache, k *memberKind) error {
+func awaitSync(ctx context.Context, kindCache cache.Cache, k *memberKind, broken <-chan struct{}) error {
 	informer, err := kindCache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		return informer.HasSynced(), nil
+		select {
+		case <-broken:
+			return false, errKeepPanicked
+		default:
+			return informer.HasSynced(), nil
+		}
 	})
 }
 
@@ -216,6 +247,8 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-warm.broken:
+			return errKeepPanicked
 		case <-suspect:
 		case <-incomplete:
 		}
@@ -302,7 +335,7 @@ func kindReason(err error) string {
 		return reasonNotFound
 	case apierrors.IsForbidden(err):
 		return reasonForbidden
-	case errors.As(err, new(apierrors.APIStatus)):
+	case errors.As(err, new(apierrors.APIStatus)), errors.Is(err, errKeepPanicked):
 		return reasonFailed
 	}
 	return classify(err).reason
