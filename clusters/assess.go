@@ -15,6 +15,7 @@ const (
 	ConditionReachable = "Reachable" // the API server answers the probes
 	ConditionWarm      = "Warm"      // every needed kind is cached
 	ConditionPermitted = "Permitted" // everything needed is permitted
+	ConditionCurrent   = "Current"   // every cached kind is watched, so that its cache is as old as the member's answers at most
 )
 
 // Reasons of the states Connecting, Ready and Degraded, and of conditions that are fine.
@@ -24,6 +25,7 @@ const (
 	ReasonReady        = "Ready"        // nothing is missing
 	ReasonKindsMissing = "KindsMissing" // a needed kind is not cached
 	ReasonNotPermitted = "NotPermitted" // a needed permission is missing
+	ReasonNotWatched   = "NotWatched"   // the watch of a cached kind is closed, and cannot be opened
 	ReasonUnknown      = "Unknown"      // it has not been found out yet
 	ReasonProving      = "Proving"      // a changed Secret is tried beside the running member
 )
@@ -100,11 +102,11 @@ func missingKinds(r *report) string {
 	return strings.Join(missing, ", ")
 }
 
-// conditions returns the four conditions, with the times of those that have not changed.
+// conditions returns the five conditions, with the times of those that have not changed.
 func conditions(v view, previous []metav1.Condition, now time.Time) []metav1.Condition {
-	result := make([]metav1.Condition, len(previous), 4)
+	result := make([]metav1.Condition, len(previous), 5)
 	copy(result, previous)
-	for _, c := range []metav1.Condition{accepted(v), reachable(v.member), warm(v.member), permitted(v.member)} {
+	for _, c := range []metav1.Condition{accepted(v), reachable(v.member), warm(v.member), current(v.member, now), permitted(v.member)} {
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&result, c)
 	}
@@ -155,6 +157,22 @@ func warm(r *report) metav1.Condition {
 		return condition(ConditionWarm, metav1.ConditionFalse, ReasonKindsMissing, "not cached: "+missing)
 	}
 	return condition(ConditionWarm, metav1.ConditionTrue, "Warm", "every needed kind is cached")
+}
+
+func current(r *report, now time.Time) metav1.Condition {
+	if r == nil || !r.warm() {
+		return condition(ConditionCurrent, metav1.ConditionUnknown, ReasonWarming, "nothing is cached yet")
+	}
+	var stale []string
+	for _, kind := range r.kinds {
+		if !kind.closed.IsZero() && now.Sub(kind.closed) >= staleAfter {
+			stale = append(stale, fmt.Sprintf("%s (since %s)", kind.Kind, kind.closed.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(stale) > 0 {
+		return condition(ConditionCurrent, metav1.ConditionFalse, ReasonNotWatched, "cached and not watched now: "+strings.Join(stale, ", "))
+	}
+	return condition(ConditionCurrent, metav1.ConditionTrue, "Watched", "every cached kind is watched")
 }
 
 func permitted(r *report) metav1.Condition {

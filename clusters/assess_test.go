@@ -24,7 +24,7 @@ func healthy(edit ...func(*report)) *report {
 	r := &report{
 		healthReport: healthReport{probed: true, reachable: true, identity: identity{version: "v1.36.1", uid: "u"}},
 		server:       "member.example:6443", admitted: true, checked: true,
-		kinds: []kindReport{{KindStatus{Kind: "v1 Pod", Engaged: true}, false, false, true}},
+		kinds: []kindReport{{KindStatus: KindStatus{Kind: "v1 Pod", Engaged: true}, tried: true}},
 	}
 	for _, e := range edit {
 		e(r)
@@ -35,7 +35,7 @@ func healthy(edit ...func(*report)) *report {
 func TestTheStateIsWhatAPersonHasToKnowFirst(t *testing.T) {
 	unready := func(r *report) { r.reachable, r.problem = false, unreachable(ReasonTimeout, "late") }
 	missing := func(r *report) {
-		r.kinds[0] = kindReport{KindStatus{Kind: "v1 Pod", Reason: "NotFound"}, false, false, true}
+		r.kinds[0] = kindReport{KindStatus: KindStatus{Kind: "v1 Pod", Reason: "NotFound"}, tried: true}
 	}
 	for name, tc := range map[string]struct {
 		view view

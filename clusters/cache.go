@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,7 +126,7 @@ const (
 	reasonWarming     = "Warming"     // the first attempt is under way
 	reasonNotFound    = ReasonKindNotFound
 	reasonForbidden   = "Forbidden" // the credentials may not list and watch it
-	reasonFailed      = "Failed"    // the member answered with another error
+	reasonFailed      = "Failed"    // the member answered with another error, or an object of it cannot be trimmed
 	// The member sent more than it may: an answer, an event of a watch, or objects to hold.
 	reasonTooLarge   = "TooLarge"
 	reasonUnreadable = "Unreadable" // the member sent what is neither JSON nor protobuf of Kubernetes
@@ -155,10 +156,12 @@ type memberKind struct {
 // warmCache is the cache of one kind, from one warming to the next.
 type warmCache struct {
 	cache.Cache
-	scopes []scope // that it holds
-	budget *kindBudget
-	done   chan struct{} // closed when the kind is disengaged
-	stop   func()        // stops the informer and waits for it
+	scopes  []scope // that it holds
+	budget  *kindBudget
+	watches []*watchState // of the scopes
+	broken  chan struct{} // holds something when an object could not be trimmed
+	done    chan struct{} // closed when the kind is disengaged
+	stop    func()        // stops the informer and waits for it
 }
 
 func newMemberKind(declared declaredKind) *memberKind {
@@ -224,6 +227,8 @@ func (k *memberKind) miss(reason string) {
 type kindReport struct {
 	KindStatus
 	optional, companion, tried bool
+
+	closed time.Time // since when a watch of it is closed; zero: all are open
 }
 
 // excessive tells that the kind is not cached because of what the member sends, which is a fault whatever the kind is for.
@@ -234,7 +239,22 @@ func (k *kindReport) excessive() bool {
 func (k *memberKind) report() kindReport {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return kindReport{KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason}, k.Optional, k.Companion, k.tried}
+	r := kindReport{KindStatus: KindStatus{Kind: k.name, Engaged: k.warm != nil, Reason: k.reason},
+		optional: k.Optional, companion: k.Companion, tried: k.tried}
+	if k.warm != nil {
+		r.closed = k.warm.closedSince()
+	}
+	return r
+}
+
+// closedSince returns since when a watch has been closed for the longest; the zero time: all are open.
+func (w *warmCache) closedSince() (since time.Time) {
+	for _, watch := range w.watches {
+		if at := watch.closedSince(); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
 }
 
 // fieldIndexes returns the indexes known now.

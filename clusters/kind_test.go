@@ -113,3 +113,22 @@ func TestACompanionKindDegradesNobody(t *testing.T) {
 		t.Error("an optional kind that is forbidden is told")
 	}
 }
+
+func TestAnObjectThatCannotBeTrimmedCostsItsKindInItsMemberOnly(t *testing.T) {
+	f := newFleet(t, func(o *Options) {
+		o.Kinds = []Kind{{Object: &corev1.Pod{}, Keep: func(from, into client.Object) {
+			_ = from.GetLabels()["app"][3] // one object with a short label is enough
+			into.SetLabels(from.GetLabels())
+		}}, configMapKind}
+	})
+	hostile, api := newFakeAPI(t, "hostile"), newFakeAPI(t, "a")
+	hostile.addPod("web")
+	api.addPod("website")
+	f.secrets.put("hostile", hostile.kubeconfig())
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	f.g.Eventually(f.state("hostile")).Should(Equal("Degraded/KindsMissing"))
+	status, _ := f.Status("hostile")
+	f.g.Expect(status.Kinds).To(Equal([]KindStatus{{Kind: "v1 Pod", Reason: "Failed"}, {Kind: "v1 ConfigMap", Engaged: true}}))
+	f.g.Expect(f.log.String()).To(ContainSubstring(`"kind":"v1 Pod","object":"default/web","panic":"runtime error: index out of range [3] with length 3"`))
+}

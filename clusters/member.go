@@ -126,7 +126,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		missing: map[schema.GroupVersion]missing{},
 	}
 	m.warmer = &warmer{
-		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
+		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
 		budget: newMemberBudget(o.CacheBytes, o.CacheObjects), log: o.Log,
 		changed: func() {

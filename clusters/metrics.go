@@ -126,3 +126,29 @@ func codeOf(resp *http.Response, err error) string {
 	}
 	return "error"
 }
+
+// cacheAges shows the age of each cache at the time of a scrape.
+type cacheAges struct{ provider *Provider }
+
+var cacheAge = prometheus.NewDesc("plimsoll_member_cache_age_seconds",
+	"For how long a cached kind of a member has not been watched; 0 while its watch is open.", []string{"member", "kind"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c cacheAges) Describe(to chan<- *prometheus.Desc) { to <- cacheAge }
+
+// Collect implements prometheus.Collector.
+func (c cacheAges) Collect(to chan<- prometheus.Metric) {
+	for _, member := range c.provider.engagedMembers() {
+		for _, kind := range member.kinds {
+			report := kind.report()
+			if !report.Engaged {
+				continue
+			}
+			age := 0.0
+			if !report.closed.IsZero() {
+				age = time.Since(report.closed).Seconds()
+			}
+			to <- prometheus.MustNewConstMetric(cacheAge, prometheus.GaugeValue, age, member.name, report.Kind)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,11 @@ func New(opts Options) (*Provider, error) {
 	p.secrets, err = newSecretWatch(opts.Secrets, opts.Namespace, p.notice)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Registerer != nil {
+		if err := opts.Registerer.Register(cacheAges{p}); err != nil {
+			return nil, fmt.Errorf("register the metrics of members: %w", err)
+		}
 	}
 	if err := p.AddKinds(opts.Kinds...); err != nil {
 		return nil, err
@@ -187,6 +193,13 @@ func (p *Provider) Member(name string) (*Member, bool) {
 	defer p.mu.RUnlock()
 	member, ok := p.members[name]
 	return member, ok
+}
+
+// engagedMembers returns those that controllers work on.
+func (p *Provider) engagedMembers() []*Member {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Collect(maps.Values(p.members))
 }
 
 // Statuses returns the status of every registration, sorted by name.

@@ -31,7 +31,7 @@ type Status struct {
 	State State
 	// Reason is a CamelCase word, Message a sentence without any secret value.
 	Reason, Message string
-	// Conditions: Accepted (vetting), Reachable (probe), Warm (kinds), Permitted (access).
+	// Conditions: Accepted (vetting), Reachable (probe), Warm (kinds), Current (watches), Permitted (access).
 	Conditions []metav1.Condition
 	// Server is the API server's host and port.
 	Server string

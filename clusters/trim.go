@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"errors"
 	"reflect"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -28,6 +29,23 @@ func trim(keep func(from, into client.Object)) toolscache.TransformFunc {
 		return into, nil
 	}
 }
+
+// guarded has transform fail for an object for which it panics, after panicked was called.
+func guarded(transform toolscache.TransformFunc, panicked func(object any, p any)) toolscache.TransformFunc {
+	return func(in any) (out any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				panicked(in, p)
+				out, err = nil, errKeepPanicked
+			}
+		}()
+		return transform(in)
+	}
+}
+
+// errKeepPanicked is why a kind is not cached of which an object cannot be trimmed: without that object decisions would rest
+// on a part of what is there.
+var errKeepPanicked = errors.New("what trims the objects of the kind panicked")
 
 // keepAlways copies what identifies an object and its version, and who owns it.
 func keepAlways(from, into client.Object) {

@@ -3,8 +3,11 @@ package clusters
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	goruntime "runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // confirmations is how often in a row a member has to say that a cached kind is gone or forbidden before it is
@@ -29,7 +33,7 @@ type warmer struct {
 	member string
 	scheme *runtime.Scheme
 	config *rest.Config
-	client *http.Client // over the informers' transport
+	wire   http.RoundTripper // the informers' transport
 	prober *prober
 	mapper *mapper
 	// namespaces that the member is registered for; nil: the whole cluster
@@ -107,9 +111,9 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	if err != nil {
 		return nil, nil, err
 	}
-	suspects := make(chan struct{}, 1)
+	suspects, broken := make(chan struct{}, 1), make(chan struct{}, 1)
 	budget := newKindBudget(w.budget)
-	kindCache, err := w.newCache(attempt, k, scopes, suspects, budget)
+	kindCache, watches, err := w.newCache(attempt, k, scopes, budget, suspects, broken)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +124,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		}
 	}
 	warm = start(ctx, kindCache, budget)
-	warm.scopes = scopes
+	warm.scopes, warm.watches, warm.broken = scopes, watches, broken
 	if err := awaitSync(attempt, warm, k); err != nil {
 		warm.stop()
 		return nil, nil, err
@@ -132,36 +136,42 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	return warm, suspects, nil
 }
 
-// newCache makes the cache of one kind, with a part for each scope. It needs nothing from the member: the mapping is known
-// from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}, budget *kindBudget) (cache.Cache, error) {
+// newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
+// is known from check.
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *kindBudget, suspects, broken chan<- struct{}) (cache.Cache, []*watchState, error) {
+	watches := make([]*watchState, len(scopes))
+	for i := range watches {
+		watches[i] = newWatchState(w.changed)
+	}
 	if len(scopes) == 1 && scopes[0].part == "" {
-		return w.newPart(k, scopes[0], suspects, budget)
+		only, err := w.newPart(k, scopes[0], watches[0], budget, suspects, broken)
+		return only, watches, err
 	}
 	mapping, err := w.mapper.resolve(ctx, k.gvk)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parts := make(map[string]cache.Cache, len(scopes))
-	for _, in := range scopes {
-		if parts[in.part], err = w.newPart(k, in, suspects, budget); err != nil {
-			return nil, err
+	for i, in := range scopes {
+		if parts[in.part], err = w.newPart(k, in, watches[i], budget, suspects, broken); err != nil {
+			return nil, nil, err
 		}
 	}
-	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), nil
+	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), watches, nil
 }
 
 // newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
-func (w *warmer) newPart(k *memberKind, in scope, suspects chan<- struct{}, budget *kindBudget) (cache.Cache, error) {
+func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *kindBudget, suspects, broken chan<- struct{}) (cache.Cache, error) {
+	keep := guarded(trim(k.Keep), w.panicked(k, broken))
 	return cache.New(w.config, cache.Options{
-		HTTPClient:                  w.client,
+		HTTPClient:                  httpClient(&watching{next: w.wire, state: watch}),
 		Scheme:                      w.scheme,
 		Mapper:                      w.mapper,
 		DefaultLabelSelector:        k.Labels,
 		DefaultFieldSelector:        in.selector(),
 		ReaderFailOnMissingInformer: true,
 		NewInformer: func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return newQuietInformer(newMeter(lw, budget, trim(k.Keep)), o, resync, indexers)
+			return newQuietInformer(newMeter(lw, budget, keep), o, resync, indexers)
 		},
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			// The default would log what the member said. What matters of it is whether the kind is gone.
@@ -208,6 +218,26 @@ func start(ctx context.Context, kindCache cache.Cache, budget *kindBudget) *warm
 	}
 }
 
+// panicked makes the function that is told when an object of k cannot be trimmed. Of the panic's value it logs what the
+// runtime says and nothing else, for that may be something that the member said.
+func (w *warmer) panicked(k *memberKind, broken chan<- struct{}) func(any, any) {
+	return func(in, p any) {
+		name, said := "", fmt.Sprintf("%T", p)
+		if object, ok := in.(client.Object); ok {
+			name = client.ObjectKeyFromObject(object).String()
+		}
+		if err, ok := p.(goruntime.Error); ok {
+			said = err.Error()
+		}
+		w.log.Error("trimming an object panicked: its kind is not cached", "member", w.member, "kind", k.name, "object", name,
+			"panic", said, "stack", string(debug.Stack()))
+		select {
+		case broken <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // awaitSync starts the informer of k in its cache and waits for it.
 func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 	informer, err := warm.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
@@ -218,6 +248,8 @@ func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 		select {
 		case err := <-warm.budget.exceeded:
 			return false, err
+		case <-warm.broken:
+			return false, errKeepPanicked
 		default:
 			return informer.HasSynced(), nil
 		}
@@ -239,6 +271,8 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 			return ctx.Err()
 		case err := <-warm.budget.exceeded:
 			return err
+		case <-warm.broken:
+			return errKeepPanicked
 		case <-suspect:
 		case <-incomplete:
 		}
@@ -329,7 +363,7 @@ func kindReason(err error) string {
 		return reasonTooLarge
 	case errors.Is(err, errUnreadable):
 		return reasonUnreadable
-	case errors.As(err, new(apierrors.APIStatus)):
+	case errors.As(err, new(apierrors.APIStatus)), errors.Is(err, errKeepPanicked):
 		return reasonFailed
 	}
 	return classify(err).reason

@@ -1,0 +1,195 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// watchServer answers watches, or fails in one of several ways.
+type watchServer struct {
+	mu    sync.Mutex
+	fault string
+	opens int
+	open  []*io.PipeWriter
+}
+
+func (s *watchServer) RoundTrip(*http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opens++
+	switch s.fault {
+	case "error":
+		return nil, errors.New("connection reset")
+	case "unavailable":
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody}, nil
+	case "ends at once":
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	case "gone":
+		return &http.Response{StatusCode: http.StatusGone, Body: http.NoBody}, nil
+	}
+	from, to := io.Pipe()
+	s.open = append(s.open, to)
+	return &http.Response{StatusCode: http.StatusOK, Body: from}, nil
+}
+
+// set makes further watches fail in this way, and ends those that are open.
+func (s *watchServer) set(fault string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+	for _, to := range s.open {
+		_ = to.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	s.open = nil
+}
+
+func (s *watchServer) tell(event string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, to := range s.open {
+		_, _ = to.Write([]byte(event))
+	}
+}
+
+func watchRequest(ctx context.Context, t *testing.T) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a.example/api/v1/pods?watch=true&resourceVersion=5", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+func TestAWatchIsOpenedAgainWithinASecondOnceTheMemberAnswers(t *testing.T) {
+	for _, fault := range []string{"error", "unavailable", "ends at once"} {
+		t.Run(fault, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				server := &watchServer{}
+				w := &watching{next: server, state: newWatchState(func() {})}
+				resp, err := w.RoundTrip(watchRequest(t.Context(), t))
+				g.Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Minute)
+				g.Expect(w.state.closedSince()).To(BeZero())
+				heard := make(chan string, 1)
+				go func() {
+					p := make([]byte, 100)
+					n, _ := resp.Body.Read(p)
+					heard <- string(p[:n])
+				}()
+				synctest.Wait()
+				server.set(fault)
+				time.Sleep(10 * time.Minute)
+				g.Expect(server.opens).To(BeNumerically("<", 700), "a member in trouble is not asked more than about once a second")
+				g.Expect(time.Since(w.state.closedSince())).To(Equal(10 * time.Minute))
+				server.set("")
+				time.Sleep(2*watchRetryMax + watchRetryMax/4) // one to try, one to last
+				g.Expect(w.state.closedSince()).To(BeZero())
+				server.tell("event")
+				g.Expect(<-heard).To(Equal("event"))
+				g.Expect(resp.Body.Close()).To(Succeed())
+				g.Expect(w.state.closedSince()).NotTo(BeZero())
+			})
+		})
+	}
+}
+
+func TestAWatchThatTheMemberRefusesOrThatHasToldSomethingIsItsReflectorsBusiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		server := &watchServer{fault: "gone"}
+		w := &watching{next: server, state: newWatchState(func() {})}
+		resp, err := w.RoundTrip(watchRequest(t.Context(), t))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(resp.StatusCode).To(Equal(http.StatusGone))
+		g.Expect(w.state.closedSince()).NotTo(BeZero())
+
+		server.set("")
+		resp, err = w.RoundTrip(watchRequest(t.Context(), t))
+		g.Expect(err).NotTo(HaveOccurred())
+		go server.tell("event")
+		p := make([]byte, 100)
+		_, err = resp.Body.Read(p)
+		g.Expect(err).NotTo(HaveOccurred())
+		server.set("")
+		_, err = resp.Body.Read(p)
+		g.Expect(err).To(MatchError(io.ErrUnexpectedEOF), "another watch from the same version would tell it again")
+	})
+}
+
+// Whatever a member does to a watch: it is open soon after the member answers, and the state says whether it is.
+func TestAWatchIsOpenSoonAfterEveryFault(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			server := &watchServer{}
+			w := &watching{next: server, state: newWatchState(func() {})}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { // the reflector
+				for ctx.Err() == nil {
+					resp, err := w.RoundTrip(watchRequest(ctx, t))
+					if err != nil {
+						continue
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+			}()
+			for range 30 {
+				server.set([]string{"error", "unavailable", "ends at once"}[random.IntN(3)])
+				time.Sleep(time.Duration(random.Int64N(int64(time.Minute))))
+				server.set("")
+				time.Sleep(3 * watchRetryMax)
+				if random.IntN(2) == 0 {
+					server.tell("event")
+				}
+				if since := w.state.closedSince(); !since.IsZero() {
+					t.Errorf("seed %d: closed for %s", seed, time.Since(since))
+				}
+			}
+			cancel()
+			server.set("error")
+		})
+	}
+}
+
+func TestACacheThatIsNotWatchedIsShown(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 0)
+	shown := func(closed time.Time) string {
+		s := assess(view{member: healthy(func(r *report) { r.kinds[0].closed = closed })}, Status{}, now)
+		c := meta.FindStatusCondition(s.Conditions, ConditionCurrent)
+		return string(c.Status) + "/" + c.Reason + ": " + c.Message
+	}
+	g.Expect(shown(time.Time{})).To(Equal("True/Watched: every cached kind is watched"))
+	g.Expect(shown(now.Add(-staleAfter / 2))).To(HavePrefix("True/"))
+	g.Expect(shown(now.Add(-time.Minute))).To(Equal("False/NotWatched: cached and not watched now: v1 Pod (since 1970-01-01T00:15:40Z)"))
+
+	f, api := newFleet(t), newFakeAPI(t, "a")
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	f.g.Eventually(func() bool {
+		age, ok := gathered(f.g, f.metrics)["plimsoll_member_cache_age_seconds{kind=v1 Pod,member=a}"]
+		return ok && age == 0
+	}).Should(BeTrue())
+	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.RawQuery, "watch") {
+			fail(w, http.StatusServiceUnavailable)
+			return
+		}
+		api.route(w, r, nil)
+	})
+	api.cutAll()
+	f.g.Eventually(f.metric("plimsoll_member_cache_age_seconds{kind=v1 Pod,member=a}")).Should(BeNumerically(">", 0))
+	f.g.Expect(f.state("a")()).To(Equal("Ready/Ready"))
+}
