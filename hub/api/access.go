@@ -85,7 +85,7 @@ func reviewOf(who Identity, access Access) *authorizationv1.SubjectAccessReview 
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: who.User, UID: who.UID, Groups: who.Groups,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member,
+			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member, Namespace: access.Namespace,
 		},
 	}}
 	if len(who.Extra) > 0 {

@@ -51,7 +51,7 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			return err
 		},
 		plimsollv1.ObjectService_GetReceipt_FullMethodName: func(ctx context.Context) error {
-			_, err := s.objects().GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: "w.prod.id-0"})
+			_, err := s.objects().GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0"})
 			return err
 		},
 	}
@@ -234,5 +234,42 @@ func TestAnUnexpectedErrorTellsTheLogAndNotTheCaller(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), "canary-internal") {
 		t.Error("the log has no trace of the error")
+	}
+}
+
+func TestWhoMaySeeOneNamespaceOfAMemberSeesNoOther(t *testing.T) {
+	r := shop(t)
+	s := serve(t, r, nil)
+	for name, namespace := range map[string]string{"owner": "shop", "neighbour": "pay"} {
+		for _, right := range rights {
+			if right.Resource != "clusters" {
+				right.Namespace = namespace
+				s.give(name, right)
+			}
+		}
+	}
+	for method, call := range everyCall(s) {
+		if rights[method].Resource == "clusters" || method == plimsollv1.WorkloadService_ListWorkloads_FullMethodName {
+			continue
+		}
+		if err := call(as(t, "neighbour")); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s as one who may see another namespace: %v", method, err)
+		}
+		if err := call(as(t, "owner")); err != nil {
+			t.Errorf("%s as one who may see the namespace: %v", method, err)
+		}
+	}
+	for _, c := range []struct {
+		who, namespace string
+		want           codes.Code
+	}{
+		{"owner", "shop", codes.OK}, {"owner", "", codes.PermissionDenied}, {"neighbour", "shop", codes.PermissionDenied}, {"neighbour", "pay", codes.OK},
+	} {
+		for _, cluster := range []string{"prod", ""} {
+			_, err := s.workloads().ListWorkloads(as(t, c.who), &plimsollv1.ListWorkloadsRequest{Cluster: cluster, Namespace: c.namespace})
+			if status.Code(err) != c.want {
+				t.Errorf("list namespace %q of member %q as %s: %v, want %s", c.namespace, cluster, c.who, err, c.want)
+			}
+		}
 	}
 }

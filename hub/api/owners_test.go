@@ -53,7 +53,7 @@ func TestACallersTokenIsNotSentToOtherReplicas(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	for _, path := range []string{"/v1/clusters", "/v1/workloads", "/v1/receipts/w.prod.id-0"} {
+	for _, path := range []string{"/v1/clusters", "/v1/workloads", "/v1/receipts/w.prod.shop.id-0"} {
 		if response, body := s.call(t, "GET", path, "", bearing("admin")); response.StatusCode != 200 {
 			t.Errorf("%s: HTTP %d: %s", path, response.StatusCode, body)
 		}

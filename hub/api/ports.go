@@ -85,6 +85,8 @@ type Access struct {
 	Verb, Resource string
 	// Member is the resource's name; "" means that of every member.
 	Member string
+	// Namespace in the member; "" means all of them.
+	Namespace string
 }
 
 // Authorizer tells whether somebody has an access. Safe for concurrent use.

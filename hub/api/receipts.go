@@ -22,23 +22,28 @@ const ownershipCheck = time.Second
 // receiptID is what the id of a receipt holds: enough to know who may see it and who can answer, and nothing secret.
 type receiptID struct {
 	resource, member string
-	local            string // the id on the replica that accepted the order
+	namespace        string // of the object; "": it has none
+	local            string // the id on the replica that accepted the order, which has no dot
 }
 
 // receiptPrefixes stand for the resource that was ordered.
 var receiptPrefixes = map[string]string{resourceWorkloads: "w", resourceObjects: "o"}
 
 func (id receiptID) String() string {
-	return receiptPrefixes[id.resource] + "." + id.member + "." + id.local
+	parts := []string{receiptPrefixes[id.resource], id.member, id.namespace, id.local}
+	if id.namespace == "" {
+		parts = slices.Delete(parts, 2, 3)
+	}
+	return strings.Join(parts, ".")
 }
 
-// parseReceiptID reads an id. Members are DNS labels and so hold no dot.
+// parseReceiptID reads an id. Members and namespaces are DNS labels and so hold no dot.
 func parseReceiptID(text string) (receiptID, error) {
-	parts := strings.SplitN(text, ".", 3)
-	if len(parts) == 3 && parts[1] != "" && parts[2] != "" {
+	parts := strings.Split(text, ".")
+	if n := len(parts); (n == 3 || n == 4) && !slices.Contains(parts, "") {
 		for resource, prefix := range receiptPrefixes {
 			if parts[0] == prefix {
-				return receiptID{resource: resource, member: parts[1], local: parts[2]}, nil
+				return receiptID{resource: resource, member: parts[1], namespace: strings.Join(parts[2:n-1], ""), local: parts[n-1]}, nil
 			}
 		}
 	}
@@ -69,11 +74,11 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 	return answer, err
 }
 
-// holds tells whether this replica accepted the order. The member and the resource in an id come from the caller, who was
-// authorized by them: they must be those of the order.
+// holds tells whether this replica accepted the order. The member, the namespace and the resource in an id come from the
+// caller, who was authorized by them: they must be those of the order.
 func (s *objectService) holds(id receiptID) bool {
 	found, ok := s.objects.Receipt(id.local)
-	return ok && found.Key.Member == id.member && (id.resource == resourceObjects || s.places(found.Key.Controller))
+	return ok && found.Key.Member == id.member && found.Key.Namespace == id.namespace && (id.resource == resourceObjects || s.places(found.Key.Controller))
 }
 
 // places tells whether the keys of a controller are workloads.
@@ -123,7 +128,7 @@ func errNoReceipt(id receiptID) error {
 
 func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Receipt {
 	shown := &plimsollv1.Receipt{
-		Id:         receiptID{resource: resource, member: found.Key.Member, local: found.ID}.String(),
+		Id:         receiptID{resource: resource, member: found.Key.Member, namespace: found.Key.Namespace, local: found.ID}.String(),
 		Key:        keyMessage(found.Key),
 		AcceptedAt: moment(found.Accepted),
 	}

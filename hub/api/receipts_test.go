@@ -170,14 +170,16 @@ func TestAReceiptIsShownOnlyForTheMemberAndTheResourceThatWereOrdered(t *testing
 	key := reconcile.Key{Controller: "cron", Member: "prod"}
 	r.receipts["id-7"] = reconcile.Receipt{ID: "id-7", Key: key, Record: reconcile.Record{Reason: canary}}
 	for id, want := range map[string]codes.Code{
-		"o.prod.id-7": codes.PermissionDenied, // no right to objects of prod
-		"o.mine.id-7": codes.NotFound,         // not of that member
-		"w.prod.id-7": codes.NotFound,         // not of a workload
-		"x.prod.id-7": codes.InvalidArgument,
-		"o..id-7":     codes.InvalidArgument,
-		"o.prod.":     codes.InvalidArgument,
-		"id-7":        codes.InvalidArgument,
-		"w.prod.id-0": codes.OK,
+		"o.prod.id-7":      codes.PermissionDenied, // no right to objects of prod
+		"o.mine.id-7":      codes.NotFound,         // not of that member
+		"w.prod.id-7":      codes.NotFound,         // not of a workload
+		"x.prod.id-7":      codes.InvalidArgument,
+		"o..id-7":          codes.InvalidArgument,
+		"o.prod.":          codes.InvalidArgument,
+		"id-7":             codes.InvalidArgument,
+		"w.prod.shop.id-0": codes.OK,
+		"w.prod.pay.id-0":  codes.NotFound, // not of that namespace
+		"w.prod.id-0":      codes.NotFound,
 	} {
 		answer, err := s.objects().GetReceipt(as(t, "mallory"), &plimsollv1.GetReceiptRequest{Receipt: id})
 		if status.Code(err) != want || strings.Contains(answer.String()+status.Convert(err).Message(), canary) {

@@ -44,12 +44,15 @@ var rules = map[string]rule{
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},
 }
 
-// onMember needs verb on resource for the member that the request names, if it names one.
+// onMember needs verb on resource for the member, and in the namespace, that the request names, if it names one.
 func onMember(verb, resource string) func(any) (Access, error) {
 	return func(request any) (Access, error) {
 		needs := Access{Verb: verb, Resource: resource}
 		if named, ok := request.(interface{ GetCluster() string }); ok {
 			needs.Member = named.GetCluster()
+		}
+		if within, ok := request.(interface{ GetNamespace() string }); ok {
+			needs.Namespace = within.GetNamespace()
 		}
 		return needs, nil
 	}
@@ -62,7 +65,7 @@ func onReceipt(request any) (Access, error) {
 		return Access{}, status.Error(codes.Internal, "the request names no receipt")
 	}
 	id, err := parseReceiptID(asked.GetReceipt())
-	return Access{Verb: verbGet, Resource: id.resource, Member: id.member}, err
+	return Access{Verb: verbGet, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
 }
 
 // authorize refuses calls about a member that the caller has no right to.
@@ -122,6 +125,9 @@ func denied(who Identity, needs Access) error {
 	where := "any member"
 	if needs.Member != "" {
 		where = "member " + needs.Member
+	}
+	if needs.Namespace != "" {
+		where += " in namespace " + needs.Namespace
 	}
 	return status.Errorf(codes.PermissionDenied,
 		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",

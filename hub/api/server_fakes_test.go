@@ -59,7 +59,8 @@ func (p *people) Allowed(_ context.Context, who Identity, access Access) (bool, 
 		return true, nil
 	}
 	for _, right := range p.rights[who.User] {
-		if right == access || right == (Access{Verb: access.Verb, Resource: access.Resource}) {
+		if right.Verb == access.Verb && right.Resource == access.Resource &&
+			(right.Member == "" || right.Member == access.Member) && (right.Namespace == "" || right.Namespace == access.Namespace) {
 			return true, nil
 		}
 	}

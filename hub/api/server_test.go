@@ -161,7 +161,7 @@ func TestWhoWaitsForAReceiptIsAnsweredWhenTheServerStops(t *testing.T) {
 	r.calls = 0
 	r.mu.Unlock()
 	go func() {
-		_, err := plimsollv1.NewObjectServiceClient(conn).GetReceipt(t.Context(), &plimsollv1.GetReceiptRequest{Receipt: "w.prod.id-0", Wait: durationpb.New(30 * time.Second)})
+		_, err := plimsollv1.NewObjectServiceClient(conn).GetReceipt(t.Context(), &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0", Wait: durationpb.New(30 * time.Second)})
 		answered <- err
 	}()
 	for waiting := false; !waiting; time.Sleep(time.Millisecond) {

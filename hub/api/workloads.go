@@ -31,7 +31,7 @@ func (s *workloadService) ListWorkloads(ctx context.Context, request *plimsollv1
 	if list.after, err = decodePosition(request.GetPageToken(), 4, list.filters(list.cluster)...); err != nil {
 		return nil, err
 	}
-	needs := Access{Verb: verbList, Resource: resourceWorkloads}
+	needs := Access{Verb: verbList, Resource: resourceWorkloads, Namespace: list.namespace}
 	members, err := list.candidates(ctx, needs)
 	if err != nil {
 		return nil, err
