@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -144,5 +146,25 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	}
 	if n[OnDemand] != 2 || n[Spot] != 8 {
 		t.Errorf("%v, want the floor of 2 on-demand", n)
+	}
+}
+
+func TestTheMetricTellsWhichTypeIsDry(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
+	dir, now := s.follower.directory, time.Now()
+	for i := range 2 {
+		shape := Shape{Constraints: []string{constraintSelector + "zone=" + string(rune('a'+i))}}
+		dir.droughts.observe(OnDemand, SpotPod{UID: types.UID(shape.String()), Shape: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
+	}
+	dir.droughts.judge(now)
+	want := `
+# HELP plimsoll_spot_dry Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.
+# TYPE plimsoll_spot_dry gauge
+plimsoll_spot_dry{capacity="on-demand",member="` + testMember + `"} 2
+plimsoll_spot_dry{capacity="spot",member="` + testMember + `"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "plimsoll_spot_dry"); err != nil {
+		t.Error(err)
 	}
 }
