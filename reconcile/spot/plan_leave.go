@@ -13,12 +13,12 @@ import (
 const budgetAgain = 5 * time.Second
 
 // leave plans that a pod leaves its place: it is released where that is possible and makes sense, else evicted if the
-// disruption budgets allow it. What serves of the floor, and has to leave because of its node, is released whatever the strategy.
-// False: it waits.
+// disruption budgets allow it. What leaves on advice is released whatever the strategy, for nothing should be lost to a wish, and so
+// is what serves of the floor and has to leave because of its node. False: it waits.
 func (pl *planner) leave(o *ownerPods, pod *Pod, purpose Purpose, why string) bool {
 	stands := pl.floorStands(pod)
 	switch {
-	case pl.releasable(pod) && (pl.settings.Strategy == StrategyRelease || (!stands && pod.Doom != nil)):
+	case pl.releasable(pod) && (pl.settings.Strategy == StrategyRelease || purpose == PurposeAdvisory || (!stands && pod.Doom != nil)):
 		return pl.release(o, pod, purpose, why)
 	case !stands && !pl.floorYields(pod):
 		pl.hold(pod, WaitReplacement)

@@ -20,7 +20,7 @@ func (pl *planner) move() {
 	}
 	pl.findExcess(o, stalled)
 	stays := pl.excess > 0 && pl.stays(o)
-	if stalled {
+	if stalled || pl.Ordinals { // of a StatefulSet each replica exists only once: none is given up for a wish
 		pl.advised = 0
 	}
 	switch {

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,9 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 	r := Plan(observedOf(pods, 50), policyOf(100, 0), testSettings, epoch)
 	if diff := cmp.Diff(map[string]int{"evict advisory": 1}, purposes(&r)); diff != "" || r.SpotActual != 50 {
 		t.Errorf("%s %+v", diff, r)
+	}
+	if r = Plan(observedOf(releasableAll(slices.Clone(pods)), 50), policyOf(100, 0), testSettings, epoch); len(r.Releases) != 1 || len(r.Evictions) > 0 {
+		t.Errorf("what can be released is, whatever the strategy: %+v", r)
 	}
 	pods = arrived(pods, 7, Spot)
 	if r = Plan(observedOf(pods, 57), policyOf(100, 0), testSettings, epoch); len(r.Evictions) != 5 {
@@ -189,7 +193,7 @@ func TestAStatefulSetLosesOneOrdinalOfTheFloorAtATimeAndNoneForAdvice(t *testing
 	all := func(*Pod) bool { return true }
 	o := observedOf(doomed(pods, &Doom{Node: "n", Weight: WeightAdvisory}, all), 3)
 	o.Ordinals = true
-	if r := Plan(o, policyOf(0, 3), testSettings, epoch); len(r.Evictions) > 0 || waitOf(&r, WaitReplacement) == nil {
+	if r := Plan(o, policyOf(0, 3), testSettings, epoch); len(r.Evictions) > 0 || r.State != StateConverged || r.Advised != 3 {
 		t.Errorf("on advice: %+v", r)
 	}
 	o.Pods = doomed(pods, &Doom{Node: "n"}, all)

@@ -344,7 +344,7 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		floor := release.From == OnDemand && byUID[release.Pod].Doom != nil
+		floor := (release.From == OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
 		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
 		if release.Released.For.Paced() {
 			moves++
