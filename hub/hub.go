@@ -41,6 +41,7 @@ type Hub struct {
 	registry  *prometheus.Registry
 	hubConfig *rest.Config // of the hub cluster
 	installed bool         // a replica was here before this one
+	started   time.Time    // when Run began
 
 	listeners    *listeners
 	ca           *webhook.CA
@@ -174,6 +175,7 @@ func (h *Hub) buildOwnership(context.Context) error {
 		l := newLease(lock, election, writeTimeout(&h.config), h.log)
 		if h.installed {
 			l.suspect(election.LeaseDuration)
+			l.warm, l.warmUp = func() bool { return h.warm() == nil }, h.config.Clusters.WarmTimeout
 		}
 		h.ownership = l
 		h.tasks = append(h.tasks, task{"Lease watch", func(ctx context.Context) error {

@@ -213,7 +213,7 @@ func (h *Hub) admit(options *api.Options) error {
 
 // buildProbes makes the endpoints for Kubernetes and Prometheus.
 func (h *Hub) buildProbes(context.Context) error {
-	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"stopping", h.gates.stopped}}))
+	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"stopping", h.gates.stopped}}))
 	gathered := prometheus.Gatherers{h.registry, metrics.Registry}
 	scraped := http.NewServeMux()
 	scraped.Handle("GET /metrics", promhttp.HandlerFor(gathered, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
@@ -227,6 +227,28 @@ func (h *Hub) buildProbes(context.Context) error {
 		}},
 	)
 	return nil
+}
+
+// warm returns an error while members are being connected to or warmed. Those that cannot be reached are not waited for.
+func (h *Hub) warm() error {
+	if err := h.synced(); err != nil {
+		return err
+	}
+	for _, status := range h.provider.Statuses() {
+		if status.State == clusters.StateConnecting {
+			return fmt.Errorf("member %s: %s", status.Name, status.Message)
+		}
+	}
+	return nil
+}
+
+// warmed returns an error while another replica should act or answer rather than this one, until it has had
+// clusters.warmTimeout for it.
+func (h *Hub) warmed() error {
+	if _, mine := h.ownership.Mine(""); mine || time.Since(h.started) > h.config.Clusters.WarmTimeout {
+		return nil
+	}
+	return h.warm()
 }
 
 func (h *Hub) synced() error {

@@ -16,6 +16,7 @@ import (
 // ready, takes up no new work, lets what it began come to an end, gives the Lease up so that another replica takes over at
 // once, and only then closes its servers and caches: until then it forwards to its successor. It is called once.
 func (h *Hub) Run(ctx context.Context) error {
+	h.started = time.Now()
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var tasks sync.WaitGroup

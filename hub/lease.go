@@ -31,6 +31,11 @@ type lease struct {
 	config LeaderElectionConfig
 	log    *slog.Logger
 	kick   chan struct{} // the Lease was given up: do not wait for the next try
+
+	// warm tells whether this replica is ready to act; until then it leaves the Lease to others, for warmUp at most. Nil: it is.
+	warm   func() bool
+	warmUp time.Duration
+	began  time.Time
 }
 
 // newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun ([writeTimeout]).
@@ -41,6 +46,7 @@ func newLease(lock resourcelock.Interface, config LeaderElectionConfig, margin t
 // run contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
 // end before, see Hub.Run; here no further write may begin, and those that are under way end before the Lease is given up.
 func (l *lease) run(ctx context.Context) error {
+	l.began = time.Now()
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var telling sync.WaitGroup
 	defer telling.Wait()
@@ -60,6 +66,15 @@ func (l *lease) run(ctx context.Context) error {
 	}
 	l.resign()
 	return nil
+}
+
+// mayTake returns an error while this replica leaves the Lease to one that is warm: in a rolling update each new replica
+// would take it before its caches are full. A Lease that nobody takes for two tries has no such contender.
+func (l *lease) mayTake() error {
+	if l.warm == nil || l.warm() || time.Since(l.began) >= l.warmUp || l.vacant() >= 2*l.config.RetryPeriod {
+		return nil
+	}
+	return errCold
 }
 
 // awaitWrites shuts the fence for good and waits until no write is under way. The Lease is renewed meanwhile. A permission
@@ -91,11 +106,13 @@ type watchedLock struct {
 	resourcelock.Interface
 	tenure   *tenure
 	stopping func() bool
+	mayTake  func() error
 	holder   string // in the record that the next Update replaces
 }
 
 var (
 	errNotStopping = errors.New("the Lease is not given up before the replica stops: what was begun under it may not have ended")
+	errCold        = errors.New("the Lease is left to a replica whose caches are full")
 	errNotHolder   = errors.New("the Lease is not given up: another replica holds it")
 )
 
@@ -117,6 +134,9 @@ func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	if err := w.tenure.othersEnded(); err != nil {
 		return err
 	}
+	if err := w.take(); err != nil {
+		return err
+	}
 	w.tenure.created(seconds(record.LeaseDurationSeconds))
 	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Create(ctx, r) })
 }
@@ -135,8 +155,20 @@ func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 		if err := w.tenure.othersEnded(); err != nil {
 			return err
 		}
+	} else if w.holder != w.tenure.identity {
+		if err := w.take(); err != nil {
+			return err
+		}
 	}
 	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Update(ctx, r) })
+}
+
+// take returns an error when the Lease is not ours and not to be.
+func (w *watchedLock) take() error {
+	if w.tenure.resumable() {
+		return nil
+	}
+	return w.mayTake()
 }
 
 func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(resourcelock.LeaderElectionRecord) error) error {
@@ -201,7 +233,7 @@ func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
 // electorConfig is what client-go's elector runs with.
 func (l *lease) electorConfig(stopping func() bool) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
-		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: stopping},
+		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: stopping, mayTake: l.mayTake},
 		LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
 		ReleaseOnCancel: true, // watchedLock decides
 		Name:            l.config.LeaseName,

@@ -222,9 +222,15 @@ const testMargin = 5 * time.Second
 // newReplica starts a contender whose requests take 10 ms each way.
 func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 	t.Helper()
+	return newReplicaWith(t, server, number, func(*lease) {})
+}
+
+func newReplicaWith(t *testing.T, server *leaseServer, number int, edit func(*lease)) *replica {
+	t.Helper()
 	w := &wire{there: 10 * time.Millisecond, back: 10 * time.Millisecond, timeout: testElection.RenewDeadline / 2}
 	identity := fmt.Sprintf("hub-%d_id/10.0.0.%d:9444", number, number)
 	l := newLease(&wiredLock{server: server, wire: w, identity: identity}, testElection, testMargin, slog.New(slog.DiscardHandler))
+	edit(l)
 	server.mu.Lock()
 	if server.last > 0 {
 		l.suspect(testElection.LeaseDuration)

@@ -61,7 +61,12 @@ func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
 // start has a new process take the place of replica i.
 func (m *leaseModel) start(i int) {
 	m.started++
-	m.replicas[i] = newReplica(m.t, m.server, m.started)
+	began, cold := time.Now(), time.Duration(m.random.Int64N(int64(time.Minute)))
+	m.replicas[i] = newReplicaWith(m.t, m.server, m.started, func(l *lease) {
+		if m.started > len(m.replicas) {
+			l.warm, l.warmUp = func() bool { return time.Since(began) > cold }, 30*time.Second
+		}
+	})
 	if m.random.IntN(4) > 0 { // else its watch is broken
 		m.server.follow(m.replicas[i])
 	}

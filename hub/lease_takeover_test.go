@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,5 +191,54 @@ func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 	now = moved(began.Add(time.Minute), -time.Hour)
 	if owner.MayWrite("m") == nil {
 		t.Error("the fence is open a minute after the last renewal because the wall clock was set back")
+	}
+}
+
+// coldReplica is a contender that is warm when told.
+func coldReplica(t *testing.T, server *leaseServer, number int, warm *atomic.Bool) *replica {
+	t.Helper()
+	return newReplicaWith(t, server, number, func(l *lease) { l.warm, l.warmUp = warm.Load, 30*time.Second })
+}
+
+func TestAColdReplicaLeavesTheLeaseToAWarmOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, warm := &leaseServer{}, &atomic.Bool{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		c := coldReplica(t, server, 3, warm)
+		b := newReplica(t, server, 2)
+		time.Sleep(7 * time.Second)
+		a.end()
+		eventually(t, time.Minute, "the warm one takes over", func() bool {
+			if c.acts() {
+				t.Fatal("the cold one took the Lease")
+			}
+			return b.acts()
+		})
+		b.stop()
+		warm.Store(true)
+		eventually(t, time.Minute, "the cold one, which is warm by now, takes over", c.acts)
+	})
+}
+
+func TestAColdReplicaActsWhenNobodyElseDoes(t *testing.T) {
+	for name, leave := range map[string]func(a *replica){
+		"given up": func(a *replica) { a.end() },
+		"crashed":  func(a *replica) { a.wire.freeze() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &leaseServer{}
+				a := newReplica(t, server, 1)
+				eventually(t, time.Second, "a acts", a.acts)
+				time.Sleep(7 * time.Second)
+				leave(a)
+				c := coldReplica(t, server, 3, &atomic.Bool{})
+				took := eventually(t, time.Minute, "the cold one acts", c.acts)
+				if most := testElection.LeaseDuration + 4*testElection.RetryPeriod; took > most {
+					t.Errorf("it took %s, and should take %s at most", took, most)
+				}
+			})
+		})
 	}
 }

@@ -133,12 +133,13 @@ type routes struct {
 }
 
 // Route implements webhook.Router. An owner that could not renew its Lease does not answer for itself any more, and asks
-// nobody either.
+// nobody either; nor is it asked, for it could not place anything.
 func (r routes) Route(member string) (local bool, owner string) {
 	if r.Acts(member) {
 		return true, ""
 	}
-	if owner, _ = r.ownership.Owner(member); owner == r.self {
+	owner, until := r.ownership.Owner(member)
+	if owner == r.self || !time.Now().Before(until) {
 		return false, ""
 	}
 	return false, owner

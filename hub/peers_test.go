@@ -154,13 +154,19 @@ func TestAReplicaThatStopsMakesNoNewConnections(t *testing.T) {
 
 // told is an Ownership as it is told.
 type told struct {
-	owner string
-	mine  bool
+	owner  string
+	mine   bool
+	lapsed bool // the owner's tenure has ended
 }
 
-func (o told) Owner(string) (string, time.Time) { return o.owner, time.Time{} }
-func (o told) Mine(string) (time.Time, bool)    { return time.Time{}, o.mine }
-func (o told) Subscribe(func())                 {}
+func (o told) Owner(string) (string, time.Time) {
+	if o.lapsed {
+		return o.owner, time.Now()
+	}
+	return o.owner, time.Now().Add(time.Hour)
+}
+func (o told) Mine(string) (time.Time, bool) { return time.Time{}, o.mine }
+func (o told) Subscribe(func())              {}
 
 func TestWhoAnswersForAMember(t *testing.T) {
 	const self, other = "10.0.0.1:1", "10.0.0.2:1"
@@ -170,10 +176,11 @@ func TestWhoAnswersForAMember(t *testing.T) {
 		owner         string // of admissions that are not local
 		answersItself bool   // questions; orders only where admissions are local
 	}{
-		"the owner":                     {told{self, true}, true, "", true},
-		"a standby":                     {told{other, false}, false, other, false},
-		"nobody owns it":                {told{"", false}, false, "", false},
-		"an owner that could not renew": {told{self, false}, false, "", true},
+		"the owner":                     {told{self, true, false}, true, "", true},
+		"a standby":                     {told{other, false, false}, false, other, false},
+		"an owner that was lost":        {told{other, false, true}, false, "", false},
+		"nobody owns it":                {told{"", false, true}, false, "", false},
+		"an owner that could not renew": {told{self, false, true}, false, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routes{ownership: test.ownership, self: self}

@@ -34,6 +34,7 @@ type tenure struct {
 	used        bool          // somebody held the Lease at some time
 	duration    time.Duration // the longest that was seen
 	until       time.Time     // when the holder's tenure ends, as far as was seen
+	vacated     time.Time     // when the holder was first seen to be nobody
 	notBefore   time.Time     // when the last tenure of another replica ends that it did not give up itself
 	stopping    bool          // no write begins any more
 	underway    int           // writes that may still take effect
@@ -107,6 +108,9 @@ func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 		t.sawOurs(r, newest)
 		return
 	}
+	if r.HolderIdentity == "" && (t.holder != "" || t.vacated.IsZero()) {
+		t.vacated = t.now()
+	}
 	t.deadline, t.resumes = time.Time{}, time.Time{} // somebody has taken the Lease from us, by hand if it was too early
 	if !t.seen || r.HolderIdentity != t.holder || !r.RenewTime.Time.Equal(t.renewal) {
 		t.until, t.notBefore = t.tenureOf(r)
@@ -162,9 +166,33 @@ func (t *tenure) vanished() {
 	if !t.deadline.IsZero() {
 		t.resumes = t.deadline
 	}
+	if t.holder != "" || t.vacated.IsZero() {
+		t.vacated = t.now()
+	}
 	t.deadline, t.until, t.renewal = time.Time{}, time.Time{}, time.Time{}
 	t.holder, t.transitions, t.seen = "", 0, false
 	t.signal()
+}
+
+// vacant returns for how long nobody has held the Lease, as far as is known.
+func (t *tenure) vacant() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since := t.until
+	if t.holder == "" {
+		since = t.vacated
+	}
+	if since.IsZero() {
+		return 0
+	}
+	return t.now().Sub(since)
+}
+
+// resumable tells whether the Lease was deleted under us, so that it is ours to create anew.
+func (t *tenure) resumable() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.resumes.IsZero() && !passed(t.now(), t.resumes)
 }
 
 // othersEnded returns an error while another replica may still act, as far as was seen.

@@ -26,7 +26,10 @@ type Router interface {
 
 // A Forwarder sends calls to the replica that owns their member. The token stays behind: replicas know each other by
 // their certificates.
-type Forwarder struct{ client *http.Client }
+type Forwarder struct {
+	client *http.Client
+	silent silentOwners
+}
 
 // NewForwarder forwards with the client side of [CA.PeerClientTLS].
 func NewForwarder(config *tls.Config) *Forwarder {
@@ -39,6 +42,7 @@ func NewForwarder(config *tls.Config) *Forwarder {
 			ForceAttemptHTTP2:   true,
 			MaxIdleConnsPerHost: 16,
 			IdleConnTimeout:     90 * time.Second,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingOwner, PingTimeout: pingOwner},
 		},
 	}}
 }
@@ -54,7 +58,11 @@ func (f *Forwarder) forward(ctx context.Context, owner, member string, body []by
 		return fmt.Errorf("forward to %s: %w", owner, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if !f.silent.mayAsk(owner) {
+		return fmt.Errorf("forward to %s: %w", owner, errSilentOwner)
+	}
 	response, err := f.client.Do(request)
+	f.silent.asked(owner, err)
 	if err != nil {
 		return fmt.Errorf("forward to the owner: %w", err) // names the address
 	}
