@@ -266,7 +266,7 @@ func webAppHealSpec(s *webApps) {
 
 func webAppAutoscalerSpec(s *webApps) {
 	read := s.create(func(app *v1.WebApp) {
-		app.Spec.Containers[0].Resources = &v1.Resources{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.1")}}
+		app.Spec.Containers[0].Resources = &v1.Resources{Requests: v1.ResourceList{corev1.ResourceCPU: {Quantity: resource.MustParse("0.1")}}}
 	})
 	s.Eventually(read).Should(webAppReady)
 	s.change(read, func(app *v1.WebApp) { app.Spec.Autoscaling = &v1.Autoscaling{MinReplicas: 1, MaxReplicas: 6} })
