@@ -99,7 +99,7 @@ func TestADependencyWhoseWatchIsLostIsLookedAtLive(t *testing.T) {
 		if r, _ := s.Lookup(keyOf("c", "a", "one")); s.seen.count() == 0 {
 			t.Errorf("the Secret is there, and the object waits: %q", r.Reason)
 		}
-		s.hub.cancel()
+		s.cancel()
 	})
 }
 
@@ -135,7 +135,7 @@ func TestTheAnswerOfADependencyIsTheMembersWhateverBecomesOfItsWatch(t *testing.
 				}
 			}
 			member.cut(false)
-			s.hub.cancel()
+			s.cancel()
 		})
 	}
 }
