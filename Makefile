@@ -89,6 +89,10 @@ image-files: ## Put together what the image holds, for IMAGE_ARCHS, as docker bu
 flux: ## Build Flux' controllers and sops, which the GitOps tests run (3 minutes the first time)
 	bash test/gitops/flux/build.sh
 
+.PHONY: karpenter
+karpenter: ## Build Karpenter, which specs run as one more process of a member (5 minutes the first time)
+	bash test/kube/karpenter/build.sh
+
 .PHONY: clean
 clean: ## Remove build/, the tools and the control planes included
 	rm -rf build
@@ -156,7 +160,7 @@ test-unit: ## Run the tests that need no control plane
 # Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
 # side by side themselves (test/integration/main_test.go).
 .PHONY: test-integration
-test-integration: testbed build flux e2e-images ## Run the tests on real control planes
+test-integration: testbed build flux karpenter e2e-images ## Run the tests on real control planes
 	$(RACE) -timeout 40m $(TESTFLAGS) ./test/integration
 	$(RACE) -timeout 40m -p 2 $(TESTFLAGS) $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
 		./test/... | grep -v /test/integration$$)
@@ -203,7 +207,7 @@ demo-check: build testbed $(GRPCURL) ## Do what demo does, check it, and exit
 	$(BIN)/demo -check
 
 .PHONY: bench
-bench: build testbed flux e2e-images ## Measure what the project promises, and write build/bench.json
+bench: build testbed flux karpenter e2e-images ## Measure what the project promises, and write build/bench.json
 	$(GO) build -o $(BIN)/bench ./test/bench
 	$(BIN)/bench
 

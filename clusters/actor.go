@@ -25,6 +25,22 @@ type actor struct {
 	candidate  *engagement       // a member that is to become the running one, once it proves itself
 	status     Status            // as published last
 	breaker    bool              // as published last
+	shown      shownIdentity
+}
+
+// shownIdentity is what the server behind a registration has said that it is.
+type shownIdentity struct {
+	endpoint, uid string
+	turned        bool // it has said something else before
+}
+
+// note takes down what the server at an endpoint says now.
+func (s *shownIdentity) note(endpoint, uid string) {
+	if s.endpoint != endpoint {
+		*s = shownIdentity{endpoint: endpoint, uid: uid}
+	}
+	s.turned = s.turned || s.uid != uid
+	s.uid = uid
 }
 
 // engagement is a member with the context it runs in.
@@ -163,7 +179,10 @@ func (a *actor) claims(want *desired) []claim {
 		if e == nil {
 			continue
 		}
-		if mine := e.claim(a.name, want); len(mine.ids) > 0 && (len(claims) == 0 || !mine.equal(claims[0])) {
+		if seen := e.member.report(); seen.identified {
+			a.shown.note(e.vetted.endpoint(), seen.identity.uid)
+		}
+		if mine := a.claim(e, want); len(mine.ids) > 0 && (len(claims) == 0 || !mine.equal(claims[0])) {
 			claims = append(claims, mine)
 		}
 	}
@@ -171,8 +190,9 @@ func (a *actor) claims(want *desired) []claim {
 }
 
 // claim is what e stands for. A cluster that does not tell its UID is known by where it is.
-func (e *engagement) claim(name string, want *desired) claim {
-	c := claim{name: name, created: want.created, namespaces: e.vetted.namespaces}
+func (a *actor) claim(e *engagement, want *desired) claim {
+	c := claim{name: a.name, created: want.created, namespaces: e.vetted.namespaces}
+	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.endpoint()
 	if seen := e.member.report(); seen.identified {
 		c.ids = append(c.ids, e.vetted.endpoint())
 		if seen.identity.uid != "" {
@@ -184,8 +204,9 @@ func (e *engagement) claim(name string, want *desired) claim {
 
 // rival says which other registration keeps e from what it stands for; nil if none does.
 func (a *actor) rival(e *engagement, want *desired) *problem {
-	if rival, namespace := a.p.claims.rival(e.claim(a.name, want)); rival != nil {
-		return rival.refusal(namespace)
+	mine := a.claim(e, want)
+	if rival, namespace := a.p.claims.rival(mine); rival != nil {
+		return rival.refusal(mine, namespace)
 	}
 	return nil
 }
@@ -285,7 +306,7 @@ func (a *actor) leave() bool {
 	a.drop(&a.candidate)
 	a.drop(&a.running)
 	a.p.claim(a.name)
-	a.vettedHash, a.refusal = [sha256.Size]byte{}, nil
+	a.vettedHash, a.refusal, a.shown = [sha256.Size]byte{}, nil, shownIdentity{}
 	a.p.farewell(a)
 	return a.p.retire(a)
 }

@@ -93,7 +93,7 @@ func judge(v view) (State, string, string) {
 func missingKinds(r *report) string {
 	var missing []string
 	for _, kind := range r.kinds {
-		if !kind.Engaged && !kind.companion && (!kind.optional || kind.Reason == reasonForbidden) {
+		if !kind.Engaged && !kind.companion && (!kind.optional || kind.Reason == reasonForbidden) || kind.excessive() {
 			missing = append(missing, fmt.Sprintf("%s (%s)", kind.Kind, kind.Reason))
 		}
 	}
@@ -128,6 +128,11 @@ func accepted(v view) metav1.Condition {
 	return condition(ConditionAccepted, metav1.ConditionTrue, "Accepted", "the kubeconfig holds nothing that is not allowed")
 }
 
+const (
+	slowAnswer  = time.Second            // from which on the latency is shown
+	latencyStep = 500 * time.Millisecond // to which it is rounded, so that a condition changes seldom
+)
+
 func reachable(r *report) metav1.Condition {
 	switch {
 	case r == nil || !r.probed:
@@ -135,7 +140,11 @@ func reachable(r *report) metav1.Condition {
 	case !r.reachable:
 		return condition(ConditionReachable, metav1.ConditionFalse, r.problem.reason, r.problem.message)
 	}
-	return condition(ConditionReachable, metav1.ConditionTrue, "Reachable", "the API server answers the probes")
+	message := "the API server answers the probes"
+	if slow := r.latency.Round(latencyStep); slow >= slowAnswer {
+		message += fmt.Sprintf(", slowly: in about %s", slow)
+	}
+	return condition(ConditionReachable, metav1.ConditionTrue, "Reachable", message)
 }
 
 func warm(r *report) metav1.Condition {

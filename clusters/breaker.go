@@ -81,12 +81,21 @@ func (b *breaker) guard(next http.RoundTripper) http.RoundTripper {
 			return nil, fmt.Errorf("member %s: %w", b.member, ErrBreakerOpen)
 		}
 		resp, err := next.RoundTrip(req)
-		// What the caller gave up, the budget or the fence stopped, says nothing about the member.
-		if req.Context().Err() == nil && !errors.Is(err, ErrNotOwner) && !errors.Is(err, errBudget) {
+		if tells(req, err) {
 			b.observe(err == nil)
 		}
 		return resp, err
 	})
+}
+
+// tells tells whether the outcome of a request says something about the member. What the caller gave up, the budget or the
+// fence stopped does not; nor does a write that was not answered in time, for an admission webhook of the member may be slow
+// while its API server is not. Probes and reads find out about that.
+func tells(req *http.Request, err error) bool {
+	if req.Context().Err() != nil || errors.Is(err, ErrNotOwner) || errors.Is(err, errBudget) {
+		return false
+	}
+	return !isWrite(req) || !errors.As(err, new(*timeoutError))
 }
 
 // hold lets requests wait while the breaker is open, until it closes or their context ends. Informers sit behind it: they

@@ -126,6 +126,9 @@ const (
 	reasonNotFound    = ReasonKindNotFound
 	reasonForbidden   = "Forbidden" // the credentials may not list and watch it
 	reasonFailed      = "Failed"    // the member answered with another error
+	// The member sent more than it may: an answer, an event of a watch, or objects to hold.
+	reasonTooLarge   = "TooLarge"
+	reasonUnreadable = "Unreadable" // the member sent what is neither JSON nor protobuf of Kubernetes
 )
 
 // ReasonKindNotFound is why a kind is not cached that the member does not serve.
@@ -152,7 +155,8 @@ type memberKind struct {
 // warmCache is the cache of one kind, from one warming to the next.
 type warmCache struct {
 	cache.Cache
-	scopes []scope       // that it holds
+	scopes []scope // that it holds
+	budget *kindBudget
 	done   chan struct{} // closed when the kind is disengaged
 	stop   func()        // stops the informer and waits for it
 }
@@ -220,6 +224,11 @@ func (k *memberKind) miss(reason string) {
 type kindReport struct {
 	KindStatus
 	optional, companion, tried bool
+}
+
+// excessive tells that the kind is not cached because of what the member sends, which is a fault whatever the kind is for.
+func (k *kindReport) excessive() bool {
+	return !k.Engaged && (k.Reason == reasonTooLarge || k.Reason == reasonUnreadable)
 }
 
 func (k *memberKind) report() kindReport {

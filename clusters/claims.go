@@ -9,7 +9,8 @@ import (
 
 // claims settles which registration a cluster, or a namespace of it, belongs to. The oldest Secret comes first, and of
 // Secrets of the same second the one whose name sorts first; each gets what it claims unless one before it got a part of
-// that. The order in which they were found does not matter, so a restart changes nothing.
+// that. The order in which they were found does not matter. Those whose server has changed what it says it is come last: a
+// server may say anything, and must not push out another by saying that it is that one.
 type claims struct {
 	mu     sync.Mutex
 	byName map[string][]claim
@@ -22,6 +23,7 @@ type claim struct {
 	created    time.Time // of the Secret
 	ids        []string
 	namespaces []string // sorted; nil: the whole cluster
+	turned     bool     // the server has said before that it is another cluster
 }
 
 func newClaims() *claims {
@@ -87,7 +89,7 @@ func (c *claims) rival(mine claim) (rival *claim, namespace string) {
 		all = append(all, c.byName[name]...)
 	}
 	slices.SortStableFunc(all, func(a, b claim) int {
-		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
+		return cmp.Or(compareBool(a.turned, b.turned), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	var settled []claim
 	for _, one := range all {
@@ -115,12 +117,26 @@ func (c claim) beaten(others []claim) (rival *claim, namespace string) {
 }
 
 func (c claim) equal(other claim) bool {
-	return c.name == other.name && c.created.Equal(other.created) && slices.Equal(c.ids, other.ids) &&
+	return c.name == other.name && c.turned == other.turned && c.created.Equal(other.created) && slices.Equal(c.ids, other.ids) &&
 		slices.Equal(c.namespaces, other.namespaces) && (c.namespaces == nil) == (other.namespaces == nil)
 }
 
-// refusal says why a claim is not granted.
-func (c *claim) refusal(namespace string) *problem {
+// compareBool sorts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// refusal says why mine is not granted, which the claim c keeps it from.
+func (c *claim) refusal(mine claim, namespace string) *problem {
+	if mine.turned && !c.turned {
+		return refused(ReasonDuplicateCluster, "its API server now says that it is the cluster that Secret "+c.name+" registers, and said something else before")
+	}
 	if namespace == "" {
 		return refused(ReasonDuplicateCluster, "the same cluster is registered by the older Secret "+c.name)
 	}

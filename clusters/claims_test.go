@@ -60,11 +60,25 @@ func TestTenantsOfOneClusterShareNoNamespace(t *testing.T) {
 	g.Expect(c.rival(shop)).To(BeNil())
 	g.Expect(c.rival(pay)).To(BeNil())
 	rival, namespace := c.rival(both)
-	g.Expect(rival.refusal(namespace).message).To(Equal("namespace b of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by the older Secret shop"))
 	rival, namespace = c.rival(whole)
-	g.Expect(rival.refusal(namespace).message).To(Equal("namespace a of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by the older Secret shop"))
 	g.Expect(c.set("shop")).To(ConsistOf("pay", "both", "whole"))
 	g.Expect(c.rival(both)).To(BeNil(), "what was in its way has gone")
+}
+
+func TestWhoseServerSaysThatItIsAnotherClusterComesLast(t *testing.T) {
+	g := NewWithT(t)
+	c := newClaims()
+	evil := claim{name: "evil", created: time.Unix(1, 0), ids: []string{"uid"}, turned: true}
+	good := claim{name: "good", created: time.Unix(2, 0), ids: []string{"uid"}}
+	c.set("good", good)
+	g.Expect(c.set("evil", evil)).To(ConsistOf("good"))
+	g.Expect(c.rival(good)).To(BeNil())
+	rival, namespace := c.rival(evil)
+	g.Expect(rival.refusal(evil, namespace).message).To(ContainSubstring("said something else before"))
+	c.set("good")
+	g.Expect(c.rival(evil)).To(BeNil(), "nobody else has it")
 }
 
 func name(i int) string { return fmt.Sprintf("member-%d", i) }
@@ -85,7 +99,7 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g.Expect(c.set("a", a)).To(BeEmpty())
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
 	rival, _ := c.rival(a)
-	g.Expect(rival.refusal("").message).To(Equal("the same cluster is registered by the older Secret b"))
+	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by the older Secret b"))
 	g.Expect(c.set("b", b)).To(BeEmpty(), "nothing changed")
 	b.ids = []string{"two"}
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))

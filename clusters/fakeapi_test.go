@@ -27,9 +27,10 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	faults   map[string]int // path or path prefix ending in "*" → status, or hangs
 	answers  map[string]http.HandlerFunc
-	denied   map[string]bool // "verb resource", or "verb resource in namespace"
-	requests []string        // "METHOD path"
-	reviewed []string        // "verb resource name in namespace" of access reviews
+	denied   map[string]bool                // "verb resource", or "verb resource in namespace"
+	requests []string                       // "METHOD path"
+	rules    []authorizationv1.ResourceRule // told by rules reviews of any namespace; nil: they are incomplete
+	reviewed []string                       // "verb resource name in namespace" of access reviews
 	pods     map[string]*corev1.Pod
 	cut      chan struct{} // closed to end all watches and what hangs
 	closed   bool          // nothing is served any more, so that Close does not wait
@@ -184,6 +185,10 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 			{Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "pods/status", Kind: "Pod", Namespaced: true},
 			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"}, {Name: "nodes", Kind: "Node"},
 		}})
+	case strings.HasSuffix(path, "/selfsubjectrulesreviews"):
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		write(w, authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{Incomplete: f.rules == nil, ResourceRules: f.rules}})
 	case strings.HasPrefix(path, "/apis/authorization.k8s.io/"):
 		f.review(w, r)
 	case isStream(r):

@@ -26,6 +26,7 @@ import (
 // fleet is a provider under test with everything around it.
 type fleet struct {
 	*Provider
+	t       *testing.T
 	g       Gomega
 	secrets *fakeSecrets
 	aware   *fakeAware
@@ -51,7 +52,7 @@ func newFleet(t *testing.T, edit ...func(*Options)) *fleet {
 	t.Helper()
 	g := NewWithT(t)
 	f := &fleet{
-		g: g, secrets: newFakeSecrets(), aware: newFakeAware(), events: &fakeEvents{}, metrics: prometheus.NewRegistry(),
+		t: t, g: g, secrets: newFakeSecrets(), aware: newFakeAware(), events: &fakeEvents{}, metrics: prometheus.NewRegistry(),
 		log: &syncBuffer{}, fence: &switchableFence{},
 	}
 	opts := Options{
@@ -253,13 +254,13 @@ type switchableFence struct {
 	shut map[string]bool
 }
 
-func (s *switchableFence) MayWrite(member string) error {
+func (s *switchableFence) BeginWrite(member string) (time.Time, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shut[member] {
-		return errors.New("hub-1 owns it")
+		return time.Time{}, nil, errors.New("hub-1 owns it")
 	}
-	return nil
+	return time.Time{}, func() {}, nil
 }
 
 func (s *switchableFence) set(member string, shut bool) {

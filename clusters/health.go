@@ -16,7 +16,6 @@ type health struct {
 	prober    *prober
 	breaker   *breaker
 	interval  time.Duration // between probes of a healthy member
-	timeout   time.Duration // of one probe
 	threshold int           // failures in a row after which a healthy member is Unreachable
 	retry     wait.Backoff  // between probes after a failure
 	observe   func(time.Duration)
@@ -38,6 +37,7 @@ type healthReport struct {
 	identified bool // the identity was asked for and told, as far as it is permitted
 	stranger   bool // another cluster answers than the one that was identified first
 	lastProbe  time.Time
+	latency    time.Duration // of the answer to the last good probe
 }
 
 func (h *health) report() healthReport {
@@ -82,10 +82,9 @@ func (h *health) watch(ctx context.Context) {
 
 // probe asks the member once and takes down the outcome.
 func (h *health) probe(ctx context.Context, count int) error {
-	ctx, cancel := context.WithTimeout(ctx, h.timeout)
-	defer cancel()
 	before, start := h.report(), time.Now()
-	err := h.prober.ready(ctx)
+	err := h.prober.ready(ctx) // each request has a time of its own
+	latency := time.Since(start)
 	id := before.identity
 	if err == nil && (!before.reachable || before.failures > 0 || count%identifyEvery == 0) {
 		id, err = h.prober.identify(ctx)
@@ -95,7 +94,7 @@ func (h *health) probe(ctx context.Context, count int) error {
 		h.failed(err)
 		return err
 	}
-	h.succeeded(id)
+	h.succeeded(id, latency)
 	return nil
 }
 
@@ -114,11 +113,11 @@ func (h *health) failed(err error) {
 	}
 }
 
-func (h *health) succeeded(id identity) {
+func (h *health) succeeded(id identity, latency time.Duration) {
 	h.mu.Lock()
 	known := h.seen.identity.uid
 	h.seen.stranger = known != "" && id.uid != "" && known != id.uid
-	h.seen.failures, h.seen.probed, h.seen.lastProbe = 0, true, time.Now()
+	h.seen.failures, h.seen.probed, h.seen.lastProbe, h.seen.latency = 0, true, time.Now(), latency
 	stranger := h.seen.stranger
 	if stranger {
 		h.seen.reachable = false

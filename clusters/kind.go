@@ -1,6 +1,8 @@
 package clusters
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +37,8 @@ type Kind struct {
 	PerTenant bool
 }
 
-// Access is what the reconcilers need to be allowed in a member; it is asked for with a SelfSubjectAccessReview.
+// Access is what the reconcilers need to be allowed in a member; it is asked for with a
+// SelfSubjectRulesReview, and with SelfSubjectAccessReviews where that does not grant it.
 type Access struct {
 	// Group, Resource and Subresource as in an RBAC rule; a Name restricts it to one object.
 	Group, Resource, Subresource, Name string
@@ -52,9 +55,11 @@ type Access struct {
 	Beside client.Object
 }
 
-// Fence decides whether this replica may start a write to a member now.
+// Fence decides whether this replica may start a write to a member now, and counts the writes that are under way. Safe for
+// concurrent use.
 type Fence interface {
-	// MayWrite returns nil when a write to member that is started now and ends before the request timeout has passed is
-	// still covered by this replica's ownership; else an error that says who owns the member. Safe for concurrent use.
-	MayWrite(member string) error
+	// BeginWrite permits one write to member, or returns an error that says who owns the member. The write must have ended
+	// at until; the zero time means that only the write's own time-out ends it. The caller calls ended, once, when the
+	// write can no longer take effect: when it was answered, was never sent, or its time has passed.
+	BeginWrite(member string) (until time.Time, ended func(), err error)
 }

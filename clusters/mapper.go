@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,9 +24,30 @@ type mapper struct {
 	prober  *prober
 	timeout time.Duration
 
-	mu    sync.RWMutex
-	known map[schema.GroupVersionKind]*meta.RESTMapping
+	retryMin, retryMax time.Duration // between two questions about a group that the member does not serve
+	flights            singleflight.Group
+
+	mu      sync.RWMutex
+	known   map[schema.GroupVersionKind]*meta.RESTMapping
+	served  map[schema.GroupVersion]served
+	missing map[schema.GroupVersion]missing
 }
+
+// served is what a member said that it serves of one group and version.
+type served struct {
+	resources []metav1.APIResource
+	at        time.Time
+}
+
+// missing is a group and version that a member does not serve.
+type missing struct {
+	err   error
+	until time.Time // when it may be asked about again
+	wait  time.Duration
+}
+
+// servedFresh is how long an answer is good for the other kinds of its group: those of one join come together.
+const servedFresh = 5 * time.Second
 
 // RESTMapping returns the resource that serves kind in the first of versions that has it.
 func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
@@ -60,27 +83,80 @@ func (m *mapper) resolve(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	return mapping, nil
 }
 
-// forget makes the next question about gvk go to the member.
+// forget makes the next question about gvk go to the member, unless its group is not served at all.
 func (m *mapper) forget(gvk schema.GroupVersionKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.known, gvk)
+	if m.known[gvk] != nil {
+		delete(m.known, gvk)
+		delete(m.served, gvk.GroupVersion())
+	}
 }
 
-func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	path := "/apis/" + gvk.GroupVersion().String()
-	if gvk.Group == "" {
-		path = "/api/" + gvk.Version
+// resources returns what the member serves of a group and version: it is asked once for all kinds that are asked about at
+// about the same time, and less and less often for a group that it does not serve.
+func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+	m.mu.RLock()
+	have, gone := m.served[gv], m.missing[gv]
+	m.mu.RUnlock()
+	switch {
+	case !have.at.IsZero() && time.Since(have.at) < servedFresh:
+		return have.resources, nil
+	case gone.err != nil && time.Now().Before(gone.until):
+		return nil, gone.err
+	}
+	answer := m.flights.DoChan(gv.String(), func() (any, error) {
+		resources, err := m.ask(context.WithoutCancel(ctx), gv) // within the limits of the transport
+		m.note(gv, resources, err)
+		return resources, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case a := <-answer:
+		return a.Val.([]metav1.APIResource), a.Err
+	}
+}
+
+// missingFactor is how many times retryMax a group that is not served waits at most for the next question.
+const missingFactor = 10
+
+func (m *mapper) note(gv schema.GroupVersion, resources []metav1.APIResource, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil:
+		m.served[gv] = served{resources, time.Now()}
+		delete(m.missing, gv)
+	case apierrors.IsNotFound(err):
+		wait := min(max(2*m.missing[gv].wait, m.retryMin), missingFactor*m.retryMax)
+		m.missing[gv] = missing{err: err, until: time.Now().Add(wait), wait: wait}
+		delete(m.served, gv)
+	}
+}
+
+func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
+	path := "/apis/" + gv.String()
+	if gv.Group == "" {
+		path = "/api/" + gv.Version
 	}
 	body, err := m.prober.get(ctx, path)
 	if err != nil {
-		return nil, noMatchIfNotFound(err, gvk)
+		return nil, err
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("discover %s: not a list of resources", gvk.GroupVersion())
+		return nil, fmt.Errorf("discover %s: not a list of resources", gv)
 	}
-	for _, resource := range list.APIResources {
+	return list.APIResources, nil
+}
+
+func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	resources, err := m.resources(ctx, gvk.GroupVersion())
+	if err != nil {
+		return nil, noMatchIfNotFound(err, gvk)
+	}
+	for _, resource := range resources {
 		if resource.Kind != gvk.Kind || strings.Contains(resource.Name, "/") {
 			continue
 		}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 // accessInterval is how often a member is asked again for what it permits, when it permitted everything.
@@ -41,6 +43,7 @@ type Member struct {
 	byKind  map[schema.GroupVersionKind]*memberKind
 	access  []question
 	prober  *prober
+	joins   joins
 	retry   time.Duration // between access reviews that found something missing
 	changed func()
 	close   func() // closes idle connections
@@ -60,6 +63,8 @@ type memberOptions struct {
 	Options
 
 	kinds   []declaredKind
+	joins   joins // of all members
+	shapes  *quantities.Shapes
 	metrics *metrics
 	changed func() // called after every change of the member's state; must not block
 	onBreak func(open bool)
@@ -69,12 +74,14 @@ type memberOptions struct {
 func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 	m := &Member{
 		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.namespaces), changed: o.changed, retry: o.RetryMax,
+		joins:    o.joins,
 		admitted: make(chan struct{}), came: make(chan struct{}, 1), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
 	ways, err := newTransports(name, vetted, transportOptions{
 		qps: o.QPS, burst: o.Burst, fence: o.Fence, metrics: o.metrics, breaker: m.breaker,
 		requestTimeout: o.RequestTimeout, writeTimeout: o.WriteTimeout, listTimeout: o.WarmTimeout, probeTimeout: o.ProbeTimeout,
+		answerBytes: o.AnswerBytes, eventBytes: o.EventBytes, shapes: o.shapes,
 	})
 	if err != nil {
 		return nil, err
@@ -84,7 +91,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 		return nil, err
 	}
 	m.health = &health{
-		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval, timeout: o.ProbeTimeout,
+		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval,
 		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
@@ -114,11 +121,14 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		return err
 	}
 	mapper := &mapper{
-		RESTMapper: dynamic, prober: m.prober, timeout: o.RequestTimeout, known: map[schema.GroupVersionKind]*meta.RESTMapping{},
+		RESTMapper: dynamic, prober: m.prober, timeout: o.RequestTimeout, retryMin: o.RetryMin, retryMax: o.RetryMax,
+		known: map[schema.GroupVersionKind]*meta.RESTMapping{}, served: map[schema.GroupVersion]served{},
+		missing: map[schema.GroupVersion]missing{},
 	}
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), client: httpClient(ways.informers),
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
+		budget: newMemberBudget(o.CacheBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:
@@ -211,7 +221,7 @@ func (m *Member) Watch(obj client.Object) (done <-chan struct{}, ok bool) {
 // Live returns a reader that asks the member's API server, through breaker and budget.
 func (m *Member) Live() client.Reader { return m.GetAPIReader() }
 
-// Start runs the member until ctx ends: it probes, and once the provider admits the member it warms the kinds and asks
+// Start runs the member until ctx ends: when it is its turn it probes, and once the provider admits the member it warms the kinds and asks
 // for permissions. It returns when everything it started has stopped. The provider calls it; a second call is an error.
 func (m *Member) Start(ctx context.Context) error {
 	if m.started.Swap(true) {
@@ -220,8 +230,15 @@ func (m *Member) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer m.close()
+	if !m.joins.enter(ctx) {
+		return nil
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() {
+		defer m.joins.leave()
+		m.awaitJoined(ctx)
+	})
 	running.Go(func() { m.health.watch(ctx) })
 	running.Go(func() { _ = m.Cluster.Start(ctx) }) // the member cache cannot fail
 	select {

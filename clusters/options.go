@@ -46,11 +46,19 @@ type Options struct {
 	// WriteTimeout bounds one write to a member, and must not be longer than what the Fence reckons with. Default
 	// RequestTimeout.
 	WriteTimeout time.Duration
+	// AnswerBytes bounds one answer of a member, after decompression. Caches are filled in pages of 500 objects. Default 64 MiB.
+	AnswerBytes int64
+	// EventBytes bounds one event of a watch. Default 8 MiB.
+	EventBytes int64
+	// CacheBytes bounds what all caches of a member take in memory, about, and CacheObjects the objects of one kind. A kind
+	// that exceeds them is no longer cached, and the member is Degraded. Default 256 MiB and 200,000.
+	CacheBytes   int64
+	CacheObjects int
 	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
 	WarmTimeout time.Duration
 	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout bounds one probe. Default 5 s.
+	// ProbeTimeout bounds the answer to one request of a probe, from when it was sent. Default 5 s.
 	ProbeTimeout time.Duration
 	// FailureThreshold is how many probes in a row must fail before a healthy member is Unreachable and its breaker
 	// opens, whatever the failure was. Default 3.
@@ -86,6 +94,10 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.RequestTimeout, 10*time.Second)
 	setDefault(&o.WriteTimeout, o.RequestTimeout)
 	setDefault(&o.WarmTimeout, 30*time.Second)
+	setDefault(&o.AnswerBytes, 64<<20)
+	setDefault(&o.EventBytes, 8<<20)
+	setDefault(&o.CacheBytes, 256<<20)
+	setDefault(&o.CacheObjects, 200_000)
 	setDefault(&o.ProbeInterval, 10*time.Second)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
 	setDefault(&o.RetryMin, time.Second)
@@ -94,6 +106,7 @@ func (o Options) withDefaults() (Options, error) {
 		"QPS": o.QPS, "Burst": float64(o.Burst), "FailureThreshold": float64(o.FailureThreshold),
 		"RequestTimeout": float64(o.RequestTimeout), "WriteTimeout": float64(o.WriteTimeout), "WarmTimeout": float64(o.WarmTimeout),
 		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin),
+		"AnswerBytes": float64(o.AnswerBytes), "EventBytes": float64(o.EventBytes), "CacheBytes": float64(o.CacheBytes), "CacheObjects": float64(o.CacheObjects),
 	} {
 		if value < 0 {
 			return o, fmt.Errorf("members: %s must not be negative", name)

@@ -24,7 +24,8 @@ type identity struct {
 
 // prober asks a member how it is. It uses the transport without budget and breaker.
 type prober struct {
-	rest rest.Interface
+	rest        rest.Interface
+	permissions permissions
 }
 
 func newProber(config *rest.Config, client *http.Client) (*prober, error) {
@@ -34,7 +35,7 @@ func newProber(config *rest.Config, client *http.Client) (*prober, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for probes: %w", err)
 	}
-	return &prober{restClient}, nil
+	return &prober{rest: restClient}, nil
 }
 
 // ready asks whether the API server is ready and takes the credentials. Credentials that may not see /readyz are good

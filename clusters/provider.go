@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 // Provider turns the registration Secrets of one namespace into members and keeps them. It is multicluster-runtime's
@@ -23,12 +25,14 @@ type Provider struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
+	shapes  *quantities.Shapes // of all kinds that a member may answer with
 	record  *recorder
 	claims  *claims
 	subs    *subscribers
 	secrets *secretWatch
 	aware   multicluster.Aware // set by Start, before any actor runs
-	running sync.WaitGroup     // actors and members
+	joins   joins
+	running sync.WaitGroup // actors and members
 
 	mu      sync.RWMutex // never held while anything outside this package is called
 	started bool
@@ -65,7 +69,8 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), subs: newSubscribers(),
+		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: newSubscribers(),
+		shapes: quantities.NewShapes(opts.Scheme),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}

@@ -324,3 +324,23 @@ func TestAnotherClusterBehindTheAddressIsNotMixedUpWithTheFormer(t *testing.T) {
 	f.g.Expect(f.awaitReady("a")).NotTo(BeIdenticalTo(former))
 	f.g.Eventually(f.aware.live("a")).Should(Equal(1))
 }
+
+func TestAnOlderMemberThatTakesAnothersIdentityIsTheOneThatIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	f := newFleet(t)
+	evil, good := newFakeAPI(t, "uid-evil"), newFakeAPI(t, "uid-good")
+	f.secrets.put("evil", evil.kubeconfig())
+	f.awaitReady("evil")
+	f.secrets.put("good", good.kubeconfig())
+	f.awaitReady("good")
+	evil.mu.Lock()
+	evil.uid = "uid-good"
+	evil.mu.Unlock()
+	evil.fault("/readyz", 500) // after a failure it is asked for its identity again
+	g.Eventually(func() int { return evil.count("GET /readyz") }).Should(BeNumerically(">", 3))
+	probes := evil.count("GET /readyz")
+	g.Eventually(func() int { return evil.count("GET /readyz") }).Should(BeNumerically(">", probes))
+	evil.fault("/readyz", 0)
+	g.Eventually(f.state("evil")).Should(Equal("Refused/" + ReasonDuplicateCluster))
+	g.Consistently(f.state("good"), "300ms").Should(Equal("Ready/Ready"))
+}

@@ -1,8 +1,10 @@
 package clusters
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // Rules say what a registration Secret may ask of the hub. The zero value allows inline credentials and HTTPS servers
@@ -29,11 +31,29 @@ type Rules struct {
 	AllowedNetworks []netip.Prefix
 }
 
-// nat64 carries IPv4 addresses in its last four bytes (RFC 6052), so it must not be a way around the rule.
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+// Prefixes of IPv6 addresses that carry an IPv4 address, from the byte given on: RFC 6052 (NAT64), RFC 4291 (IPv4-compatible)
+// and RFC 3056 (6to4). They must not be a way around the rules for what they carry.
+var carriers = []struct {
+	prefix netip.Prefix
+	from   int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("::/96"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2},
+}
 
-// awsMetadata is the one metadata service that is not link-local.
-var awsMetadata = netip.MustParseAddr("fd00:ec2::254")
+// localNAT64 is for translation that a network sets up for itself (RFC 8215): where in it an IPv4 address stands is not known.
+var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
+
+// metadata are the services of clouds that are not link-local and tell whoever asks what their machines may do.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"),   // AWS
+	netip.MustParseAddr("fd00:ec2::23"),    // AWS, credentials of pods
+	netip.MustParseAddr("fd20:ce::254"),    // Google Cloud
+	netip.MustParseAddr("100.100.100.200"), // Alibaba Cloud
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("192.0.0.192"),     // Oracle Cloud
+}
 
 // checkAddr returns an error that names the address and the rule when the hub may not connect to ip.
 func (r Rules) checkAddr(ip netip.Addr) error {
@@ -46,14 +66,21 @@ func (r Rules) checkAddr(ip netip.Addr) error {
 		}
 		return &addrError{ip, "it is in none of the allowed networks"}
 	}
-	if nat64.Contains(ip) {
-		b := ip.As16()
-		ip = netip.AddrFrom4([4]byte(b[12:]))
-	}
-	if kind := unroutable(ip); kind != "" {
+	if kind := cmp.Or(unroutable(ip), unroutable(carried(ip))); kind != "" {
 		return &addrError{ip, kind + " addresses are not allowed, unless they are listed in the allowed networks"}
 	}
 	return nil
+}
+
+// carried is the IPv4 address in ip, or ip itself.
+func carried(ip netip.Addr) netip.Addr {
+	for _, carrier := range carriers {
+		if carrier.prefix.Contains(ip) {
+			b := ip.As16()
+			return netip.AddrFrom4([4]byte(b[carrier.from : carrier.from+4]))
+		}
+	}
+	return ip
 }
 
 // unroutable names the kind of address that never is a member's API server, or "".
@@ -65,7 +92,7 @@ func unroutable(ip netip.Addr) string {
 		return "unspecified"
 	case ip.IsLoopback():
 		return "loopback"
-	case ip.IsLinkLocalUnicast(), ip == awsMetadata:
+	case ip.IsLinkLocalUnicast(), slices.Contains(metadata, ip), localNAT64.Contains(ip):
 		return "link-local and metadata"
 	case ip.IsMulticast():
 		return "multicast"

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync"
 	"time"
 )
 
@@ -28,8 +31,19 @@ func (e *timeoutError) Temporary() bool { return true }
 // errTooLarge ends the reading of a response that would not fit into the hub's memory.
 var errTooLarge = errors.New("response is larger than allowed")
 
-// bounded ends requests that have not been answered, body included, within limit; of watches only the headers have to
-// come in time. A body that exceeds maxBody bytes ends with an error.
+// errWatchOver ends a watch from our side.
+var errWatchOver = errors.New("the watch has lasted long enough")
+
+const (
+	// longestWatch ends watches for which no time-out was asked for, and watchGrace those that the member goes on with after
+	// the one that was: what is missing in a watch shows when the next one begins.
+	longestWatch = 10 * time.Minute
+	watchGrace   = 30 * time.Second
+)
+
+// bounded ends requests that have not been answered, body included, within limit; of watches the headers have to come in
+// time, and they end when the time-out is over that they were asked for with. A body that exceeds maxBody bytes ends with an
+// error.
 func bounded(member string, limit time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithCancelCause(req.Context())
@@ -48,10 +62,77 @@ func bounded(member string, limit time.Duration, maxBody int64, next http.RoundT
 		if isStream(req) {
 			timer.Stop()
 			body.left = -1
+			body.release = follow(req, cancel)
 		}
 		resp.Body = body
 		return resp, nil
 	})
+}
+
+// boundedOnceSent is bounded with a clock that starts when the request has been sent: what the hub's own queues and a new
+// connection take does not count. Connections have limits of their own; all together may take patience.
+func boundedOnceSent(member string, limit, patience time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
+	return bounded(member, patience, maxBody, roundTripper(func(req *http.Request) (*http.Response, error) {
+		ctx, cancel := context.WithCancelCause(req.Context())
+		clock := &sentClock{start: func() *time.Timer {
+			return time.AfterFunc(limit, func() { cancel(&timeoutError{member, limit}) })
+		}}
+		release := func() {
+			clock.stop()
+			cancel(nil)
+		}
+		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { clock.begin() }})
+		resp, err := next.RoundTrip(req.WithContext(traced))
+		if err != nil {
+			err = causeOf(ctx, err)
+			release()
+			return nil, err
+		}
+		resp.Body = &boundedBody{ReadCloser: resp.Body, ctx: ctx, release: release, left: -1}
+		return resp, nil
+	}))
+}
+
+// sentClock is a timer that starts once, unless it was stopped before.
+type sentClock struct {
+	start func() *time.Timer
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func (c *sentClock) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer == nil && !c.stopped {
+		c.timer = c.start()
+	}
+}
+
+func (c *sentClock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// follow lets a stream go on, a watch for as long as it may; the function that it returns ends it.
+func follow(req *http.Request, cancel context.CancelCauseFunc) (release func()) {
+	if !isTrue(req.URL.Query().Get("watch")) {
+		return func() { cancel(nil) }
+	}
+	limit := longestWatch
+	if seconds, err := strconv.ParseUint(req.URL.Query().Get("timeoutSeconds"), 10, 31); err == nil && seconds > 0 {
+		limit = time.Duration(seconds)*time.Second + watchGrace
+	}
+	timer := time.AfterFunc(limit, func() { cancel(errWatchOver) })
+	return func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }
 
 // causeOf replaces "context canceled" by the time-out that cancelled it.
@@ -79,7 +160,11 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 			return n, errTooLarge
 		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case errors.Is(context.Cause(b.ctx), errWatchOver):
+		err = io.EOF
+	default:
 		err = causeOf(b.ctx, err)
 	}
 	return n, err

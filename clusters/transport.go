@@ -11,6 +11,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 	clienttransport "k8s.io/client-go/transport"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
 // roundTripper is an http.RoundTripper made of a function.
@@ -25,10 +27,13 @@ const (
 	sendPing  = 10 * time.Second
 	awaitPong = 5 * time.Second
 
+	// connectPatience is how long a probe may wait for its turn and its connection before its own time begins. A name that
+	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
+	connectPatience = 3 * dialTimeout
+
 	userAgent = "plimsoll-hub"
 
-	// A member must not be able to fill the hub's memory with one answer.
-	maxListBody  = 512 << 20
+	// A health check, a discovery or an access review has small answers.
 	maxProbeBody = 8 << 20
 )
 
@@ -54,6 +59,9 @@ type transportOptions struct {
 	writeTimeout   time.Duration // 0: requestTimeout
 	listTimeout    time.Duration
 	probeTimeout   time.Duration
+	answerBytes    int64 // of one answer
+	eventBytes     int64 // of one event of a watch
+	shapes         *quantities.Shapes
 	fence          Fence
 	metrics        *metrics
 	breaker        *breaker
@@ -61,14 +69,16 @@ type transportOptions struct {
 
 // newTransports builds the ways to the member name.
 func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
-	wire, closeIdle, err := newWire(vetted, cmp.Or(o.writeTimeout, o.requestTimeout))
+	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
+	wire, closeIdle, err := newWire(vetted, writeTimeout)
 	if err != nil {
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	client := fenced(name, o.fence, limited(name, o, wire))
-	informers := fenced(name, o.fence, bounded(name, o.listTimeout, maxListBody, wire))
-	probes := fenced(name, o.fence, bounded(name, o.probeTimeout, maxProbeBody, wire))
+	took := intake{member: name, shapes: o.shapes, answer: o.answerBytes, event: o.eventBytes}
+	client := fenced(name, o.fence, writeTimeout, took.of(maxListed).guard(limited(name, o, wire)))
+	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage).guard(bounded(name, o.listTimeout, o.answerBytes, wire)))
+	probes := fenced(name, o.fence, writeTimeout, took.of(maxPage).guard(boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, min(maxProbeBody, o.answerBytes), wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
@@ -79,8 +89,8 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 
 // limited bounds reads, and writes by a time of their own: the fence reckons with it.
 func limited(member string, o transportOptions, next http.RoundTripper) http.RoundTripper {
-	reads := bounded(member, o.requestTimeout, maxListBody, next)
-	writes := bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), maxListBody, next)
+	reads := bounded(member, o.requestTimeout, o.answerBytes, next)
+	writes := bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if isWrite(req) {
 			return writes.RoundTrip(req)

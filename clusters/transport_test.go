@@ -13,8 +13,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
+
+var testShapes = quantities.NewShapes(scheme.Scheme)
 
 // ways makes the transports to api with short times.
 func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transports, transportOptions) {
@@ -26,6 +31,7 @@ func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transpo
 	g.Expect(err).NotTo(HaveOccurred())
 	o := transportOptions{
 		qps: 1000, burst: 1000, requestTimeout: 300 * time.Millisecond, listTimeout: 300 * time.Millisecond, probeTimeout: 300 * time.Millisecond,
+		answerBytes: 1 << 20, eventBytes: 64 << 10, shapes: testShapes,
 		fence: FenceFunc(func(string) error { return nil }), metrics: measures,
 		breaker: &breaker{member: "a", onChange: func(bool) {}},
 	}
@@ -181,6 +187,19 @@ func TestTheBreakerOpensAfterFailuresAndHoldsInformersUntilAGoodProbe(t *testing
 	o.breaker.close()
 	g.Eventually(held).Should(Receive(BeNil()))
 	g.Expect(changes).To(Equal([]bool{true, false}))
+}
+
+// An admission webhook in the member that does not answer holds up writes only.
+func TestWritesThatTimeOutDoNotOpenTheBreaker(t *testing.T) {
+	g := NewWithT(t)
+	api := newFakeAPI(t, "a")
+	w, o := ways(t, api, func(o *transportOptions) { o.writeTimeout = 20 * time.Millisecond })
+	api.fault("/slow", hangs)
+	for range 2 * requestFailuresToOpen {
+		_, err := ask(w.client, "POST", api.URL+"/slow")
+		g.Expect(err).To(MatchError(ContainSubstring("no complete answer")))
+	}
+	g.Expect(o.breaker.isOpen()).To(BeFalse())
 }
 
 func TestAnAnsweredRequestEndsARowOfFailures(t *testing.T) {

@@ -189,10 +189,12 @@ func TestAddressesThatAreNeverAMembersAreRefusedWithoutAnyConfiguration(t *testi
 	for _, bad := range []string{
 		"127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "0.1.2.3", "::", "169.254.169.254", "fe80::1", "fe80::1%eth0",
 		"224.0.0.1", "ff02::1", "255.255.255.255", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1", "fd00:ec2::254",
+		"fd00:ec2::23", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1::1",
+		"::127.0.0.1", "::169.254.169.254", "2002:7f00:1::", "2002:a9fe:a9fe::1", "64:ff9b::a83f:8110",
 	} {
 		g.Expect(Rules{}.checkAddr(netip.MustParseAddr(bad))).NotTo(Succeed(), bad)
 	}
-	for _, good := range []string{"10.0.0.1", "192.168.1.1", "203.0.113.7", "fd12::1", "2001:db8::1", "64:ff9b::a00:1"} {
+	for _, good := range []string{"10.0.0.1", "192.168.1.1", "203.0.113.7", "fd12::1", "2001:db8::1", "64:ff9b::a00:1", "2002:a00:1::1"} {
 		g.Expect(Rules{}.checkAddr(netip.MustParseAddr(good))).To(Succeed(), good)
 	}
 }

@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type warmer struct {
 	mapper *mapper
 	// namespaces that the member is registered for; nil: the whole cluster
 	namespaces []string
+	budget     *memberBudget
+	log        *slog.Logger
 	timeout    time.Duration // for one attempt at one kind
 	retry      wait.Backoff
 	changed    func() // called after each change of a kind, outside all locks
@@ -42,7 +45,8 @@ type warmer struct {
 
 // keep warms k, and again whenever it is lost, until ctx ends.
 func (w *warmer) keep(ctx context.Context, k *memberKind) {
-	retry := w.retry
+	retry, excess := w.retry, w.retry
+	excess.Cap *= excessPatience
 	var former *warmCache // serves on while one of other namespaces is filled
 	for ctx.Err() == nil {
 		warm, suspect, err := w.warm(ctx, k)
@@ -52,7 +56,10 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 			w.warmings.Add(1)
 			w.changed()
 			retry = w.retry
-			err = w.awaitLoss(ctx, k, warm, suspect)
+			began := time.Now()
+			if err = w.awaitLoss(ctx, k, warm, suspect); time.Since(began) > excess.Cap {
+				excess.Duration = w.retry.Duration
+			}
 		}
 		if ctx.Err() == nil && errors.Is(err, errOtherNamespaces) {
 			former = warm
@@ -63,14 +70,24 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 		stop(warm)
 		stop(former)
 		former = nil
-		if ctx.Err() == nil {
-			w.changed()
-			sleep(ctx, retry.Step())
+		if ctx.Err() != nil {
+			break
 		}
+		w.changed()
+		if errors.Is(err, errTooLarge) || errors.Is(err, errUnreadable) {
+			w.log.Warn("a kind is not cached: the member sends more than is allowed, or what cannot be read", "member", w.member, "kind", k.name, "error", err)
+			sleep(ctx, excess.Step())
+			continue
+		}
+		sleep(ctx, retry.Step())
 	}
 	k.miss(reasonWarming)
 	stop(former)
 }
+
+// excessPatience is how many times longer the pauses become after a member sent too much of a kind than after other faults,
+// as each attempt costs what is allowed.
+const excessPatience = 10
 
 // errOtherNamespaces ends the use of a cache in favour of one that holds more namespaces, or fewer.
 var errOtherNamespaces = errors.New("the namespaces that the member lets be watched have changed")
@@ -91,7 +108,8 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		return nil, nil, err
 	}
 	suspects := make(chan struct{}, 1)
-	kindCache, err := w.newCache(attempt, k, scopes, suspects)
+	budget := newKindBudget(w.budget)
+	kindCache, err := w.newCache(attempt, k, scopes, suspects, budget)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,9 +119,9 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 			return nil, nil, err
 		}
 	}
-	warm = start(ctx, kindCache)
+	warm = start(ctx, kindCache, budget)
 	warm.scopes = scopes
-	if err := awaitSync(attempt, kindCache, k); err != nil {
+	if err := awaitSync(attempt, warm, k); err != nil {
 		warm.stop()
 		return nil, nil, err
 	}
@@ -116,9 +134,9 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 
 // newCache makes the cache of one kind, with a part for each scope. It needs nothing from the member: the mapping is known
 // from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}) (cache.Cache, error) {
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, suspects chan<- struct{}, budget *kindBudget) (cache.Cache, error) {
 	if len(scopes) == 1 && scopes[0].part == "" {
-		return w.newPart(k, scopes[0], suspects)
+		return w.newPart(k, scopes[0], suspects, budget)
 	}
 	mapping, err := w.mapper.resolve(ctx, k.gvk)
 	if err != nil {
@@ -126,24 +144,25 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, su
 	}
 	parts := make(map[string]cache.Cache, len(scopes))
 	for _, in := range scopes {
-		if parts[in.part], err = w.newPart(k, in, suspects); err != nil {
+		if parts[in.part], err = w.newPart(k, in, suspects, budget); err != nil {
 			return nil, err
 		}
 	}
 	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), nil
 }
 
-// newPart makes the cache of one scope of a kind.
-func (w *warmer) newPart(k *memberKind, in scope, suspects chan<- struct{}) (cache.Cache, error) {
+// newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
+func (w *warmer) newPart(k *memberKind, in scope, suspects chan<- struct{}, budget *kindBudget) (cache.Cache, error) {
 	return cache.New(w.config, cache.Options{
 		HTTPClient:                  w.client,
 		Scheme:                      w.scheme,
 		Mapper:                      w.mapper,
 		DefaultLabelSelector:        k.Labels,
 		DefaultFieldSelector:        in.selector(),
-		DefaultTransform:            trim(k.Keep),
 		ReaderFailOnMissingInformer: true,
-		NewInformer:                 newQuietInformer,
+		NewInformer: func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return newQuietInformer(newMeter(lw, budget, trim(k.Keep)), o, resync, indexers)
+		},
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			// The default would log what the member said. What matters of it is whether the kind is gone.
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -170,7 +189,7 @@ func (i quietInformer) RunWithContext(ctx context.Context) {
 }
 
 // start runs kindCache until ctx ends or it is stopped.
-func start(ctx context.Context, kindCache cache.Cache) *warmCache {
+func start(ctx context.Context, kindCache cache.Cache, budget *kindBudget) *warmCache {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() {
@@ -178,27 +197,34 @@ func start(ctx context.Context, kindCache cache.Cache) *warmCache {
 		_ = kindCache.Start(ctx) // fails only when it is started twice
 	}()
 	return &warmCache{
-		Cache: kindCache,
-		done:  make(chan struct{}),
+		Cache:  kindCache,
+		budget: budget,
+		done:   make(chan struct{}),
 		stop: func() {
 			cancel()
 			<-stopped
+			budget.release()
 		},
 	}
 }
 
-// awaitSync starts the informer of k in kindCache and waits for it.
-func awaitSync(ctx context.Context, kindCache cache.Cache, k *memberKind) error {
-	informer, err := kindCache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
+// awaitSync starts the informer of k in its cache and waits for it.
+func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
+	informer, err := warm.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		return informer.HasSynced(), nil
+		select {
+		case err := <-warm.budget.exceeded:
+			return false, err
+		default:
+			return informer.HasSynced(), nil
+		}
 	})
 }
 
-// awaitLoss returns when the member has said persistently that the kind is gone or forbidden (the error tells which), or
+// awaitLoss returns when the member has sent too much of the kind, has said persistently that the kind is gone or forbidden (the error tells which), or
 // lets other namespaces of it be watched than the cache holds (errOtherNamespaces), or when ctx ends. An informer whose kind
 // is gone goes on serving what it had.
 func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, suspect <-chan struct{}) error {
@@ -211,6 +237,8 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case err := <-warm.budget.exceeded:
+			return err
 		case <-suspect:
 		case <-incomplete:
 		}
@@ -297,6 +325,10 @@ func kindReason(err error) string {
 		return reasonNotFound
 	case apierrors.IsForbidden(err):
 		return reasonForbidden
+	case errors.Is(err, errTooLarge):
+		return reasonTooLarge
+	case errors.Is(err, errUnreadable):
+		return reasonUnreadable
 	case errors.As(err, new(apierrors.APIStatus)):
 		return reasonFailed
 	}

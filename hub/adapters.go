@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,18 @@ func readOnlyMember(provider *clusters.Provider) func(member string) bool {
 	}
 }
 
+// steerByAnnotation on a registration Secret names the node labels that pods of the member are steered by, in place of what its
+// nodes tell. Like [readOnlyAnnotation] it is not subject to spot.annotationPrefix.
+const steerByAnnotation = spot.DefaultPrefix + "/steer-by"
+
+// steerBy returns what the registration of a member names to steer by; empty: nothing.
+func steerBy(provider *clusters.Provider) func(member string) string {
+	return func(member string) string {
+		status, _ := provider.Status(member)
+		return status.Registration.Annotations[steerByAnnotation]
+	}
+}
+
 // shownMembers are the members as the API shows them: with what is known of their webhook beside what is known of their
 // connection. What the installer knows it knows by reconciling, so only the owner adds it.
 type shownMembers struct {
@@ -42,6 +55,7 @@ type shownMembers struct {
 	installation func(member string) webhook.Installation
 	webApps      func(member string) webhook.Installation
 	mine         func(member string) bool
+	checkSteerBy func(value string) error
 }
 
 const (
@@ -51,6 +65,8 @@ const (
 	conditionWebApps = "WebApps"
 	// conditionDetached is there when a member was given up by force.
 	conditionDetached = "Detached"
+	// conditionSteering is there when a registration names what pods of the member are steered by, and tells whether it counts.
+	conditionSteering = "Steering"
 )
 
 // Statuses implements api.Members.
@@ -77,11 +93,24 @@ func (m shownMembers) add(status *clusters.Status) {
 			Type: conditionDetached, Status: metav1.ConditionTrue, Reason: "ForceDetached", Message: reason,
 		})
 	}
+	if value, set := status.Registration.Annotations[steerByAnnotation]; set {
+		status.Conditions = append(slices.Clip(status.Conditions), steering(value, m.checkSteerBy(value)))
+	}
 	if (status.State != clusters.StateReady && status.State != clusters.StateDegraded) || !m.mine(status.Name) {
 		return
 	}
 	status.Conditions = append(slices.Clip(status.Conditions), // clipped: the snapshot is shared
 		installed(conditionWebhook, m.installation(status.Name)), installed(conditionWebApps, m.webApps(status.Name)))
+}
+
+// steering is the condition of a registration that names what pods are steered by. problem: why that cannot be used.
+func steering(value string, problem error) metav1.Condition {
+	if problem != nil {
+		return metav1.Condition{Type: conditionSteering, Status: metav1.ConditionFalse, Reason: "Invalid",
+			Message: fmt.Sprintf("Annotation %s of the registration is ignored: %v.", steerByAnnotation, problem)}
+	}
+	return metav1.Condition{Type: conditionSteering, Status: metav1.ConditionTrue, Reason: "Registration",
+		Message: fmt.Sprintf("Pods are steered by %s, as annotation %s of the registration says.", value, steerByAnnotation)}
 }
 
 func installed(condition string, is webhook.Installation) metav1.Condition {

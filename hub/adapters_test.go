@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -52,6 +54,26 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 		}
 		if extra := known[:2][1]; extra.Type != "" {
 			t.Errorf("%s: wrote into the snapshot of others", name)
+		}
+	}
+}
+
+func TestARegistrationThatNamesWhatPodsAreSteeredByIsShownAndChecked(t *testing.T) {
+	labels, err := spot.NewCapacityLabels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]metav1.ConditionStatus{"gke": metav1.ConditionTrue, "openstack": metav1.ConditionFalse} {
+		members := shownMembers{checkSteerBy: labels.CheckSteerBy, mine: func(string) bool { return false }, provider: oneMember{
+			Registration: clusters.Registration{Annotations: map[string]string{steerByAnnotation: value}}}}
+		status, _ := members.Status("prod-eu")
+		if len(status.Conditions) != 1 || status.Conditions[0].Type != conditionSteering || status.Conditions[0].Status != want {
+			t.Fatalf("%s: shows %+v", value, status.Conditions)
+		}
+		for _, part := range []string{steerByAnnotation, value} {
+			if !strings.Contains(status.Conditions[0].Message, part) {
+				t.Errorf("%s is not named in %q", part, status.Conditions[0].Message)
+			}
 		}
 	}
 }

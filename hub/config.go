@@ -172,6 +172,15 @@ type ClustersConfig struct {
 	QPS float64 `yaml:"qps"`
 	// How many requests above qps it sends at once.
 	Burst int `yaml:"burst"`
+	// How many MiB one answer of a member may have, after decompression. Caches are filled in pages of 500 objects. 1 to 1024.
+	MaxAnswerMiB int `yaml:"maxAnswerMiB"`
+	// How many MiB one event of a watch may have. 1 to 64.
+	MaxEventMiB int `yaml:"maxEventMiB"`
+	// How many MiB all caches of a member may take in memory, about. A kind that exceeds it is no longer cached, and the member
+	// is Degraded. 16 to 1048576.
+	MaxCacheMiB int `yaml:"maxCacheMiB"`
+	// How many objects of one kind may be cached in a member. 1000 to 10000000.
+	MaxCachedObjects int `yaml:"maxCachedObjects"`
 }
 
 // SpotConfig is the part of [Config] about spot placement.
@@ -179,10 +188,10 @@ type SpotConfig struct {
 	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub is a drop-in for workloads that
 	// are labelled for that project.
 	AnnotationPrefix string `yaml:"annotationPrefix"`
-	// The node labels that tell the capacity type, the one that pods are steered with first: key, the values that mean spot,
-	// those that mean onDemand, and optionally a family, which is a label that all nodes of a provider have which labels its
-	// spot nodes only. Pods are steered with karpenter.sh/capacity-type where nothing is set; it and the labels of EKS, GKE
-	// and AKS are always recognised.
+	// The node labels that tell the capacity type, the one that pods are steered with first, where nodes carry it: key, the
+	// values that mean spot, those that mean onDemand, and optionally a family, which is a label that all nodes of a provider
+	// have which labels its spot nodes only. Nothing has to be set for Karpenter, EKS, GKE and AKS: their labels are always
+	// recognised, and pods are steered by those that a member's nodes carry; by karpenter.sh/capacity-type while none is known.
 	NodeLabels []NodeLabelConfig `yaml:"nodeLabels"`
 	// Policy values for workloads that neither say themselves nor have them from their namespace.
 	Defaults SpotDefaultsConfig `yaml:"defaults"`
@@ -198,15 +207,18 @@ type SpotConfig struct {
 	// How replicas that serve are moved: evict them, or release them, which makes the replacement before the replica goes. An
 	// annotation of a workload or namespace overrides it.
 	Strategy Strategy `yaml:"strategy"`
-	// How long a replica may wait for spot capacity until spot counts as dry for replicas like it. 5s to 1h. An annotation of
-	// a workload or namespace overrides it.
+	// How long a replica may wait for capacity without any sign of a node that is on its way until the capacity type counts as
+	// dry for replicas like it. 5s to 1h. An annotation of a workload or namespace overrides it.
 	PendingTimeout time.Duration `yaml:"pendingTimeout"`
-	// Probes: pause pods that find out whether spot capacity that was dry has room again.
+	// How long a node that is on its way may take: as long as that, replicas and probes wait for it. At least pendingTimeout and
+	// probe.timeout, at most 1h.
+	NodeStartTimeout time.Duration `yaml:"nodeStartTimeout"`
+	// Probes: pause pods that find out whether capacity that was dry has room again.
 	Probe SpotProbeConfig `yaml:"probe"`
 	// The signs that a node is about to go, beside those that are always recognised: a taint, with its effect and value if
 	// they matter, or a condition, with its status (True where none is given), its reason and a part of its message if they
-	// matter; within says how soon after the sign the node goes. ignore: true says that what matches is no sign, also of those
-	// that are always recognised.
+	// matter; within says how soon after the sign the node goes, and advisory that it may stay. ignore: true says that what
+	// matches is no sign, also of those that are always recognised.
 	Interruptions []InterruptionConfig `yaml:"interruptions"`
 	// Shows what would be done and moves, stamps and admits nothing, in any member. Members, namespaces and workloads are set
 	// to read-only by an annotation.
@@ -251,11 +263,11 @@ type SpotProbeConfig struct {
 	Namespace string `yaml:"namespace"`
 	// The image of probes. They are removed before it runs.
 	Image string `yaml:"image"`
-	// How long after spot was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
+	// How long after a capacity type was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
 	FirstAfter time.Duration `yaml:"firstAfter"`
 	// The most time between two probes. At least firstAfter.
 	AtMostAfter time.Duration `yaml:"atMostAfter"`
-	// How long a probe waits for a node. It should be enough for an autoscaler to bring one. At least 1s.
+	// How long a probe waits without any sign of a node that is on its way. At least 1s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -277,6 +289,9 @@ type InterruptionConfig struct {
 	Message string `yaml:"message"`
 	// How soon after the sign the node goes at the latest. 0: nobody knows.
 	Within time.Duration `yaml:"within"`
+	// Says that the sign is a wish that may be taken back: pods leave such nodes at the pace of moves, within disruption windows.
+	// Not together with within.
+	Advisory bool `yaml:"advisory"`
 	// Says that what matches is no sign.
 	Ignore bool `yaml:"ignore"`
 }
@@ -327,6 +342,7 @@ func DefaultConfig() Config {
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
+			MaxAnswerMiB: 64, MaxEventMiB: 8, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
 		},
 		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
 			MaxMovesPerMember: 100, MaxMovesPerHub: 500,
@@ -334,7 +350,7 @@ func DefaultConfig() Config {
 				Namespace: "plimsoll-system", Image: "registry.k8s.io/pause:3.10",
 				FirstAfter: 2 * time.Minute, AtMostAfter: 30 * time.Minute, Timeout: 2 * time.Minute,
 			},
-			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute},
+			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
 		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
 		Log:    LogConfig{Level: slog.LevelInfo},
 	}

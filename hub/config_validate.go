@@ -100,6 +100,10 @@ func (v *rules) clusters(c *ClustersConfig) {
 		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
 	}
 	v.between("clusters.burst", c.Burst, 1, 100000)
+	v.between("clusters.maxAnswerMiB", c.MaxAnswerMiB, 1, 1024)
+	v.between("clusters.maxEventMiB", c.MaxEventMiB, 1, 64)
+	v.between("clusters.maxCacheMiB", c.MaxCacheMiB, 16, 1<<20)
+	v.between("clusters.maxCachedObjects", c.MaxCachedObjects, 1000, 10_000_000)
 	v.networks("clusters.allowedNetworks", c.AllowedNetworks)
 }
 
@@ -146,6 +150,20 @@ func (v *rules) spot(c *SpotConfig) {
 	v.atLeast("spot.probe.firstAfter", c.Probe.FirstAfter, time.Second)
 	v.atLeast("spot.probe.atMostAfter", c.Probe.AtMostAfter, c.Probe.FirstAfter)
 	v.atLeast("spot.probe.timeout", c.Probe.Timeout, time.Second)
+	v.nodeStart(c)
+}
+
+// nodeStart refuses times that contradict each other: what waits without a sign of a node would wait for longer than with one.
+func (v *rules) nodeStart(c *SpotConfig) {
+	refuse := func(rule string) { v.refuse("spot.nodeStartTimeout", c.NodeStartTimeout, rule) }
+	switch t := c.NodeStartTimeout; {
+	case t > spot.MaxPendingTimeout:
+		refuse(fmt.Sprintf("must be at most %s", spot.MaxPendingTimeout))
+	case t < c.PendingTimeout:
+		refuse(fmt.Sprintf("must be at least spot.pendingTimeout (%s)", c.PendingTimeout))
+	case t < c.Probe.Timeout:
+		refuse(fmt.Sprintf("must be at least spot.probe.timeout (%s)", c.Probe.Timeout))
+	}
 }
 
 func (v *rules) webhook(c *WebhookConfig) {

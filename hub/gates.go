@@ -65,7 +65,7 @@ func (g *gates) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopping = true
-	g.runtime.HoldAll(reconcile.GateOwnership, "this replica stops")
+	g.runtime.Retire("this replica stops")
 }
 
 // stopped returns an error once the replica stops.

@@ -22,7 +22,10 @@ type changing struct {
 }
 
 func (c *changing) MayWrite(string) error { return c.refusal }
-func (c *changing) Subscribe(f func())    { c.tell = f }
+func (c *changing) BeginWrite(string) (time.Time, func(), error) {
+	return time.Time{}, func() {}, c.refusal
+}
+func (c *changing) Subscribe(f func()) { c.tell = f }
 
 func newTestGates(t *testing.T) (*gates, *changing, *reconcile.Runtime) {
 	t.Helper()

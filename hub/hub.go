@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -39,6 +40,7 @@ type Hub struct {
 	log       *slog.Logger
 	registry  *prometheus.Registry
 	hubConfig *rest.Config // of the hub cluster
+	installed bool         // a replica was here before this one
 
 	listeners    *listeners
 	ca           *webhook.CA
@@ -64,6 +66,8 @@ type Hub struct {
 type ownership interface {
 	Ownership
 	clusters.Fence
+	// MayWrite returns nil when a write to the member may begin now, else an error that says why not.
+	MayWrite(member string) error
 }
 
 // task is something that runs as long as the hub does. A task that ends by itself stops the hub.
@@ -136,10 +140,20 @@ func (h *Hub) buildCluster(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
+	if h.installed, err = hasAuthority(ctx, live, h.config.Hub.Namespace); err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
 	if h.ca, err = webhook.EnsureCA(ctx, live, h.config.Hub.Namespace, CASecret); err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
 	return h.registry.Register(expiryGauge("authority", h.ca.Expiry))
+}
+
+// hasAuthority tells whether any replica was here before: the first one makes the certificate authority.
+func hasAuthority(ctx context.Context, live client.Client, namespace string) (bool, error) {
+	secret := &corev1.Secret{}
+	err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: CASecret}, secret)
+	return len(secret.Data[corev1.TLSPrivateKeyKey]) > 0, client.IgnoreNotFound(err)
 }
 
 // buildOwnership decides how it is known who acts.
@@ -158,6 +172,9 @@ func (h *Hub) buildOwnership(context.Context) error {
 		}
 		lock := newLeaseLock(renewing, namespace, election.LeaseName, newIdentity(h.environ, self))
 		l := newLease(lock, election, writeTimeout(&h.config), h.log)
+		if h.installed {
+			l.suspect(election.LeaseDuration)
+		}
 		h.ownership = l
 		h.tasks = append(h.tasks, task{"Lease watch", func(ctx context.Context) error {
 			l.watch(ctx, watching, namespace, election.LeaseName)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -58,7 +59,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.ReadOnlyMember = readOnlyMember(h.provider)
+	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
 	}
@@ -156,6 +157,7 @@ func (h *Hub) backend() api.Backend {
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
+		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
 	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
 }
@@ -191,11 +193,14 @@ func (h *Hub) buildAPI(context.Context) error {
 
 // admit lets the hub cluster say who callers are and what they may do.
 func (h *Hub) admit(options *api.Options) error {
-	tokens, err := authenticationclient.NewForConfig(h.hubConfig)
+	// Strangers make the hub ask these questions, so they have a budget of their own.
+	asks := rest.CopyConfig(h.hubConfig)
+	asks.QPS, asks.Burst = 200, 400
+	tokens, err := authenticationclient.NewForConfig(asks)
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	access, err := authorizationclient.NewForConfig(h.hubConfig)
+	access, err := authorizationclient.NewForConfig(asks)
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -38,20 +39,38 @@ func newLease(lock resourcelock.Interface, config LeaderElectionConfig, margin t
 }
 
 // run contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
-// end before: see Hub.Run.
+// end before, see Hub.Run; here no further write may begin, and those that are under way end before the Lease is given up.
 func (l *lease) run(ctx context.Context) error {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	defer stop()
 	telling.Go(func() { l.follow(following) })
+	electing, yield := context.WithCancel(context.WithoutCancel(ctx))
+	defer yield()
+	telling.Go(func() {
+		<-ctx.Done()
+		l.awaitWrites()
+		yield()
+	})
 	for ctx.Err() == nil {
-		if err := l.contend(ctx); err != nil {
+		if err := l.contend(electing); err != nil {
 			return err
 		}
 	}
 	l.resign()
 	return nil
+}
+
+// awaitWrites shuts the fence for good and waits until no write is under way. The Lease is renewed meanwhile. A permission
+// to write ends with the tenure at the latest.
+func (l *lease) awaitWrites() {
+	timer := time.NewTimer(l.config.LeaseDuration)
+	defer timer.Stop()
+	select {
+	case <-l.stopWrites():
+	case <-timer.C:
+	}
 }
 
 // contend runs one elector: until it loses the Lease, is kicked, or ctx ends.
@@ -72,32 +91,50 @@ type watchedLock struct {
 	resourcelock.Interface
 	tenure   *tenure
 	stopping func() bool
+	holder   string // in the record that the next Update replaces
 }
 
-var errNotStopping = errors.New("the Lease is not given up before the replica stops: what was begun under it may not have ended")
+var (
+	errNotStopping = errors.New("the Lease is not given up before the replica stops: what was begun under it may not have ended")
+	errNotHolder   = errors.New("the Lease is not given up: another replica holds it")
+)
 
 // Get reads the Lease.
 func (w *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := w.Interface.Get(ctx)
-	if err == nil {
-		w.tenure.saw(record.HolderIdentity, record.RenewTime.Time, seconds(record.LeaseDurationSeconds), record.LeaderTransitions, true)
+	switch {
+	case err == nil:
+		w.holder = record.HolderIdentity
+		w.tenure.saw(*record, true)
+	case apierrors.IsNotFound(err):
+		w.tenure.vanished()
 	}
 	return record, raw, err
 }
 
-// Create makes the Lease with our name in it.
+// Create makes the Lease with our name in it, unless the tenure of another replica runs: that one creates it anew.
 func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := w.tenure.othersEnded(); err != nil {
+		return err
+	}
+	w.tenure.created(seconds(record.LeaseDurationSeconds))
 	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Create(ctx, r) })
 }
 
 // Update renews, takes or gives up the Lease. The elector gives it up also when it could not renew it; then others wait
-// until it has run out, because work that was begun under it may still go on.
+// until it has run out, because work that was begun under it may still go on. It also gives up, after a freeze, what it
+// believes to be its own; only a record that was read with our name in it is replaced by one without.
 func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		if !w.stopping() {
 			return errNotStopping
 		}
-		w.tenure.resign()
+		if w.tenure.resign(); w.holder != w.tenure.identity {
+			return errNotHolder
+		}
+		if err := w.tenure.othersEnded(); err != nil {
+			return err
+		}
 	}
 	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Update(ctx, r) })
 }
@@ -108,8 +145,9 @@ func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(
 	if err := send(record); err != nil {
 		return err
 	}
+	w.holder = record.HolderIdentity
 	if record.HolderIdentity == w.tenure.identity {
-		w.tenure.renewed(since, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
+		w.tenure.renewed(since, renewal, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
 	}
 	return nil
 }
@@ -145,12 +183,13 @@ func newLeaseLock(client coordinationclient.LeasesGetter, namespace, name, ident
 // sawLease notes what a watch shows, and lets the elector try at once when the Lease was given up. When the Lease is gone
 // nobody hurries: somebody deleted it, and the owner must have time to notice.
 func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
-	record := resourcelock.LeaseSpecToLeaderElectionRecord(&object.Spec)
 	if gone {
-		record.HolderIdentity = ""
+		l.vanished()
+		return
 	}
-	l.saw(record.HolderIdentity, record.RenewTime.Time, seconds(record.LeaseDurationSeconds), record.LeaderTransitions, gone)
-	if record.HolderIdentity != "" || gone {
+	record := resourcelock.LeaseSpecToLeaderElectionRecord(&object.Spec)
+	l.saw(*record, false)
+	if record.HolderIdentity != "" {
 		return
 	}
 	select {

@@ -22,7 +22,8 @@ type leaseServer struct {
 	mu      sync.Mutex
 	record  *resourcelock.LeaderElectionRecord
 	version int
-	watch   []func(resourcelock.LeaderElectionRecord)
+	last    int // version of all that was ever written; 0: there was no Lease yet
+	watch   []func(record resourcelock.LeaderElectionRecord, gone bool)
 }
 
 func (s *leaseServer) write(record resourcelock.LeaderElectionRecord, from int) (int, error) {
@@ -31,13 +32,42 @@ func (s *leaseServer) write(record resourcelock.LeaderElectionRecord, from int) 
 		s.mu.Unlock()
 		return 0, errors.New("conflict")
 	}
-	s.record, s.version = &record, s.version+1
+	s.last++
+	s.record, s.version = &record, s.last
 	version, watch := s.version, slices.Clone(s.watch)
 	s.mu.Unlock()
 	for _, f := range watch {
-		f(record)
+		f(record, false)
 	}
 	return version, nil
+}
+
+// read returns the record, or an empty one.
+func (s *leaseServer) read() (resourcelock.LeaderElectionRecord, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.record == nil {
+		return resourcelock.LeaderElectionRecord{}, 0
+	}
+	return *s.record, s.version
+}
+
+// edit changes the record by hand.
+func (s *leaseServer) edit(change func(*resourcelock.LeaderElectionRecord)) {
+	record, version := s.read()
+	change(&record)
+	_, _ = s.write(record, version) // somebody was faster
+}
+
+// remove deletes the Lease by hand.
+func (s *leaseServer) remove() {
+	s.mu.Lock()
+	watch := slices.Clone(s.watch)
+	s.record, s.version = nil, 0
+	s.mu.Unlock()
+	for _, f := range watch {
+		f(resourcelock.LeaderElectionRecord{}, true)
+	}
 }
 
 // wire is the way of one replica to the server: how long a request and its answer take, and what gets lost. A request that
@@ -49,6 +79,7 @@ type wire struct {
 	loseReceipts           bool // answers to writes
 	timeout                time.Duration
 	late                   sync.WaitGroup
+	frozen                 chan struct{} // closed when the process goes on; nil: it runs
 }
 
 func (w *wire) set(change func(*wire)) {
@@ -57,10 +88,46 @@ func (w *wire) set(change func(*wire)) {
 	change(w)
 }
 
+// freeze stops the replica's process: nothing that it sends or waits for returns before it is thawed.
+func (w *wire) freeze() {
+	w.set(func(w *wire) {
+		if w.frozen == nil {
+			w.frozen = make(chan struct{})
+		}
+	})
+}
+
+func (w *wire) thaw() {
+	w.set(func(w *wire) {
+		if w.frozen != nil {
+			close(w.frozen)
+			w.frozen = nil
+		}
+	})
+}
+
+func (w *wire) isFrozen() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.frozen != nil
+}
+
+// run returns when the process is not frozen.
+func (w *wire) run() {
+	w.mu.Lock()
+	frozen := w.frozen
+	w.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+}
+
 var errNoAnswer = errors.New("no answer in time")
 
 // send lets do happen at the server.
 func (w *wire) send(ctx context.Context, write bool, do func()) error {
+	w.run()
+	defer w.run()
 	w.mu.Lock()
 	there, back, loseThere, loseAnswer := w.there, w.back, w.loseThere, w.loseAnswers || write && w.loseReceipts
 	w.mu.Unlock()
@@ -158,6 +225,11 @@ func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 	w := &wire{there: 10 * time.Millisecond, back: 10 * time.Millisecond, timeout: testElection.RenewDeadline / 2}
 	identity := fmt.Sprintf("hub-%d_id/10.0.0.%d:9444", number, number)
 	l := newLease(&wiredLock{server: server, wire: w, identity: identity}, testElection, testMargin, slog.New(slog.DiscardHandler))
+	server.mu.Lock()
+	if server.last > 0 {
+		l.suspect(testElection.LeaseDuration)
+	}
+	server.mu.Unlock()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &replica{lease: l, wire: w, stop: stop, done: make(chan struct{})}
 	go func() {
@@ -167,6 +239,7 @@ func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 		}
 	}()
 	t.Cleanup(func() {
+		w.thaw()
 		r.end()
 		w.late.Wait()
 	})
@@ -177,8 +250,10 @@ func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 func (s *leaseServer) follow(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watch = append(s.watch, func(record resourcelock.LeaderElectionRecord) {
-		r.sawLease(&coordinationv1.Lease{Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&record)}, false)
+	s.watch = append(s.watch, func(record resourcelock.LeaderElectionRecord, gone bool) {
+		if !r.wire.isFrozen() {
+			r.sawLease(&coordinationv1.Lease{Spec: resourcelock.LeaderElectionRecordToLeaseSpec(&record)}, gone)
+		}
 	})
 }
 

@@ -33,6 +33,8 @@ func memberOptions(h *Hub) clusters.Options {
 		Rules: clusterRules(c), QPS: c.QPS, Burst: c.Burst,
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
+		AnswerBytes: int64(c.MaxAnswerMiB) << 20, EventBytes: int64(c.MaxEventMiB) << 20,
+		CacheBytes: int64(c.MaxCacheMiB) << 20, CacheObjects: c.MaxCachedObjects,
 		Log: h.log, Registerer: h.registry,
 	}
 }
@@ -70,7 +72,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		Interruptions: interruptions,
 		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
 		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: spot.DroughtSettings{
-			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout}},
+			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
 		Keys: keys, Capacity: capacity, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
@@ -107,6 +109,9 @@ func interruptions(config *SpotConfig) (spot.Interruptions, error) {
 			Taint: c.Taint, Effect: corev1.TaintEffect(c.Effect), Value: c.Value,
 			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 			Within: c.Within, Ignore: c.Ignore,
+		}
+		if c.Advisory {
+			signs[i].Weight = spot.WeightAdvisory
 		}
 	}
 	return spot.NewInterruptions(signs...)

@@ -34,8 +34,11 @@ func (s sole) Mine(string) (time.Time, bool) { return foreverFrom(time.Now()), t
 
 func (s sole) Subscribe(func()) {}
 
-// MayWrite implements clusters.Fence.
+// MayWrite always allows it.
 func (s sole) MayWrite(string) error { return nil }
+
+// BeginWrite implements clusters.Fence.
+func (s sole) BeginWrite(string) (time.Time, func(), error) { return time.Time{}, func() {}, nil }
 
 // newIdentity names this process in a Lease: the pod or host for people, a part that no other process has, and the
 // address at which other replicas reach it.

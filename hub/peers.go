@@ -85,8 +85,8 @@ func (p *peers) keep(owner string) {
 func (p *peers) drop(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.leaving[address] == nil {
-		return // it is the owner's again
+	if p.closed || p.leaving[address] == nil {
+		return // all are closed, or it is the owner's again
 	}
 	delete(p.leaving, address)
 	p.disconnect(address)
@@ -108,6 +108,7 @@ func (p *peers) close() {
 	for _, timer := range p.leaving {
 		timer.Stop()
 	}
+	clear(p.leaving)
 	for address := range p.conns {
 		p.disconnect(address)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -206,5 +207,21 @@ func TestOnlyAFailedCheckMakesAReplicaUnready(t *testing.T) {
 	}
 	if code, _ := get("/healthz"); code != http.StatusOK {
 		t.Errorf("healthy: %d", code)
+	}
+}
+
+// A farewell timer that has fired waits for the lock while the replica closes its connections.
+func TestAFarewellThatComesAfterTheEndIsHarmless(t *testing.T) {
+	p := newPeers(nil, slog.New(slog.DiscardHandler))
+	conn, err := grpc.NewClient("passthrough:///10.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.conns["10.0.0.1:1"] = conn
+	p.keep("other")
+	p.close()
+	p.drop("10.0.0.1:1")
+	if len(p.conns) != 0 || len(p.leaving) != 0 {
+		t.Errorf("%d connections and %d timers are left", len(p.conns), len(p.leaving))
 	}
 }

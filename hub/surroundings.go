@@ -3,8 +3,12 @@ package hub
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -28,16 +32,39 @@ func AdoptLog(log *slog.Logger) {
 // gcPercent trades a little time for memory: between collections the heap may grow by three quarters instead of doubling.
 const gcPercent = 75
 
-// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC says so, and for how long threads want
-// the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
+// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so, and for how long
+// threads want the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
 func TuneProcess(environ []string, log *slog.Logger) {
 	if lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if limit, ok := memoryLimit(os.DirFS("/")); ok && lookup(environ, "GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
 	}
 	if err := ShortenTimeSlices(); err != nil {
 		log.Info("the kernel's usual time slices stay, admission may take longer while all processors are busy", "error", err)
 	}
 }
+
+// memoryLimit is nine tenths of what the container may take, by its control group (version 2, else 1); false: no limit, or
+// none that can be read.
+func memoryLimit(root fs.FS) (bytes int64, ok bool) {
+	for _, name := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			continue
+		}
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || limit <= 0 || limit >= unlimitedMemory {
+			return 0, false // version 2 writes max, version 1 a number near the largest
+		}
+		return limit / 10 * 9, true
+	}
+	return 0, false
+}
+
+const unlimitedMemory = 1 << 60
 
 // hubClusterConfig finds the hub cluster: the kubeconfig file, else the pod's service account, else the environment's
 // KUBECONFIG.

@@ -6,32 +6,44 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // tenure is what a replica knows of the Lease: whether it holds it and until when, and who does if it does not.
 //
-// All times of its own holding are read before the request that renewed the Lease was sent, on this machine's monotonic
-// clock; other replicas wait for the whole duration after they saw that renewal. So this replica's view of its tenure ends
-// before anybody else's can begin, whatever the clocks say.
+// All times of its own holding are read before the request that renewed the Lease was sent; other replicas wait for the
+// whole duration after they saw that renewal. So this replica's view of its tenure ends before anybody else's can begin,
+// whatever the clocks say. It ends when either clock of this machine says so: the monotonic clock stands still while the
+// machine is suspended, and the wall clock can be set back.
 type tenure struct {
 	identity string
 	margin   time.Duration // before the end, in which no write starts any more
 	now      func() time.Time
 
 	mu          sync.Mutex
-	stamped     time.Time // the renewal time that we last wrote, in whole seconds
-	stampedAt   time.Time // when it was first sent
-	deadline    time.Time // of our holding; zero: we do not hold the Lease
-	transitions int       // of the record that we last wrote
-	holder      string    // identity in the record last seen
-	renewal     time.Time // in the record last seen, by the holder's clock
-	until       time.Time // when the holder's tenure ends, as far as was seen
+	stamped     time.Time     // the renewal time that we last wrote, in whole seconds
+	stampedAt   time.Time     // when it was first sent
+	confirmed   time.Time     // the renewal time of our last write that was answered
+	deadline    time.Time     // of our holding; zero: we do not hold the Lease
+	resumes     time.Time     // the deadline of a holding that ended because the Lease was deleted
+	transitions int           // of the record last seen or written
+	holder      string        // identity in the record last seen
+	renewal     time.Time     // in the record last seen, by the holder's clock
+	seen        bool          // a record, since the Lease was last found to be gone
+	used        bool          // somebody held the Lease at some time
+	duration    time.Duration // the longest that was seen
+	until       time.Time     // when the holder's tenure ends, as far as was seen
+	notBefore   time.Time     // when the last tenure of another replica ends that it did not give up itself
+	stopping    bool          // no write begins any more
+	underway    int           // writes that may still take effect
+	quiet       chan struct{}
 	changed     chan struct{}
 	subscribers []func()
 }
 
 func newTenure(identity string, margin time.Duration) *tenure {
-	return &tenure{identity: identity, margin: margin, now: time.Now, changed: make(chan struct{}, 1)}
+	return &tenure{identity: identity, margin: margin, now: time.Now, quiet: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // stamp returns the renewal time for a request that is sent now, and since when others may have seen it.
@@ -56,12 +68,23 @@ func (t *tenure) stamp() (renewal, since time.Time) {
 }
 
 // renewed notes that the Lease was written with our name in it, in a way that others can have seen no earlier than sent.
-func (t *tenure) renewed(sent time.Time, duration time.Duration, transitions int) {
+func (t *tenure) renewed(sent, renewal time.Time, duration time.Duration, transitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.deadline, t.transitions = sent.Add(duration), transitions
-	t.holder, t.until = t.identity, t.deadline
+	t.deadline, t.transitions, t.confirmed = sent.Add(duration), transitions, renewal
+	t.holder, t.until, t.duration, t.used = t.identity, t.deadline, max(duration, t.duration), true
 	t.signal()
+}
+
+// created notes that a Lease that is about to be written is a new one. The former one was deleted, and its holder, which
+// renewed it before that, may not know. It acts for no longer than a tenure from now; if it is us, we go on.
+func (t *tenure) created(duration time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if t.used && passed(now, t.resumes) {
+		t.notBefore = now.Add(max(duration, t.duration))
+	}
 }
 
 // resign ends our holding at once, as far as we are concerned.
@@ -74,24 +97,92 @@ func (t *tenure) resign() {
 
 // saw notes a record that was read. newest says that it was read after everything that we wrote; what a watch shows may be
 // older than that.
-func (t *tenure) saw(holder string, renewal time.Time, duration time.Duration, transitions int, newest bool) {
+func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.deadline.IsZero() && !newest && transitions < t.transitions {
-		return // from before our time
+	if !newest && t.isOld(r) {
+		return
 	}
-	if holder == t.identity {
-		return // renewed knows better
+	if r.HolderIdentity == t.identity {
+		t.sawOurs(r, newest)
+		return
 	}
-	t.deadline = time.Time{} // somebody has taken the Lease from us, by hand if it was too early
-	if holder != t.holder || !renewal.Equal(t.renewal) {
-		t.until = t.now().Add(duration)
+	t.deadline, t.resumes = time.Time{}, time.Time{} // somebody has taken the Lease from us, by hand if it was too early
+	if !t.seen || r.HolderIdentity != t.holder || !r.RenewTime.Time.Equal(t.renewal) {
+		t.until, t.notBefore = t.tenureOf(r)
 	}
-	t.holder, t.renewal = holder, renewal
-	if holder == "" {
-		t.until = time.Time{}
-	}
+	t.holder, t.renewal, t.transitions = r.HolderIdentity, r.RenewTime.Time, r.LeaderTransitions
+	t.duration, t.used = max(seconds(r.LeaseDurationSeconds), t.duration), true
+	t.seen = true
 	t.signal()
+}
+
+// isOld tells whether a record is from before what is known.
+func (t *tenure) isOld(r resourcelock.LeaderElectionRecord) bool {
+	return (!t.deadline.IsZero() || t.holder != "") && r.LeaderTransitions < t.transitions ||
+		r.LeaderTransitions == t.transitions && r.RenewTime.Time.Before(t.renewal)
+}
+
+// sawOurs notes a record with our name: renewed knows better, unless we do not act and never wrote it. Then it comes from a
+// backup of the hub cluster or was written by hand, and the replica that acts may not know of it yet.
+func (t *tenure) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
+	now, renewal := t.now(), r.RenewTime.Time
+	acts := !t.deadline.IsZero() && !passed(now, t.deadline)
+	if acts || !newest || renewal.Equal(t.stamped) || renewal.Equal(t.confirmed) || renewal.Equal(t.renewal) {
+		return
+	}
+	t.renewal, t.used = renewal, true
+	t.notBefore = now.Add(max(seconds(r.LeaseDurationSeconds), t.duration))
+}
+
+// tenureOf returns until when the holder in a record that is new here may act, and when anybody else may. A replica that
+// gives the Lease up leaves a record without a holder and of one second. Any other record without a holder was written by
+// hand or comes from a backup, and the former holder may not know of it yet.
+func (t *tenure) tenureOf(r resourcelock.LeaderElectionRecord) (until, notBefore time.Time) {
+	duration := seconds(r.LeaseDurationSeconds)
+	switch {
+	case r.HolderIdentity != "":
+		until = t.now().Add(duration)
+		return until, until
+	case r.LeaseDurationSeconds == releasedSeconds && !t.isOld(r):
+		return time.Time{}, time.Time{}
+	default:
+		return time.Time{}, t.now().Add(max(duration, t.duration))
+	}
+}
+
+// releasedSeconds is the duration that client-go's elector writes when it gives a Lease up.
+const releasedSeconds = 1
+
+// vanished notes that the Lease was deleted. That ends our holding, for anybody may create it anew. It does not end the
+// tenure of another replica, which may not know that it is gone.
+func (t *tenure) vanished() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.deadline.IsZero() {
+		t.resumes = t.deadline
+	}
+	t.deadline, t.until, t.renewal = time.Time{}, time.Time{}, time.Time{}
+	t.holder, t.transitions, t.seen = "", 0, false
+	t.signal()
+}
+
+// othersEnded returns an error while another replica may still act, as far as was seen.
+func (t *tenure) othersEnded() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if left := t.notBefore.Sub(t.now()); left > 0 {
+		return fmt.Errorf("the last holder of the Lease may act for another %s", left.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// suspect says that a Lease that cannot be found may have been deleted, though it was never seen here, and that its holder
+// acts for up to duration.
+func (t *tenure) suspect(duration time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used, t.duration = true, duration
 }
 
 // signal wakes follow; the caller holds mu.
@@ -120,8 +211,13 @@ func (t *tenure) mineLocked() (until time.Time, ok bool) {
 	if t.deadline.IsZero() {
 		return time.Time{}, false
 	}
-	last := t.deadline.Add(-t.margin)
-	return last, t.now().Before(last)
+	last, now := t.deadline.Add(-t.margin), t.now()
+	return last, !passed(now, last) && !now.Before(t.notBefore)
+}
+
+// passed tells whether at has come by the monotonic or by the wall clock.
+func passed(now, at time.Time) bool {
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }
 
 // Subscribe implements [Ownership].
@@ -131,26 +227,65 @@ func (t *tenure) Subscribe(f func()) {
 	t.subscribers = append(t.subscribers, f)
 }
 
-// MayWrite implements clusters.Fence: a write that starts now and takes no longer than the margin ends before any other
-// replica can begin.
+// MayWrite tells whether a write to the member may begin now; the error says why not.
 func (t *tenure) MayWrite(string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.refusalLocked()
+}
+
+// BeginWrite implements clusters.Fence: a write that begins now and takes no longer than the margin ends before any other
+// replica can begin.
+func (t *tenure) BeginWrite(string) (until time.Time, ended func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.refusalLocked(); err != nil {
+		return time.Time{}, nil, err
+	}
+	t.underway++
+	return t.deadline, t.endWrite, nil
+}
+
+func (t *tenure) endWrite() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.underway--
+	t.quietenLocked()
+}
+
+// stopWrites lets no further write begin; the channel is closed when none is under way. It may be called once.
+func (t *tenure) stopWrites() (quiet <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopping = true
+	t.quietenLocked()
+	return t.quiet
+}
+
+func (t *tenure) quietenLocked() {
+	if t.stopping && t.underway == 0 {
+		close(t.quiet)
+	}
+}
+
+// refusalLocked says why this replica may not write now, if it may not.
+func (t *tenure) refusalLocked() error {
+	if t.stopping {
+		return errors.New("this replica stops")
+	}
 	if _, ok := t.mineLocked(); ok {
 		return nil
 	}
-	return errors.New(t.reasonLocked())
-}
-
-// reasonLocked says why this replica does not act.
-func (t *tenure) reasonLocked() string {
 	switch t.holder {
 	case "":
-		return "no replica holds the Lease yet"
+		return errors.New("no replica holds the Lease yet")
 	case t.identity:
-		return "this replica could not renew its Lease in time"
+		if !t.deadline.IsZero() && t.now().Before(t.notBefore) {
+			return errors.New("this replica holds the Lease, and waits until the tenure of the last holder has ended")
+		}
+		return errors.New("this replica could not renew its Lease in time")
 	default:
-		return fmt.Sprintf("replica %s at %s holds the Lease", podOf(t.holder), addressOf(t.holder))
+		return fmt.Errorf("replica %s at %s holds the Lease", podOf(t.holder), addressOf(t.holder))
 	}
 }
 
@@ -167,7 +302,7 @@ func (t *tenure) follow(ctx context.Context) {
 	defer timer.Stop()
 	var told standing
 	for {
-		now, left, subscribers := t.standing()
+		now, changes, subscribers := t.standing()
 		if now != told {
 			told = now
 			for _, f := range subscribers {
@@ -175,8 +310,8 @@ func (t *tenure) follow(ctx context.Context) {
 			}
 		}
 		timer.Stop()
-		if now.mine {
-			timer.Reset(left)
+		if changes > 0 {
+			timer.Reset(changes)
 		}
 		select {
 		case <-ctx.Done():
@@ -187,10 +322,16 @@ func (t *tenure) follow(ctx context.Context) {
 	}
 }
 
-// standing returns what is true now and for how long it stays true by itself, if it is ours.
-func (t *tenure) standing() (standing, time.Duration, []func()) {
+// standing returns what is true now and when that changes by itself; 0: it does not.
+func (t *tenure) standing() (now standing, changes time.Duration, subscribers []func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, ok := t.mineLocked()
-	return standing{mine: ok, address: addressOf(t.holder)}, last.Sub(t.now()), t.subscribers
+	switch at := t.now(); {
+	case ok:
+		changes = last.Sub(at)
+	case !t.deadline.IsZero() && at.Before(t.notBefore):
+		changes = t.notBefore.Sub(at)
+	}
+	return standing{mine: ok, address: addressOf(t.holder)}, changes, t.subscribers
 }

@@ -113,10 +113,15 @@ func (a *application) change(ctx context.Context, have client.Object, hash strin
 		a.memory.holds(a.key(), hash, before)
 		return AppliedNothing, a.show(have)
 	}
+	repair := have.GetAnnotations()[appliedPrefix+a.controller] == hash
+	if repair {
+		if err := a.mayRepair(ctx, differs); err != nil {
+			return "", err
+		}
+	}
 	if err := a.leaveFields(ctx, fields); err != nil {
 		return "", err
 	}
-	repair := have.GetAnnotations()[appliedPrefix+a.controller] == hash
 	if err := a.write(ctx, want, hash); err != nil {
 		return "", err
 	}
@@ -124,6 +129,7 @@ func (a *application) change(ctx context.Context, have client.Object, hash strin
 	case a.obj.GetResourceVersion() == before:
 		return AppliedNothing, nil // the server found that it has all of it already, in other words
 	case repair:
+		a.memory.repaired(a.key())
 		a.events.Normal("Repaired", "%s: somebody else had changed %s", a.name, differs)
 		return AppliedRepair, nil
 	}
@@ -246,27 +252,40 @@ func (a *application) leaveFields(ctx context.Context, have map[string]any) erro
 		if _, set := at(have, path); !set {
 			continue
 		}
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(a.gvk)
-		if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
-			return fmt.Errorf("leave %s: %w", path, err)
+		err := a.leaveField(ctx, path)
+		for try := 1; apierrors.IsConflict(err) && try < leaveTries; try++ {
+			err = a.leaveField(ctx, path)
 		}
-		value, set := at(live.Object, path)
-		if !set || !onlyOwner(live.GetManagedFields(), a.manager(), path) {
-			continue
-		}
-		left := &unstructured.Unstructured{Object: map[string]any{}}
-		put(left.Object, path, value)
-		left.SetGroupVersionKind(a.gvk)
-		left.SetNamespace(a.obj.GetNamespace())
-		left.SetName(a.obj.GetName())
-		left.SetUID(live.GetUID())
-		err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(left), client.FieldOwner(a.manager()+leftSuffix), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("leave %s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// leaveTries is how often the member's object is read anew when somebody changes it at the same time.
+const leaveTries = 5
+
+// leaveField hands one field over. It is refused as a conflict when the object has changed since it was read: perhaps it was
+// the field's new manager who did so, and its value must stay.
+func (a *application) leaveField(ctx context.Context, path string) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(a.gvk)
+	if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
+		return err
+	}
+	value, set := at(live.Object, path)
+	if !set || !onlyOwner(live.GetManagedFields(), a.manager(), path) {
+		return nil
+	}
+	left := &unstructured.Unstructured{Object: map[string]any{}}
+	put(left.Object, path, value)
+	left.SetGroupVersionKind(a.gvk)
+	left.SetNamespace(a.obj.GetNamespace())
+	left.SetName(a.obj.GetName())
+	left.SetUID(live.GetUID())
+	left.SetResourceVersion(live.GetResourceVersion())
+	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(left), client.FieldOwner(a.manager()+leftSuffix), client.ForceOwnership)
 }
 
 // delete deletes the cached object if it is the owner's.

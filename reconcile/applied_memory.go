@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,8 +19,9 @@ const maxApplied = 4096
 // configuration (a quantity in other words, a list that others add to) is not sent again until it changes. Losing an entry
 // costs a comparison, or a call that changes nothing.
 type appliedMemory struct {
-	mu   sync.Mutex
-	last map[appliedKey]appliedVersion
+	mu       sync.Mutex
+	last     map[appliedKey]appliedVersion
+	contests map[appliedKey]contest // of objects that were repaired
 }
 
 type appliedKey struct {
@@ -27,7 +29,14 @@ type appliedKey struct {
 	types.NamespacedName
 }
 
-type appliedVersion struct{ hash, version string }
+type appliedVersion struct {
+	hash, version string
+	at            time.Time // when it was noted
+}
+
+// cachePatience is how far a cache may be behind a write of ours. An object that is older for longer comes from a member
+// whose etcd was restored from a backup, and is compared like any other.
+const cachePatience = time.Minute
 
 func (a *application) key() appliedKey { return appliedKey{a.gvk, client.ObjectKeyFromObject(a.obj)} }
 
@@ -38,17 +47,23 @@ func (m *appliedMemory) holds(key appliedKey, hash, version string) {
 	if m.last == nil {
 		m.last = map[appliedKey]appliedVersion{}
 	}
-	if _, known := m.last[key]; !known && len(m.last) >= maxApplied {
-		for other := range m.last {
-			delete(m.last, other)
-			break
-		}
+	makeRoom(m.last, key)
+	m.last[key] = appliedVersion{hash, version, time.Now()}
+}
+
+// makeRoom drops some entry if one for key would be too many.
+func makeRoom[V any](m map[appliedKey]V, key appliedKey) {
+	if _, known := m[key]; known || len(m) < maxApplied {
+		return
 	}
-	m.last[key] = appliedVersion{hash, version}
+	for other := range m {
+		delete(m, other)
+		return
+	}
 }
 
 // settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
-// version than the one that has it is one that the cache will replace, which wakes the key.
+// version than the one that has it is, for a while, one that the cache will replace, which wakes the key.
 func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
 	m.mu.Lock()
 	last, ok := m.last[key]
@@ -56,8 +71,11 @@ func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
 	if !ok || last.hash != hash {
 		return false
 	}
+	if version == last.version {
+		return true
+	}
 	order, err := resourceversion.CompareResourceVersion(version, last.version)
-	return version == last.version || (err == nil && order < 0)
+	return err == nil && order < 0 && time.Since(last.at) < cachePatience
 }
 
 // forget drops an object that is gone.
@@ -65,4 +83,5 @@ func (m *appliedMemory) forget(key appliedKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.last, key)
+	delete(m.contests, key)
 }

@@ -60,6 +60,8 @@ func Leave(paths ...string) ApplyOption {
 //     read from the cache. Fields that are not set stay whoever's they are, an autoscaler's replicas for instance.
 //   - Fields that a person or another manager changed are set right (but see [YieldConflicts]); fields that were applied
 //     before and no longer are, are removed (but see [Leave]).
+//   - A field that another manager changes back again and again is set right three times at once, and then less and less
+//     often, up to every 5 min; in between Apply returns a [ContestedError] that names the field and the manager.
 //   - Nothing is written when the cached object has our fields with our values already. The kind must therefore be one
 //     that the controller [Builder.Owns], [Builder.Watches] or [Builder.Uses]. Field managers are not cached; what we
 //     applied last is known by its hash in the annotation "applied.plimsoll.dev/<controller>".

@@ -24,6 +24,7 @@ type applying struct {
 	applies atomic.Int32
 	refuse  atomic.Pointer[apierrors.StatusError]
 	explode atomic.Bool
+	leaving atomic.Pointer[func()]                           // what somebody does right before a field is left to others
 	once    atomic.Pointer[func(req Request[*gadget]) error] // what the next reconcile does
 	always  atomic.Pointer[func(req Request[*gadget]) error] // what the others do
 	last    Applied
@@ -40,6 +41,10 @@ func applyPlant(t *testing.T, test func(t *testing.T, a *applying)) {
 		}
 		if refused := a.refuse.Load(); refused != nil {
 			return refused
+		}
+		if do := a.leaving.Load(); do != nil && (&client.ApplyOptions{}).ApplyOptions(opts).FieldManager == "plimsoll-c-left" {
+			a.leaving.Store(nil)
+			(*do)()
 		}
 		return c.Apply(ctx, obj, opts...)
 	}}

@@ -20,6 +20,7 @@ func (a *adapter[T]) attempt(ctx context.Context, e *engagement, obj T) ending {
 		if obj, end.err = a.hold(ctx, e, obj); isGone(end.err) {
 			return ending{}
 		}
+		end.ours = end.err != nil
 	}
 	req := a.request(e, obj)
 	before, reports := reported(obj)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ const (
 	ReasonPanicked = "ReconcilePanicked"
 	// ReasonTimedOut: its deadline passed; it is retried with back-off.
 	ReasonTimedOut = "DeadlineExceeded"
+	// ReasonContested: another field manager sets a field differently again and again; see [ContestedError].
+	ReasonContested = "FieldContested"
 	// ReasonTerminal: it returned a TerminalError that no server's answer is behind.
 	ReasonTerminal = "Terminal"
 	// ReasonDeleting: the object is being deleted, and is cleaned up first.
@@ -122,7 +125,7 @@ func (c *Conditions) conclude(end ending) {
 	case end.terminal():
 		c.stall(terminalReason(end.err), end.err.Error())
 	case end.err != nil:
-		c.fill(failureReasons[end.outcome], end.err.Error())
+		c.fill(failureReason(end), end.err.Error())
 	case end.outcome == codePending:
 		c.fill(ReasonDeleting, end.result.reason)
 	default:
@@ -167,6 +170,14 @@ func (c *Conditions) complete(result Result) {
 }
 
 var failureReasons = map[outcomeCode]string{codeNone: ReasonFailed, codePanic: ReasonPanicked, codeTimeout: ReasonTimedOut}
+
+// failureReason is the word for an error that is retried.
+func failureReason(end ending) string {
+	if end.outcome == codeNone && errors.As(end.err, new(*ContestedError)) {
+		return ReasonContested
+	}
+	return failureReasons[end.outcome]
+}
 
 // terminalReason is the word of the server that refused something, if one did.
 func terminalReason(err error) string {

@@ -107,6 +107,7 @@ func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
 	for failed := uint32(1); ctx.Err() == nil; failed++ {
 		began := time.Now()
 		_ = reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
+		w.interrupted(epoch)
 		if time.Since(began) > watchPause {
 			failed = 1
 		}
@@ -116,6 +117,15 @@ func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
 		case <-ctx.Done():
 			pause.Stop()
 		}
+	}
+}
+
+// interrupted has the dependencies looked at live until the watch has begun again: what it said last may no longer hold.
+func (w *placeWatch) interrupted(epoch int) {
+	w.ds.mu.Lock()
+	defer w.ds.mu.Unlock()
+	if epoch == w.epoch {
+		w.synced = false
 	}
 }
 

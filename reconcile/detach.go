@@ -64,8 +64,13 @@ func (rt *Runtime) allDetached() (names []string) {
 	return names
 }
 
-// giveUp ends whatever a record that is not running wants, because its member is given up.
+// giveUp ends whatever a record that is not running wants, because its member is given up. The record of an object that is
+// gone goes with it: nobody says good-bye in such a member.
 func (q *queue) giveUp(r *record) {
+	if r.lost {
+		q.forget(r)
+		return
+	}
 	if r.state == keyQueued {
 		r.lane.dequeue(r)
 	}

@@ -101,7 +101,9 @@ func (a *adapter[T]) finalize(ctx context.Context, e *engagement, req Request[T]
 		return a.overdue(req, pendingEnding(result)), true
 	}
 	if _, err := a.setFinalizer(ctx, e, req.Object, false); err != nil && !isGone(err) {
-		return endingOf(ctx, Result{}, fmt.Errorf("remove the finalizer %s: %w", a.primary.finalizer, refused(err))), true
+		end := endingOf(ctx, Result{}, fmt.Errorf("remove the finalizer %s: %w", a.primary.finalizer, refused(err)))
+		end.ours = true
+		return a.overdue(req, end), true
 	}
 	return finalEnding(result), true
 }
@@ -163,7 +165,7 @@ func (a *adapter[T]) setFinalizer(ctx context.Context, e *engagement, obj T, wan
 		if !apierrors.IsConflict(err) || try == finalizerTries {
 			return obj, err
 		}
-		obj = newObject[T]()
+		obj = emptyOf[T](a.controller.watches[0].gvk)
 		if err := live.Get(ctx, key, obj); err != nil {
 			return obj, err
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,9 +45,10 @@ type finalizerModel struct {
 type fault uint8
 
 const (
-	faultNone    fault = iota
-	faultRefused       // the call fails
-	faultLost          // it is made, and we do not hear of it: a crash
+	faultNone      fault = iota
+	faultRefused         // the call fails
+	faultForbidden       // the call is refused for now
+	faultLost            // it is made, and we do not hear of it: a crash
 	faults
 )
 
@@ -106,6 +109,9 @@ func (m *finalizerModel) call(do func() error) error {
 	}
 	if m.dead || fault == faultRefused {
 		return errFault
+	}
+	if fault == faultForbidden {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "gadgets"}, "one", nil)
 	}
 	err := do()
 	if fault == faultLost {
@@ -181,7 +187,10 @@ func (m *finalizerModel) changeLive(f func(*gadget)) {
 }
 
 func (m *finalizerModel) reconcile(*rapid.T) {
-	m.adapter.run(context.Background(), m.e, types.NamespacedName{Namespace: "default", Name: "one"})
+	end := m.adapter.run(context.Background(), m.e, types.NamespacedName{Namespace: "default", Name: "one"})
+	if v := judge(end, 0, usualPace, 0.5); end.err != nil && v.next != nextRetry {
+		m.t.Fatalf("%v, and nothing tries it again: %+v", end.err, v)
+	}
 	m.fault, m.meddle = faultNone, false
 }
 

@@ -67,6 +67,15 @@ func (rt *Runtime) HoldAll(g Gate, reason string) { rt.setAll(g, holdFor(g, reas
 // ReleaseAll opens a gate of all members, those to come included. All gates are open at first.
 func (rt *Runtime) ReleaseAll(g Gate) { rt.setAll(g, setting{mode: modeReleased}) }
 
+// Retire closes GateOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
+// would never run here. What runs goes on; see [Runtime.Drain].
+func (rt *Runtime) Retire(reason string) {
+	rt.HoldAll(GateOwnership, reason)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.retired = true
+}
+
 func (rt *Runtime) setGate(name string, g Gate, s setting) {
 	if g >= gates {
 		return

@@ -178,3 +178,33 @@ func TestAReplicaThatStopsEndsItsEngagements(t *testing.T) {
 		}
 	})
 }
+
+func TestMembersThatHangLeaveWorkersForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Workers: 128, Resync: -1}), &calls{}
+		c := launch(h, For(h.Runtime, "c", reconciler(func(ctx context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
+			if req.Member != "healthy" {
+				<-ctx.Done() // does not answer
+				return Done(), ctx.Err()
+			}
+			seen.add(req.Member, req.Object.Name)
+			return Done(), nil
+		})))
+		for i := range 60 {
+			cl, _ := h.join(c, fmt.Sprintf("hung-%d", i), &corev1.ConfigMap{})
+			for k := range 5 {
+				cl.add(configMap(fmt.Sprintf("k%d", k)))
+			}
+		}
+		synctest.Wait()
+		cl, _ := h.join(c, "healthy", &corev1.ConfigMap{})
+		for k := range 3 {
+			cl.add(configMap(fmt.Sprintf("k%d", k)))
+		}
+		synctest.Wait()
+		if seen.count() != 3 {
+			t.Errorf("%d of 3 keys of the healthy member were reconciled while 60 members hang", seen.count())
+		}
+		h.cancel()
+	})
+}

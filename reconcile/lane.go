@@ -56,7 +56,7 @@ func (l *lane) name() laneName { return laneName{controller: l.queue.name, membe
 // open tells whether a worker may take a key of this lane now, if there is one.
 func (l *lane) open() bool {
 	return !l.gone && !l.queue.down && !l.member.shut && l.running < l.queue.perMember &&
-		l.member.running < l.queue.rt.opts.WorkersPerMember
+		l.member.running < l.queue.rt.opts.WorkersPerMember && (l.running == 0 || !l.queue.scarce())
 }
 
 // reseat puts the lane into, or takes it out of, the rounds of its queue, as its keys, caps and gates have it now.

@@ -89,6 +89,9 @@ func (q *queue) start(r *record) {
 	} else {
 		l.reseat()
 	}
+	if q.spare() == q.reserve { // from now on they are scarce
+		q.reseat()
+	}
 }
 
 // handout is a key on its way to a worker. Not ok: there will be no more.

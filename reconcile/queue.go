@@ -22,6 +22,7 @@ type queue struct {
 	rt        *Runtime
 	name      string
 	perMember int           // how many keys of one member may run at once
+	reserve   int           // workers that are kept for members of which no key runs
 	resync    time.Duration // 0: off
 	pace      pace
 	limit     rateLimit
@@ -50,7 +51,7 @@ type run struct {
 
 func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *queue {
 	return &queue{
-		rt: rt, name: name, perMember: perMember, resync: resync, pace: usualPace,
+		rt: rt, name: name, perMember: perMember, reserve: max(rt.opts.Workers/2-perMember, 0), resync: resync, pace: usualPace,
 		lanes: map[string]*lane{}, running: map[mcreconcile.Request]run{},
 		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
 	}
@@ -70,7 +71,9 @@ func (q *queue) wake(l *lane, key types.NamespacedName, band Band, exists func(t
 	}
 	defer q.rt.mu.Unlock()
 	if !l.gone {
-		q.want(q.recordOf(l, key), band)
+		r := q.recordOf(l, key)
+		r.lost = r.lost && exists != nil // what is seen itself is there
+		q.want(r, band)
 	}
 }
 
@@ -178,6 +181,7 @@ func (q *queue) lost(l *lane, key types.NamespacedName, keeps bool) {
 	switch {
 	case r == nil || l.gone:
 	case r.state == keyRunning, keeps && r.runs > 0:
+		r.lost = true
 		q.want(r, BandChanged)
 	default:
 		q.forget(r)
@@ -232,6 +236,10 @@ func (q *queue) done(req mcreconcile.Request) {
 	l.running--
 	m.running--
 	q.settle(run)
+	plentiful := q.spare() == q.reserve+1 // again
+	if plentiful {
+		q.reseat()
+	}
 	if wasFull {
 		m.reseat()
 		m.serve()
@@ -239,9 +247,26 @@ func (q *queue) done(req mcreconcile.Request) {
 		l.reseat()
 		q.handOut()
 	}
+	if plentiful {
+		q.handOut()
+	}
 	q.rt.active.done()
 	q.active.done()
 	m.tidy()
+}
+
+// spare is how many workers hold no key.
+func (q *queue) spare() int { return q.rt.opts.Workers - len(q.running) }
+
+// scarce tells whether the workers that are left are kept for members of which no key runs. Members that hang hold what they
+// were given until the deadline, and with half of the workers nobody else could be served for as long.
+func (q *queue) scarce() bool { return q.reserve > 0 && q.spare() <= q.reserve }
+
+// reseat has all lanes take or give up their seats.
+func (q *queue) reseat() {
+	for _, l := range q.lanes {
+		l.reseat()
+	}
 }
 
 // settle moves the record of a run that ended to its next state.
@@ -281,7 +306,7 @@ func (q *queue) settle(run run) {
 func (q *queue) next(r *record, v verdict, again Band, now int64) {
 	r.state = keyIdle
 	switch {
-	case r.lane.member.detached != "" && v.next != nextGone:
+	case r.lane.member.detached != "" && (v.next != nextGone || again < bands):
 		q.giveUp(r)
 	case again < BandBackground, again == BandBackground && v.next != nextRetry:
 		r.lane.enqueue(r, again, now)

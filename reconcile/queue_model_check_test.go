@@ -60,7 +60,8 @@ func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
 		if l.running > q.perMember || l.running > l.member.running {
 			m.t.Fatalf("%s/%s runs %d of %d", q.name, l.member.name, l.running, q.perMember)
 		}
-		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0)
+		kept := l.running > 0 && q.perMember == modelPerMember && modelAllowed-len(q.running) <= modelAllowed/2-modelPerMember
+		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0 && !kept)
 	}
 	if waiting && len(q.idle) > 0 {
 		m.t.Fatalf("%s has an idle worker while a key may run", q.name)

@@ -27,6 +27,7 @@ type model struct {
 const (
 	modelWorkers   = 3
 	modelPerMember = 2
+	modelAllowed   = 6 // workers of a queue, of which it keeps one for members of which no key runs
 	modelResync    = 40 * time.Second
 )
 
@@ -40,7 +41,7 @@ func newModel(t *rapid.T, tb testing.TB) *model {
 		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{},
 		orders: map[string]Record{}, begun: map[Key]int{}, orderAt: map[string]int{},
 	}
-	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Receipts: 1000},
+	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Workers: modelAllowed, Receipts: 1000},
 		&queue{name: "x", perMember: modelPerMember, resync: modelResync}, &queue{name: "y", perMember: modelPerMember},
 		&queue{name: "z", perMember: modelWorkers})
 	return m

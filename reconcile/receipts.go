@@ -16,6 +16,8 @@ var (
 	ErrUnknownController = errors.New("unknown controller")
 	// ErrUnknownMember: the controller is not engaged in a member of that name.
 	ErrUnknownMember = errors.New("unknown member, or one the controller is not engaged in")
+	// ErrRetired: nothing runs here any more; another replica is about to take over.
+	ErrRetired = errors.New("this replica stops and takes no orders")
 	// ErrUnknownKey: the controller knows no object of that name in the member.
 	ErrUnknownKey = errors.New("unknown object")
 	// ErrUnknownReceipt: there never was such a receipt, or it is older than the last Options.Receipts of them.
@@ -195,10 +197,13 @@ func (rc *receipt) snapshot() Receipt {
 // Requeue orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
 // stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
 // object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a gate is closed; the key is held
-// then. Errors: ErrUnknownController, ErrUnknownMember, ErrUnknownKey.
+// then. Errors: ErrUnknownController, ErrUnknownMember, ErrUnknownKey, and ErrRetired after [Runtime.Retire].
 func (rt *Runtime) Requeue(key Key) (Receipt, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if rt.retired {
+		return Receipt{}, fmt.Errorf("requeue: %w", ErrRetired)
+	}
 	r, err := rt.find(key)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("requeue: %w", err)

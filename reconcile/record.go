@@ -36,6 +36,7 @@ type record struct {
 	again   Band // while running: the band in which it must run again, or bands when nothing came in
 	backoff bool // while waiting: for a retry, which only a real change may hurry
 	ordered bool // receipts follow it
+	lost    bool // its object is gone, and a worker is to see it
 	overdue bool // it is being cleaned up, and has taken too long; counted in its lane
 }
 

@@ -23,7 +23,8 @@ type Options struct {
 	// WorkersPerMember is how many reconciles may run in one member at once, over all controllers. Default 10.
 	WorkersPerMember int
 	// Workers is how many reconciles one controller may run at once, over all members. Default 128. Idle workers cost
-	// next to nothing; it only has to be larger than what the members that hang at the same time can hold.
+	// next to nothing. When about half of them are busy, the others are kept for members of which no key runs, one for each,
+	// so that members that hang do not hold them all; it only has to be larger than how many hang at the same time.
 	Workers int
 	// Deadline of a reconcile, unless its controller sets another. Default 30 s.
 	Deadline time.Duration
@@ -92,6 +93,7 @@ type Runtime struct {
 	timers      timers
 	receipts    receipts
 	active      active
+	retired     bool
 	indexes     map[indexKey]sharedIndex
 
 	instances    instances

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,7 +93,9 @@ func fields(obj StatusObject) (map[string]any, error) {
 		return nil, fmt.Errorf("status of %T: %w", obj, err)
 	}
 	all := map[string]any{}
-	if err := json.Unmarshal(data, &all); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber() // a float64 has no room for all integers
+	if err := decoder.Decode(&all); err != nil {
 		return nil, fmt.Errorf("status of %T: %w", obj, err)
 	}
 	delete(all, "conditions")

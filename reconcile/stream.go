@@ -200,7 +200,7 @@ func (src *streamSource[T]) attend() error {
 			return errKindLeft
 		case <-synced:
 			synced = nil
-			s.put(src.member, func(b *backlog[T]) { b.mark(Change[T]{Type: ChangeSynced, Member: src.member}) })
+			src.put(func(b *backlog[T]) { b.mark(Change[T]{Type: ChangeSynced, Member: src.member}) })
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (src *streamSource[T]) attend() error {
 func (src *streamSource[T]) handler() toolscache.ResourceEventHandler {
 	var none T
 	event := func(old, now T) {
-		src.stream.put(src.member, func(b *backlog[T]) { b.event(old, now) })
+		src.put(func(b *backlog[T]) { b.event(old, now) })
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
@@ -234,12 +234,14 @@ func (src *streamSource[T]) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// put adds to the backlog of a member and wakes the reader.
-func (s *stream[T]) put(member string, add func(*backlog[T])) {
+// put adds to the backlog of the source's member and wakes the reader. What a source that is over still delivers is dropped:
+// another one may follow the member by now.
+func (src *streamSource[T]) put(add func(*backlog[T])) {
+	s := src.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed && s.sources[member] != nil {
-		s.add(member, add)
+	if !s.closed && s.sources[src.member] == src {
+		s.add(src.member, add)
 	}
 }
 

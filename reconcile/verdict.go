@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,6 +39,7 @@ type ending struct {
 	err     error
 	outcome outcomeCode // when the result and the error do not tell how it ended; else codeNone
 	overdue string      // that cleaning up has taken too long; empty: it has not
+	ours    bool        // the error is that of a write of the framework's own, which no change of the object announces
 	asked   asking
 }
 
@@ -63,8 +65,12 @@ func judgeEnding(end ending, attempts uint32, p pace, random float64) verdict {
 		return verdict{outcome: codeGone, next: nextGone}
 	case end.terminal():
 		v := verdict{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
-		if p.stalled > 0 {
-			v.reason, v.next, v.after = reasonStalled, nextRetry, jitter(p.stalled, random)
+		stalled := p.stalled
+		if end.ours {
+			stalled = cmp.Or(stalled, defaultStalledRetry)
+		}
+		if stalled > 0 {
+			v.reason, v.next, v.after = reasonStalled, nextRetry, jitter(stalled, random)
 		}
 		return v
 	case end.err != nil:

@@ -50,7 +50,7 @@ func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
 		if obj.GetNamespace() == "" {
 			e.clusterScoped.Store(true)
 		}
-		if band, ok := w.weigh(old, obj, initial); ok {
+		if band, ok := w.weighed(e, old, obj, initial); ok {
 			e.controller.queue.wake(e.lane, client.ObjectKeyFromObject(obj), band, nil)
 		}
 	}
@@ -72,6 +72,27 @@ func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
 			}
 		},
 	}
+}
+
+// weighed calls weigh, which asks a predicate. One that panics costs itself: the event counts as one that it keeps.
+func (w *watch) weighed(e *engagement, old, obj client.Object, initial bool) (band Band, keep bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.panicked(e, obj, "predicate panicked", p)
+			band, keep = BandChanged, true
+			if old == nil {
+				band = bandOfAdd(initial)
+			}
+		}
+	}()
+	return w.weigh(old, obj, initial)
+}
+
+// panicked counts and logs a panic in what the kind's author wrote.
+func (w *watch) panicked(e *engagement, obj client.Object, message string, p any) {
+	e.controller.rt.metrics.panicked(e.controller.name, e.name)
+	e.log.Error(message, "kind", kindName(w.gvk), "namespace", obj.GetNamespace(), "name", obj.GetName(),
+		"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 }
 
 // mappedHandler wakes the keys that an object of another kind concerns, before and after a change.
@@ -121,9 +142,7 @@ func (w *watch) keys(e *engagement, obj client.Object) []types.NamespacedName {
 func (w *watch) mapped(e *engagement, obj client.Object) (keys []types.NamespacedName) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.controller.rt.metrics.panicked(e.controller.name, e.name)
-			e.log.Error("mapper panicked", "kind", kindName(w.gvk), "namespace", obj.GetNamespace(), "name", obj.GetName(),
-				"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+			w.panicked(e, obj, "mapper panicked", p)
 		}
 	}()
 	return w.mapper(e.ctx, &Member{Name: e.name, Reader: e.cluster.GetCache()}, obj)

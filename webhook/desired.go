@@ -59,11 +59,11 @@ type Wanted struct {
 
 // Desired returns the webhooks of a member's configuration, every field set as the API server would default it, so that
 // what is read back compares equal.
-func Desired(wanted Wanted, member, token string) []admissionregistrationv1.MutatingWebhook {
+func Desired(wanted Wanted, member, podToken, webAppToken string) []admissionregistrationv1.MutatingWebhook {
 	return []admissionregistrationv1.MutatingWebhook{{
 		Name: webhookName,
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
-			URL:      ptr.To(callURL(wanted.BaseURL, member, token)),
+			URL:      ptr.To(callURL(wanted.BaseURL, member, podToken)),
 			CABundle: wanted.Bundle,
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
@@ -86,7 +86,7 @@ func Desired(wanted Wanted, member, token string) []admissionregistrationv1.Muta
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
 			Name: "controlled-by-replicaset-or-statefulset", Expression: controlled(wanted.Owners),
 		}},
-	}, WebAppDefaults(wanted, member, token)}
+	}, WebAppDefaults(wanted, member, webAppToken)}
 }
 
 // namespaceSelector leaves kube-system alone whatever its labels are: a cluster must come up without us.

@@ -80,6 +80,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 	buffers := borrow()
 	defer buffers.giveBack()
 
+	room := expected(r.ContentLength, maxBody)
+	reading, ok := h.Metrics.begin(member, room)
+	if !ok {
+		h.reject(w, "busy", http.StatusTooManyRequests)
+		return
+	}
+	defer h.Metrics.end(reading, room)
 	if reason, status := readCall(w, r, &buffers.body); status != 0 {
 		h.reject(w, reason, status)
 		return

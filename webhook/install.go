@@ -159,11 +159,15 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	if err := wanted.validate(); err != nil {
 		return false, err
 	}
-	token, err := i.options.Tokens.Current(req.Member)
+	podToken, err := i.options.Tokens.Current(req.Member)
 	if err != nil {
 		return false, err
 	}
-	desired := Desired(wanted, req.Member, token)
+	webAppToken, err := i.options.Tokens.For(ForWebApps).Current(req.Member)
+	if err != nil {
+		return false, err
+	}
+	desired := Desired(wanted, req.Member, podToken, webAppToken)
 	if equality.Semantic.DeepEqual(req.Object.Webhooks, desired) {
 		return false, nil
 	}
@@ -171,16 +175,20 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	req.Object.Webhooks = desired
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := req.Client.Patch(ctx, req.Object, patch); err != nil {
-		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), token)
+		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), podToken, webAppToken)
 	}
 	return true, nil
 }
 
-// withoutToken hides the token in an error: an API server that refuses a configuration quotes its URL. Such an error is
-// cut off from what it wraps, which would still quote it.
-func withoutToken(err error, token string) error {
-	if text := err.Error(); strings.Contains(text, token) {
-		return errors.New(strings.ReplaceAll(text, token, "<token>"))
+// withoutToken hides tokens in an error: an API server that refuses a configuration quotes its URLs. Such an error is cut off
+// from what it wraps, which would still quote them.
+func withoutToken(err error, tokens ...string) error {
+	text := err.Error()
+	for _, token := range tokens {
+		text = strings.ReplaceAll(text, token, "<token>")
+	}
+	if text != err.Error() {
+		return errors.New(text)
 	}
 	return err
 }

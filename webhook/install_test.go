@@ -84,6 +84,10 @@ func (s *site) installed(g Gomega) *configuration {
 
 func (s *site) token(g Gomega) string { return current(g, s.options.Tokens, "eu") }
 
+func (s *site) tokenFor(g Gomega, purpose Purpose) string {
+	return current(g, s.options.Tokens.For(purpose), "eu")
+}
+
 func TestAnEmptyConfigurationIsFilledInAndThenLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := newSite(t, empty())
@@ -139,7 +143,7 @@ func TestWhateverDriftsIsBroughtBack(t *testing.T) {
 			_, err = s.reconcile(g)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.patches).To(Equal(2))
-			g.Expect(s.installed(g).Webhooks).To(Equal(Desired(s.wanted, "eu", s.token(g))))
+			g.Expect(s.installed(g).Webhooks).To(Equal(Desired(s.wanted, "eu", s.token(g), s.tokenFor(g, ForWebApps))))
 		})
 	}
 }

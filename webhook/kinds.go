@@ -20,8 +20,8 @@ const (
 	// ValidatePattern is where they ask whether a WebApp may be stored.
 	ValidatePattern = "POST /webhook/v1/members/{member}/{token}/webapps/validate"
 
-	// maxConversion is the largest conversion that is read: an API server that lists sends everything at once.
-	maxConversion = 64 << 20
+	// maxConversion is the largest conversion that is read: an API server that lists sends all objects of a page at once.
+	maxConversion = 16 << 20
 )
 
 // KindHandler answers what members' API servers ask about WebApps: conversions, defaults and whether one may be stored. It
@@ -30,13 +30,14 @@ type KindHandler struct {
 	tokens   *Tokens
 	review   Reviewer
 	calls    *http.ServeMux
+	turns    *turns
 	answered *prometheus.CounterVec
 	log      *slog.Logger
 }
 
 // NewKindHandler makes the handler of [ConvertPattern], [DefaultPattern] and [ValidatePattern], and registers its metric.
 func NewKindHandler(tokens *Tokens, review Reviewer, registerer prometheus.Registerer, log *slog.Logger) (*KindHandler, error) {
-	h := &KindHandler{tokens: tokens, review: review, calls: http.NewServeMux(), log: log}
+	h := &KindHandler{tokens: tokens, review: review, calls: http.NewServeMux(), turns: newTurns(), log: log}
 	h.answered = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plimsoll_webapp_calls_total",
 		Help: "Calls about WebApps by what was asked (convert, default, validate) and the outcome (ok, refused, failed, rejected).",
@@ -44,9 +45,9 @@ func NewKindHandler(tokens *Tokens, review Reviewer, registerer prometheus.Regis
 	if err := registerer.Register(h.answered); err != nil {
 		return nil, fmt.Errorf("metrics of WebApp calls: %w", err)
 	}
-	h.calls.HandleFunc(ConvertPattern, h.serve("convert", maxConversion, convertReview))
-	h.calls.HandleFunc(DefaultPattern, h.serve("default", maxBody, h.complete))
-	h.calls.HandleFunc(ValidatePattern, h.serve("validate", maxBody, h.validate))
+	h.calls.HandleFunc(ConvertPattern, h.serve("convert", ForConversions, maxConversion, convertReview))
+	h.calls.HandleFunc(DefaultPattern, h.serve("default", ForWebApps, maxBody, h.complete))
+	h.calls.HandleFunc(ValidatePattern, h.serve("validate", ForWebApps, maxBody, h.validate))
 	return h, nil
 }
 
@@ -74,20 +75,29 @@ const (
 	outcomeRejected = "rejected"
 )
 
-func (h *KindHandler) serve(call string, limit int64, make answer) http.HandlerFunc {
+func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answer) http.HandlerFunc {
+	tokens := h.tokens.For(purpose)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !h.tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
-			h.answered.WithLabelValues(call, outcomeRejected).Inc()
-			http.Error(w, http.StatusText(http.StatusNotFound), http.StatusNotFound)
+		if !tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
+			h.reject(w, call, http.StatusNotFound)
 			return
 		}
-		var body bytes.Buffer
-		if status := readAll(w, r, &body, limit); status != 0 {
-			h.answered.WithLabelValues(call, outcomeRejected).Inc()
-			http.Error(w, http.StatusText(status), status)
+		room := expected(r.ContentLength, limit)
+		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), room)
+		if err != nil {
+			h.reject(w, call, http.StatusTooManyRequests)
 			return
 		}
-		review, outcome := h.safely(call, make, body.Bytes())
+		defer giveBack()
+		body, status := readAll(w, r, room)
+		if status == 0 && makeSafe(body, limit) != nil {
+			status = http.StatusBadRequest
+		}
+		if status != 0 {
+			h.reject(w, call, status)
+			return
+		}
+		review, outcome := h.safely(call, make, body)
 		h.answered.WithLabelValues(call, outcome).Inc()
 		if review == nil {
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
@@ -109,17 +119,23 @@ func (h *KindHandler) safely(call string, make answer, body []byte) (review any,
 	return make(body)
 }
 
+func (h *KindHandler) reject(w http.ResponseWriter, call string, status int) {
+	h.answered.WithLabelValues(call, outcomeRejected).Inc()
+	http.Error(w, http.StatusText(status), status)
+}
+
 // readAll reads a body, or returns the HTTP status to refuse it with.
-func readAll(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, limit int64) (status int) {
+func readAll(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, status int) {
 	if r.Header.Get("Content-Encoding") != "" {
-		return http.StatusUnsupportedMediaType
+		return nil, http.StatusUnsupportedMediaType
 	}
+	var into bytes.Buffer
 	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return http.StatusRequestEntityTooLarge
+		return nil, http.StatusRequestEntityTooLarge
 	}
 	if err != nil {
-		return http.StatusBadRequest
+		return nil, http.StatusBadRequest
 	}
-	return 0
+	return into.Bytes(), 0
 }

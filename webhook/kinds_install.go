@@ -166,7 +166,7 @@ func (d definitionKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 	if there.Name != crd.Name || there.DeletionTimestamp != nil || d.tenant(req.Member) {
 		return reconcile.Done(), nil
 	}
-	token, err := d.options.Tokens.Current(req.Member)
+	token, err := d.options.Tokens.For(ForConversions).Current(req.Member)
 	if err != nil {
 		return reconcile.Done(), err
 	}
@@ -266,7 +266,7 @@ func (v validationKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 
 // bring patches the configuration if it differs.
 func (v validationKeeper) bring(ctx context.Context, req reconcile.Request[*admissionregistrationv1.ValidatingWebhookConfiguration]) (changed bool, err error) {
-	token, err := v.options.Tokens.Current(req.Member)
+	token, err := v.options.Tokens.For(ForWebApps).Current(req.Member)
 	if err != nil {
 		return false, err
 	}

@@ -88,10 +88,10 @@ func TestADefinitionIsKeptUnlessItMustNotBe(t *testing.T) {
 func TestAnErrorAboutADefinitionDoesNotTellTheToken(t *testing.T) {
 	g := NewWithT(t)
 	d := newDefinitionSite(t, crd.New())
-	d.refuse = &quoting{"no such host: " + ConvertURL(d.wanted.BaseURL, "eu", d.token(g))}
+	d.refuse = &quoting{"no such host: " + ConvertURL(d.wanted.BaseURL, "eu", d.tokenFor(g, ForConversions))}
 	state := d.keep(g)
 	g.Expect(state.Reason).To(Equal(ReasonFailed))
-	g.Expect(state.Message).To(And(ContainSubstring("<token>"), Not(ContainSubstring(d.token(g)))))
+	g.Expect(state.Message).To(And(ContainSubstring("<token>"), Not(ContainSubstring(d.tokenFor(g, ForConversions)))))
 	definitionKeeper{d.KindInstaller}.Forget(t.Context(), "eu", client.ObjectKey{Name: crd.Name})
 	g.Expect(d.State("eu").Reason).To(Equal(ReasonMissing))
 }
@@ -129,7 +129,7 @@ func TestTheValidationIsKeptAndThenLeftAlone(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(s.patches).To(Equal(1))
-	g.Expect(there.Webhooks).To(Equal(WebAppValidation(s.wanted, "eu", s.token(g))))
+	g.Expect(there.Webhooks).To(Equal(WebAppValidation(s.wanted, "eu", s.tokenFor(g, ForWebApps))))
 	g.Expect(k.State("eu").Reason).To(Equal(ReasonCurrent))
 	validationKeeper{k}.Forget(t.Context(), "eu", client.ObjectKeyFromObject(there))
 	g.Expect(k.State("eu").Reason).To(Equal(ReasonMissing))
@@ -143,11 +143,11 @@ func TestAValidationThatCannotBeWrittenIsTold(t *testing.T) {
 	there := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	there.Name = ConfigurationName
 	g.Expect(s.client.Create(t.Context(), there)).To(Succeed())
-	s.refuse = &quoting{"no such host: " + ConvertURL(s.wanted.BaseURL, "eu", s.token(g))}
+	s.refuse = &quoting{"no such host: " + ConvertURL(s.wanted.BaseURL, "eu", s.tokenFor(g, ForWebApps))}
 	k.set(k.definitions, "eu", Installation{Reason: ReasonCurrent})
 	_, err = validationKeeper{k}.Reconcile(t.Context(), reconcile.Request[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Member: "eu", Object: there, Client: s.client, Events: s,
 	})
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(k.State("eu")).To(And(HaveField("Reason", ReasonFailed), HaveField("Message", Not(ContainSubstring(s.token(g))))))
+	g.Expect(k.State("eu")).To(And(HaveField("Reason", ReasonFailed), HaveField("Message", Not(ContainSubstring(s.tokenFor(g, ForWebApps))))))
 }

@@ -25,19 +25,29 @@ import (
 // kindSite answers the calls of one member "eu" about WebApps.
 type kindSite struct {
 	*KindHandler
-	token string
+	token string // for the calls of API servers that store WebApps
 	log   *bytes.Buffer
+
+	converter string // the token for conversions
 }
 
 func newKindSite(t testing.TB, review Reviewer) *kindSite {
 	t.Helper()
 	g := NewWithT(t)
 	tokens := NewTokens(tokenKey, registered{"eu": {UID: "1"}}.look)
-	s := &kindSite{token: current(g, tokens, "eu"), log: &bytes.Buffer{}}
+	s := &kindSite{token: current(g, tokens.For(ForWebApps), "eu"), converter: current(g, tokens.For(ForConversions), "eu"), log: &bytes.Buffer{}}
 	var err error
 	s.KindHandler, err = NewKindHandler(tokens, review, prometheus.NewRegistry(), slog.New(slog.NewJSONHandler(s.log, nil)))
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
+}
+
+// at is where the member calls.
+func (s *kindSite) at(call string) string {
+	if call == "/convert" {
+		return "/webhook/v1/members/eu/" + s.converter + call
+	}
+	return "/webhook/v1/members/eu/" + s.token + call
 }
 
 func (s *kindSite) post(path string, body []byte) *httptest.ResponseRecorder {
@@ -51,7 +61,7 @@ func (s *kindSite) post(path string, body []byte) *httptest.ResponseRecorder {
 func (s *kindSite) convert(t testing.TB, body string) apiextensionsv1.ConversionResponse {
 	t.Helper()
 	g := NewWithT(t)
-	answer := s.post("/webhook/v1/members/eu/"+s.token+"/convert", []byte(body))
+	answer := s.post(s.at("/convert"), []byte(body))
 	g.Expect(answer.Code).To(Equal(http.StatusOK))
 	var review apiextensionsv1.ConversionReview
 	g.Expect(json.Unmarshal(answer.Body.Bytes(), &review)).To(Succeed())
@@ -117,7 +127,7 @@ func FuzzConversionReview(f *testing.F) {
 func TestCallsAboutWebAppsNeedTheMembersToken(t *testing.T) {
 	g := NewWithT(t)
 	s := newKindSite(t, webapp.Policy{})
-	for _, path := range []string{"/webhook/v1/members/eu/wrong/convert", "/webhook/v1/members/us/" + s.token + "/convert",
+	for _, path := range []string{"/webhook/v1/members/eu/wrong/convert", "/webhook/v1/members/us/" + s.converter + "/convert", "/webhook/v1/members/eu/" + s.token + "/convert",
 		"/webhook/v1/members/eu/wrong/webapps/validate", "/webhook/v1/members/eu/wrong/webapps/default"} {
 		g.Expect(s.post(path, []byte(`{}`)).Code).To(Equal(http.StatusNotFound), path)
 	}
@@ -231,7 +241,7 @@ func TestPodsAndWebAppsAreAnsweredBesideEachOther(t *testing.T) {
 	pods := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for path, want := range map[string]int{"/pods": http.StatusTeapot, "/convert": http.StatusOK, "/webapps/validate": http.StatusOK} {
 		answer := httptest.NewRecorder()
-		s.Beside(pods).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/webhook/v1/members/eu/"+s.token+path, strings.NewReader(`{}`)))
+		s.Beside(pods).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, s.at(path), strings.NewReader(`{}`)))
 		g.Expect(answer.Code).To(Equal(want), path)
 	}
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,12 +25,14 @@ type Metrics struct {
 	duration   *prometheus.HistogramVec
 	rejected   *prometheus.CounterVec
 	members    sync.Map // name → *memberMetrics
+	reading    atomic.Int64
 }
 
 // memberMetrics are the series of one member, looked up once.
 type memberMetrics struct {
 	duration prometheus.Observer
-	outcomes sync.Map // outcome → prometheus.Counter
+	reading  atomic.Int64 // bytes of calls that are being read
+	outcomes sync.Map     // outcome → prometheus.Counter
 }
 
 // NewMetrics registers the metrics of admission.
@@ -46,7 +49,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"member"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_admission_rejected_total",
-			Help: "Calls that were no admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), unreadable (unreadable).",
+			Help: "Calls that were no admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), too many bytes at a time (busy), unreadable (unreadable).",
 		}, []string{"reason"}),
 	}
 	for _, collector := range []prometheus.Collector{m.admissions, m.duration, m.rejected} {
@@ -65,16 +68,39 @@ func (m *Metrics) Forget(member string) {
 	m.duration.DeletePartialMatch(labels)
 }
 
-func (m *Metrics) count(member, outcome string, took time.Duration) {
+// of returns the series of a member.
+func (m *Metrics) of(member string) *memberMetrics {
 	found, ok := m.members.Load(member)
 	if !ok {
 		found, _ = m.members.LoadOrStore(member, &memberMetrics{duration: m.duration.WithLabelValues(member)})
 	}
-	series := found.(*memberMetrics)
+	return found.(*memberMetrics)
+}
+
+func (m *Metrics) count(member, outcome string, took time.Duration) {
+	series := m.of(member)
 	series.duration.Observe(took.Seconds())
 	counter, ok := series.outcomes.Load(outcome)
 	if !ok {
 		counter, _ = series.outcomes.LoadOrStore(outcome, m.admissions.WithLabelValues(member, outcome))
 	}
 	counter.(prometheus.Counter).Inc()
+}
+
+// begin reckons with the bytes of a call while it is read; false: there are too many. What was begun must be ended.
+func (m *Metrics) begin(member string, bytes int64) (of *memberMetrics, ok bool) {
+	of = m.of(member)
+	if !reserve(&of.reading, bytes, maxPodBytesOfMember) {
+		return nil, false
+	}
+	if !reserve(&m.reading, bytes, maxPodBytes) {
+		of.reading.Add(-bytes)
+		return nil, false
+	}
+	return of, true
+}
+
+func (m *Metrics) end(of *memberMetrics, bytes int64) {
+	of.reading.Add(-bytes)
+	m.reading.Add(-bytes)
 }

@@ -7,6 +7,10 @@ import (
 )
 
 func (s *scanner) affinity(p *spot.PodRequest) {
+	if s.null() {
+		return
+	}
+	p.Affinity = true
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {
@@ -20,6 +24,10 @@ func (s *scanner) affinity(p *spot.PodRequest) {
 }
 
 func (s *scanner) nodeAffinity(p *spot.PodRequest) {
+	if s.null() {
+		return
+	}
+	p.NodeAffinity = true
 	var once seen
 	for fields := s.object(); fields.nextField(); {
 		switch string(fields.key) {

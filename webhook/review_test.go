@@ -116,6 +116,8 @@ func readByGo(body []byte) (review, error) {
 			break
 		}
 	}
+	r.pod.Affinity = spec.Affinity != nil
+	r.pod.NodeAffinity = r.pod.Affinity && spec.Affinity.NodeAffinity != nil
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil && spec.Affinity.NodeAffinity.Required != nil {
 		r.pod.Required = &corev1.NodeSelector{}
 		for _, term := range spec.Affinity.NodeAffinity.Required.Terms {
@@ -223,6 +225,9 @@ var oddReviews = []string{
 	`{"request":{"object":{"spec":{"tolerations":[{},null,5]}}}}`, `{"request":{"object":{"spec":{"tolerations":{}}}}}`,
 	`{"request":{"object":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In","values":["b",null]}]},null]}}}}}}}`,
 	`{"request":{"object":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}}}}}`,
+	`{"request":{"object":{"spec":{"affinity":null}}}}`, `{"request":{"object":{"spec":{"affinity":{}}}}}`, `{"request":{"object":{"spec":{"affinity":[]}}}}`,
+	`{"request":{"object":{"spec":{"affinity":{"podAffinity":{},"nodeAffinity":null}}}}}`, `{"request":{"object":{"spec":{"affinity":{"nodeAffinity":{}}}}}}`,
+	`{"request":{"object":{"spec":{"affinity":{"nodeAffinity":nul}}}}}`, `{"request":{"object":{"spec":{"affinity":{"nodeAffinity":5}}}}}`,
 	strings.Repeat(`{"a":`, 9999) + `1` + strings.Repeat(`}`, 9999),
 	strings.Repeat(`[`, 10001) + strings.Repeat(`]`, 10001), `{"a":` + strings.Repeat(`[`, 10000) + strings.Repeat(`]`, 10000) + `}`,
 	"\ufeff{}", "{\"a\":1}\x00", "\v{}", "{\"a\"\t:\r\n1}",
@@ -326,6 +331,7 @@ func TestARecordedReviewGivesTheFactsOfThePod(t *testing.T) {
 			RequestUID: string(want.Request.UID), Namespace: want.Request.Namespace, Name: pod.Name, DryRun: *want.Request.DryRun,
 			Owner: spot.OwnerRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)},
 			Incoming: spot.Incoming{Labels: pod.Labels, Annotations: pod.Annotations, NodeSelector: pod.Spec.NodeSelector,
+				Affinity: true, NodeAffinity: true,
 				Required:    pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 				Tolerations: pod.Spec.Tolerations, ReplicaSet: true},
 		},

@@ -63,7 +63,7 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		stopped <- err
 	})
-	err := s.server.ServeTLS(turnsListener{s.listener, yield}, "", "")
+	err := s.server.ServeTLS(turnsListener{newCappedListener(s.listener, maxConnectionsOfAddress, maxConnections), yield}, "", "")
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
 	}

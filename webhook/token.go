@@ -29,15 +29,32 @@ type Registrations func(member string) (clusters.Registration, bool)
 
 // Tokens derives and checks the members' capability tokens. A token is worth nothing but placement reservations in its
 // own member, because API servers log the URL of a webhook that fails. Nothing is stored: a token follows from the hub's
-// key, the member, its registration's UID and the generation. Tokens may be used concurrently.
+// key, the member, its registration's UID, the generation and the purpose: who sees one URL of a member, and whoever may
+// read CRDs sees the converter's, cannot make calls of another kind. Tokens may be used concurrently.
 type Tokens struct {
 	registrations Registrations
-	macs          sync.Pool // of hash.Hash with the key
+	purpose       Purpose
+	macs          *sync.Pool // of hash.Hash with the key
 }
 
-// NewTokens derives tokens from key, which must be random and at least 32 bytes; see [CA.Tokens].
+// Purpose is the kind of calls that a token is for.
+type Purpose string
+
+// Purposes of tokens.
+const (
+	ForPods        Purpose = "" // the admission of pods
+	ForWebApps     Purpose = "webapps"
+	ForConversions Purpose = "convert"
+)
+
+// For returns the tokens of a purpose, of the same members and with the same key.
+func (t *Tokens) For(purpose Purpose) *Tokens {
+	return &Tokens{registrations: t.registrations, purpose: purpose, macs: t.macs}
+}
+
+// NewTokens derives tokens for pods from key, which must be random and at least 32 bytes; see [CA.Tokens].
 func NewTokens(key []byte, registrations Registrations) *Tokens {
-	return &Tokens{registrations: registrations, macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
+	return &Tokens{registrations: registrations, macs: &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
 // Current returns the token that the member's webhook configuration should carry now.
@@ -72,8 +89,8 @@ func (t *Tokens) Verify(member, token string) bool {
 
 const tokenChars = tokenBytes * 4 / 3
 
-// derive writes base64url(HMAC-SHA256(key, member \0 uid \0 generation)), cut to 32 characters. The zero bytes keep the
-// parts apart: neither a name nor a UID holds one.
+// derive writes base64url(HMAC-SHA256(key, member \0 uid \0 generation)), with \0 and the purpose at the end unless that is
+// pods, cut to 32 characters. The zero bytes keep the parts apart: neither a name nor a UID holds one.
 func (t *Tokens) derive(into *[tokenChars]byte, member, uid string, generation uint64) {
 	text := make([]byte, 0, 128)
 	text = append(text, member...)
@@ -81,6 +98,9 @@ func (t *Tokens) derive(into *[tokenChars]byte, member, uid string, generation u
 	text = append(text, uid...)
 	text = append(text, 0)
 	text = strconv.AppendUint(text, generation, 10)
+	if t.purpose != ForPods {
+		text = append(append(text, 0), t.purpose...)
+	}
 	mac := t.macs.Get().(hash.Hash)
 	defer t.macs.Put(mac)
 	mac.Reset()

@@ -22,19 +22,22 @@ const (
 	allowedFor = 10 * time.Second
 	// deniedFor is how long somebody waits at most for a right that was just given.
 	deniedFor = 2 * time.Second
+	// maxReviewsOfUser is how many questions about one user are under way at once: a list of members asks one about each.
+	maxReviewsOfUser = 8
 )
 
 // AccessReviewer is an [Authorizer] that asks a cluster, and remembers what it said: allowed for 10 s, denied for 2 s.
 type AccessReviewer struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	known   *cache[accessKey, bool]
+	ofOne   *shares // by user
 }
 
 type accessKey [sha256.Size]byte
 
 // NewAccessReviewer asks reviews.
 func NewAccessReviewer(reviews authorizationclient.SubjectAccessReviewInterface) *AccessReviewer {
-	return &AccessReviewer{reviews: reviews, known: newCache[accessKey, bool](maxCachedAccess)}
+	return &AccessReviewer{reviews: reviews, known: newCache[accessKey, bool](maxCachedAccess), ofOne: newShares(maxReviewsOfUser)}
 }
 
 // Allowed implements [Authorizer]. Who has no name is denied everything.
@@ -51,6 +54,11 @@ func (r *AccessReviewer) Allowed(ctx context.Context, who Identity, access Acces
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
+	giveBack, err := r.ofOne.take(ctx, who.User)
+	if err != nil {
+		return false, fmt.Errorf("review the access of a user: too many of one user are under way: %w", err)
+	}
+	defer giveBack()
 	answer, err := r.reviews.Create(ctx, reviewOf(who, access), metav1.CreateOptions{})
 	if err != nil {
 		return false, fmt.Errorf("review the access of a user: %w", err)

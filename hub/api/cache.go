@@ -46,6 +46,13 @@ func (c *cache[K, V]) put(key K, value V, ttl time.Duration) {
 	c.entries[key] = cached[V]{value: value, expires: now.Add(ttl)}
 }
 
+// drop forgets key.
+func (c *cache[K, V]) drop(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, key)
+}
+
 // makeRoom drops what has expired and, if that is nothing, an eighth of the rest: so a full cache does not pay for it at
 // every put.
 func (c *cache[K, V]) makeRoom(now time.Time) {

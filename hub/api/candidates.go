@@ -12,7 +12,7 @@ const (
 	window = 16
 	// maxChecks is how many members a call asks about one by one whether the caller may see them. A page that is cut short
 	// by it says where to go on.
-	maxChecks = 512
+	maxChecks = 128
 )
 
 // candidates are the members that a list has yet to look at, in order; what the caller may not see is left out.

@@ -111,6 +111,8 @@ func bearer(authenticator Authenticator, log *slog.Logger) identify {
 			return identity, nil
 		case errors.Is(err, ErrBadToken):
 			return Identity{}, errBadToken()
+		case errors.Is(err, ErrTooManyBadTokens):
+			return Identity{}, status.Error(codes.ResourceExhausted, "too many bearer tokens from this address were not accepted: try again in a minute")
 		case ctx.Err() != nil:
 			return Identity{}, status.FromContextError(ctx.Err()).Err()
 		}

@@ -91,6 +91,8 @@ func (c *core) requeue(resource string, key reconcile.Key) (*plimsollv1.Receipt,
 		return nil, status.Errorf(codes.NotFound, "member %q: controller %q does not work there (yet): the cluster's kinds say why", key.Member, key.Controller)
 	case errors.Is(err, reconcile.ErrUnknownKey):
 		return nil, errNoObject(key)
+	case errors.Is(err, reconcile.ErrRetired):
+		return nil, status.Error(codes.Unavailable, "the replica that owns the member stops: order it again when another has taken over")
 	}
 	return nil, fmt.Errorf("requeue %v: %w", key, err)
 }

@@ -28,8 +28,8 @@ const (
 	// maxToken is the length of the longest token that is looked at.
 	maxToken = 16 << 10
 	// maxReviews is how many questions to the hub cluster are under way at once, so that a flood of bad tokens does not
-	// become one of reviews.
-	maxReviews = 32
+	// become one of reviews; suspects have places of their own, and an address some of the others.
+	maxReviews, maxSuspectReviews, maxReviewsOfAddress = 32, 4, 8
 	// maxCachedTokens and maxCachedAccess bound memory.
 	maxCachedTokens = 4096
 	maxCachedAccess = 8192
@@ -41,8 +41,13 @@ type TokenReviewer struct {
 	audience string
 	salt     [sha256.Size]byte
 	slots    chan struct{}
+	few      chan struct{} // places of suspects
+	ofOne    *shares       // by address
 	flight   singleflight.Group
-	known    *cache[tokenKey, verdict]
+	known    *cache[tokenKey, verdict]  // accepted ones
+	rejected *cache[tokenKey, struct{}] // a flood of bad tokens must not push out good ones
+	trusted  *cache[tokenKey, struct{}] // accepted lately
+	from     *strangers
 }
 
 // tokenKey stands for a token in memory: salted, so that a dump of it is worth nothing.
@@ -60,7 +65,9 @@ func NewTokenReviewer(reviews authenticationclient.TokenReviewInterface, audienc
 	}
 	r := &TokenReviewer{
 		reviews: reviews, audience: audience,
-		slots: make(chan struct{}, maxReviews), known: newCache[tokenKey, verdict](maxCachedTokens),
+		slots: make(chan struct{}, maxReviews), few: make(chan struct{}, maxSuspectReviews), ofOne: newShares(maxReviewsOfAddress),
+		known: newCache[tokenKey, verdict](maxCachedTokens), rejected: newCache[tokenKey, struct{}](maxCachedTokens),
+		trusted: newCache[tokenKey, struct{}](maxCachedTokens), from: newStrangers(),
 	}
 	if _, err := rand.Read(r.salt[:]); err != nil {
 		return nil, fmt.Errorf("make a salt for the cache of tokens: %w", err)
@@ -74,17 +81,40 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 		return Identity{}, ErrBadToken
 	}
 	key := r.key(token)
-	found, ok := r.known.get(key)
-	if !ok {
-		var err error
-		if found, err = r.ask(ctx, key, token); err != nil {
+	if found, ok := r.known.get(key); ok {
+		return found.identity, nil
+	}
+	if _, bad := r.rejected.get(key); bad {
+		return Identity{}, ErrBadToken
+	}
+	if hopeless(token, r.audience, time.Now()) {
+		return Identity{}, ErrBadToken
+	}
+	from, slots := origin(ctx), r.slots
+	if _, trusted := r.trusted.get(key); !trusted {
+		suspicious, err := r.from.suspicious(from)
+		if err != nil {
 			return Identity{}, err
 		}
+		if suspicious {
+			slots = r.few
+		}
+	}
+	found, err := r.ask(ctx, key, token, asking{from, slots})
+	if err != nil {
+		return Identity{}, err
 	}
 	if !found.accepted {
+		r.from.bad(from)
 		return Identity{}, ErrBadToken
 	}
 	return found.identity, nil
+}
+
+// asking is for whom the cluster is asked.
+type asking struct {
+	from  string
+	slots chan struct{}
 }
 
 func (r *TokenReviewer) key(token string) tokenKey {
@@ -92,15 +122,21 @@ func (r *TokenReviewer) key(token string) tokenKey {
 }
 
 // ask reviews a token once for everybody who presents it at this moment. The question outlives a caller who gives up.
-func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string) (verdict, error) {
+func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string, by asking) (verdict, error) {
 	answer := r.flight.DoChan(string(key[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
-		found, err := r.review(ctx, token)
+		found, err := r.review(ctx, token, by)
 		if err != nil {
 			return nil, err
 		}
-		r.known.put(key, found, lifetime(found.accepted, acceptedFor, rejectedFor))
+		if found.accepted {
+			r.known.put(key, found, acceptedFor)
+			r.trusted.put(key, struct{}{}, trustedFor)
+		} else {
+			r.rejected.put(key, struct{}{}, rejectedFor)
+			r.trusted.drop(key)
+		}
 		return found, nil
 	})
 	select {
@@ -115,10 +151,15 @@ func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string) (ve
 }
 
 // review asks the cluster. What it says about a token that it rejects may quote the token, so it is not passed on.
-func (r *TokenReviewer) review(ctx context.Context, token string) (verdict, error) {
+func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (verdict, error) {
+	giveBack, err := r.ofOne.take(ctx, by.from)
+	if err != nil {
+		return verdict{}, fmt.Errorf("review a token: too many of one address are being reviewed: %w", err)
+	}
+	defer giveBack()
 	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
+	case by.slots <- struct{}{}:
+		defer func() { <-by.slots }()
 	case <-ctx.Done():
 		return verdict{}, fmt.Errorf("review a token: too many are being reviewed: %w", ctx.Err())
 	}

@@ -137,6 +137,7 @@ var purposes = map[spot.Purpose]plimsollv1.MovePurpose{
 	spot.PurposeDrought:      plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT,
 	spot.PurposeInterruption: plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
 	spot.PurposeFinish:       plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
+	spot.PurposeAdvisory:     plimsollv1.MovePurpose_MOVE_PURPOSE_ADVISORY,
 }
 
 var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
@@ -152,6 +153,7 @@ var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
 	spot.WaitPaused:      plimsollv1.WaitKind_WAIT_KIND_PAUSED,
 	spot.WaitReadOnly:    plimsollv1.WaitKind_WAIT_KIND_READ_ONLY,
 	spot.WaitTemplate:    plimsollv1.WaitKind_WAIT_KIND_TEMPLATE,
+	spot.WaitProtected:   plimsollv1.WaitKind_WAIT_KIND_PROTECTED,
 }
 
 var capacities = map[spot.Capacity]plimsollv1.CapacityType{

@@ -57,7 +57,7 @@ type seen struct {
 	version  uint64
 	at       time.Time
 	alive    bool      // as observed
-	doomed   bool      // as observed: its node goes
+	doomed   bool      // as observed: its node goes for certain
 	released *Released // as observed, or as we are about to write it: it is no business of its owner any more
 	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
 	letGo    bool      // released was not observed yet
@@ -132,7 +132,7 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 		a.count(known, -1)
 	}
 	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
-	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.Doom != nil
+	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.leaving()
 	known.freed = known.freed || p.Evicted
 	if p.Released != nil || !known.letGo {
 		known.released, known.letGo = p.Released, false

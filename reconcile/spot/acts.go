@@ -32,12 +32,13 @@ type action struct {
 func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
 	e.underCeiling(s, plan, now)
 	a := &action{Engine: e, dir: dir, subject: s, now: now, released: map[Purpose]int{}, eviction: eviction{evicted: map[Purpose]int{}}}
-	a.evict(ctx, evictionsFor(plan.Evictions, false))
-	a.release(ctx, releasesFor(plan.Releases, false))
+	a.evict(ctx, evictionsOf(plan.Evictions, Purpose.first))
+	a.release(ctx, releasesOf(plan.Releases, Purpose.first))
 	unchanged := a.stamp(ctx, plan.Stamps)
 	stays := func(pod types.UID) bool { _, failed := unchanged[pod]; return failed } // the plan counts on its new slot
-	a.release(ctx, slices.DeleteFunc(releasesFor(plan.Releases, true), func(r Release) bool { return stays(r.Pod) }))
-	a.evict(ctx, slices.DeleteFunc(evictionsFor(plan.Evictions, true), func(ev Eviction) bool { return stays(ev.Pod) }))
+	rest := func(p Purpose) bool { return !p.first() }
+	a.release(ctx, slices.DeleteFunc(releasesOf(plan.Releases, rest), func(r Release) bool { return stays(r.Pod) }))
+	a.evict(ctx, slices.DeleteFunc(evictionsOf(plan.Evictions, rest), func(ev Eviction) bool { return stays(ev.Pod) }))
 	e.tell(s, plan, a.released, a.eviction.evicted)
 	a.settle(plan)
 	a.searchAgain(plan)
@@ -63,14 +64,17 @@ func (a *action) searchAgain(plan *PlanResult) {
 	plan.Recheck = soonest(plan.Recheck, a.now.Add(liveListPatience))
 }
 
-// evictionsFor returns the evictions that move replicas for the mix, or all others.
-func evictionsFor(all []Eviction, mix bool) []Eviction {
-	return slices.DeleteFunc(slices.Clone(all), func(e Eviction) bool { return (e.For == PurposeMove) != mix })
+// first tells whether what is done for the purpose depends on no slot that this plan gives.
+func (p Purpose) first() bool { return p.Urgent() || p == PurposeFinish }
+
+// evictionsOf returns the evictions for some purposes.
+func evictionsOf(all []Eviction, purpose func(Purpose) bool) []Eviction {
+	return slices.DeleteFunc(slices.Clone(all), func(e Eviction) bool { return !purpose(e.For) })
 }
 
-// releasesFor returns the releases that move replicas for the mix, or all others.
-func releasesFor(all []Release, mix bool) []Release {
-	return slices.DeleteFunc(slices.Clone(all), func(r Release) bool { return (r.Released.For == PurposeMove) != mix })
+// releasesOf returns the releases for some purposes.
+func releasesOf(all []Release, purpose func(Purpose) bool) []Release {
+	return slices.DeleteFunc(slices.Clone(all), func(r Release) bool { return !purpose(r.Released.For) })
 }
 
 // settle adds to the plan what the API server refused: that is a wait. Where nothing was done, it is the workload's state.
@@ -96,12 +100,12 @@ func (a *action) settle(plan *PlanResult) {
 func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 	want := 0
 	for i := range plan.Releases {
-		if plan.Releases[i].Released.For == PurposeMove {
+		if plan.Releases[i].Released.For.Paced() {
 			want++
 		}
 	}
 	for i := range plan.Evictions {
-		if plan.Evictions[i].For == PurposeMove {
+		if plan.Evictions[i].For.Paced() {
 			want++
 		}
 	}
@@ -111,7 +115,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 	}
 	left := grant.Moves
 	over := func(purpose Purpose) bool {
-		if purpose != PurposeMove {
+		if !purpose.Paced() {
 			return false
 		}
 		left--
@@ -126,7 +130,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 func (e *Engine) tell(s *subject, plan *PlanResult, released, evicted map[Purpose]int) {
 	e.metrics.moved(s.member, released)
 	e.metrics.moved(s.member, evicted)
-	for purpose, reason := range map[Purpose]string{PurposeMove: "Moving", PurposeDrought: "Drought", PurposeInterruption: "Interrupted"} {
+	for purpose, reason := range map[Purpose]string{PurposeMove: "Moving", PurposeAdvisory: "Advised", PurposeDrought: "Drought", PurposeInterruption: "Interrupted"} {
 		if n := released[purpose] + evicted[purpose]; n > 0 {
 			s.events.Normal(reason, "%s %d of %d replicas: %s", verb(released[purpose], evicted[purpose]), n, s.replicas, plan.Reason)
 		}

@@ -119,8 +119,8 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch.Add(-100 * time.Second), By: epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
-	doom(pods, Doom{Node: "r", Notice: "shutdown", Since: epoch, By: epoch.Add(time.Hour)}, 1, 2, 9)
+	doom(pods, Doom{Node: "s", Notice: "spot-itn", Weight: WeightDeadline, Since: epoch.Add(-100 * time.Second), By: epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
+	doom(pods, Doom{Node: "r", Notice: "shutdown", Weight: WeightDeadline, Since: epoch, By: epoch.Add(2 * time.Minute)}, 1, 2, 9)
 	settings := testSettings
 	settings.Strategy = StrategyRelease
 	plan := Plan(observedOf(pods, 10), policyOf(100, 0), settings, epoch)
@@ -269,6 +269,18 @@ func TestADenialIsARefusalOfThisWriteAndNotOfTheMoment(t *testing.T) {
 	long := deniedByPolicy(strings.Repeat("x", 4*maxDenialMessage))
 	if message, _ := denialOf(long); len(message) > maxDenialMessage+len("…") {
 		t.Errorf("a message of %d bytes is shown", len(message))
+	}
+}
+
+func TestDenialsOfOneBatchCountAsOne(t *testing.T) {
+	var d denials
+	for range 8 {
+		if until := d.note("set", "no", epoch); !until.Equal(epoch.Add(denialRetry)) {
+			t.Fatalf("tried again at %s", until)
+		}
+	}
+	if until := d.note("set", "no", epoch.Add(denialRetry)); !until.Equal(epoch.Add(3 * denialRetry)) {
+		t.Errorf("a further refusal: tried again at %s", until)
 	}
 }
 

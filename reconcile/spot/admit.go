@@ -1,9 +1,6 @@
 package spot
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,48 +14,44 @@ type Incoming struct {
 	// too. NodeSelector is whole.
 	Labels, Annotations, NodeSelector map[string]string
 	MoreLabels, MoreAnnotations       bool
+	// Affinity and NodeAffinity say that spec.affinity is there, and nodeAffinity in it, whatever is in them.
+	Affinity, NodeAffinity bool
 	// Required is the pod's required node affinity; nil: none.
 	Required *corev1.NodeSelector
 	// Tolerations that the pod has already.
 	Tolerations []corev1.Toleration
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
+	// Floor is how many slots the on-demand floor of the pod's workload takes; see [Mix.Cost].
+	Floor int
 }
 
 // Patcher writes the JSON patch that puts a new pod on its slot. It is safe for concurrent use.
 type Patcher struct {
-	capacity    CapacityLabels
 	tolerations []toleration
 
 	slotKey, reservationKey, movedKey              string
 	slotPath, reservationPath, movedPath, costPath string // JSON pointers
-	steerPath                                      string
 }
 
 type toleration struct {
 	corev1.Toleration
-	json string
+	json, list string // as JSON: itself, and a list of it alone
 }
 
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
-func NewPatcher(keys Keys, capacity CapacityLabels, spotTolerations []corev1.Toleration) (*Patcher, error) {
-	steer, _ := capacity.Steer(Spot)
-	p := &Patcher{capacity: capacity,
+func NewPatcher(keys Keys, spotTolerations []corev1.Toleration) *Patcher {
+	p := &Patcher{
 		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(),
 		slotPath:        "/metadata/labels/" + pointer(keys.Slot()),
 		reservationPath: "/metadata/annotations/" + pointer(keys.Reservation()),
 		movedPath:       "/metadata/annotations/" + pointer(keys.Moved()),
 		costPath:        "/metadata/annotations/" + pointer(DeletionCost),
-		steerPath:       "/spec/nodeSelector/" + pointer(steer),
 	}
 	for _, t := range spotTolerations {
-		text, err := json.Marshal(t)
-		if err != nil {
-			return nil, fmt.Errorf("spot toleration of %q: %w", shorten(t.Key), err)
-		}
-		p.tolerations = append(p.tolerations, toleration{t, string(text)})
+		p.tolerations = append(p.tolerations, newToleration(t))
 	}
-	return p, nil
+	return p
 }
 
 // Reads tells whether a pod's label or annotation with that key is looked at.
@@ -75,30 +68,30 @@ func (p *Patcher) Reads(key []byte) bool {
 //
 // A pod that carries a live stamp of ours was here before (reinvocation, because a later webhook changed it): it keeps its
 // slot, and what was undone is done again. A stamp of any other origin, copied into a template for example, is replaced.
-func (p *Patcher) Admit(dst []byte, in *Incoming, a *Accounting, ask Ask, now time.Time) ([]byte, Answer) {
+func (p *Patcher) Admit(dst []byte, in *Incoming, s *Steering, a *Accounting, ask Ask, now time.Time) ([]byte, Answer) {
 	if id := in.Annotations[p.reservationKey]; id != "" {
 		if r, ok := a.Live(id); ok && in.Labels[p.slotKey] == strconv.Itoa(r.Slot) {
-			return p.AppendPatch(dst, in, r), Answer{Reservation: r, Reused: true, Reason: reasonRepeated}
+			return p.AppendPatch(dst, in, s, r), Answer{Reservation: r, Reused: true, Reason: reasonRepeated}
 		}
 	}
 	answer := a.Reserve(ask, now)
 	if answer.Doubt != DoubtNone {
 		return dst, answer
 	}
-	return p.AppendPatch(dst, in, answer.Reservation), answer
+	return p.AppendPatch(dst, in, s, answer.Reservation), answer
 }
 
 // AppendPatch appends the JSON patch that gives a pod the slot and capacity type of a reservation, nothing if it has them.
 // Of the pod's own, only what contradicts is overridden: its value of the node label that steers, other node labels of
-// capacity with the other type, and required affinities that allow the other type alone.
-func (p *Patcher) AppendPatch(dst []byte, in *Incoming, r Reservation) []byte {
+// capacity with the other type or that no node of the member carries, and required affinities that allow the other type alone.
+func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *Steering, r Reservation) []byte {
 	ops := patch{b: dst, start: len(dst)}
 	p.stamp(&ops, in, r)
 	if r.Capacity != Unknown {
-		p.steer(&ops, in, r.Capacity)
+		p.steer(&ops, in, s, r.Capacity)
 	}
 	if r.Capacity == Spot {
-		p.tolerate(&ops, in.Tolerations)
+		p.tolerate(&ops, in.Tolerations, s)
 	}
 	return ops.done()
 }
@@ -115,7 +108,7 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	}
 	cost := ""
 	if in.ReplicaSet && r.Capacity != Unknown && (in.Annotations[DeletionCost] == "" || p.copiedCost(in)) {
-		cost = costOf(r.Slot)
+		cost = Mix{Floor: in.Floor}.Cost(r.Slot)
 	}
 	moved := ""
 	if r.Moved {
@@ -140,76 +133,75 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	return ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
+	_, own := ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
+	return own
 }
 
 // steer sends the pod to a capacity type.
-func (p *Patcher) steer(ops *patch, in *Incoming, capacity Capacity) {
-	key, value := p.capacity.Steer(capacity)
-	if len(in.NodeSelector) == 0 {
-		ops.addMap("/spec/nodeSelector", key, value)
-	} else if in.NodeSelector[key] != value {
-		ops.add(p.steerPath, value)
+func (p *Patcher) steer(ops *patch, in *Incoming, s *Steering, capacity Capacity) {
+	w := s.way(capacity)
+	switch {
+	case w.key == "":
+	case len(in.NodeSelector) == 0:
+		ops.addMap("/spec/nodeSelector", w.key, w.value)
+	case in.NodeSelector[w.key] != w.value:
+		ops.add(w.path, w.value)
 	}
-	for i := range p.capacity.labels {
-		label := &p.capacity.labels[i]
-		if other, has := in.NodeSelector[label.Key]; has && label.Key != key && label.of(other) == capacity.Other() {
+	for i := range s.labels.labels {
+		label := &s.labels.labels[i]
+		value, has := in.NodeSelector[label.Key]
+		if has && label.Key != w.key && (s.foreign(label.Key) || label.of(value) == capacity.Other()) {
 			ops.remove("/spec/nodeSelector/" + pointer(label.Key))
 		}
 	}
-	if in.Required != nil {
-		p.steerAffinity(ops, in.Required.NodeSelectorTerms, capacity)
+	p.steerAffinity(ops, in, s, capacity)
+}
+
+const (
+	affinityPath     = "/spec/affinity"
+	nodeAffinityPath = affinityPath + "/nodeAffinity"
+	requiredPath     = nodeAffinityPath + "/requiredDuringSchedulingIgnoredDuringExecution"
+)
+
+// steerAffinity makes the required node affinity that sends the pod to a capacity type, of which only a pod that has one of
+// its own costs an allocation. Terms are alternatives; none at all is no valid affinity, and left for the API server to refuse.
+func (p *Patcher) steerAffinity(ops *patch, in *Incoming, s *Steering, capacity Capacity) {
+	w := s.way(capacity)
+	switch {
+	case in.Required != nil && len(in.Required.NodeSelectorTerms) > 0:
+		terms, changed := s.terms(in.Required.NodeSelectorTerms, capacity)
+		switch {
+		case !changed:
+		case len(terms) == 0:
+			ops.remove(requiredPath)
+		default:
+			ops.addRaw(requiredPath, textOf(corev1.NodeSelector{NodeSelectorTerms: terms}))
+		}
+	case in.Required != nil || len(w.terms) == 0:
+	case in.NodeAffinity:
+		ops.addRaw(requiredPath, w.required)
+	case in.Affinity:
+		ops.addRaw(nodeAffinityPath, w.nodeAffinity)
+	default:
+		ops.addRaw(affinityPath, w.affinity)
 	}
 }
 
-const requiredPath = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
-
-// steerAffinity takes expressions out that allow the other capacity type alone: with the node selector, no node would
-// match. Terms are alternatives, so nothing is done while one of them is free of such expressions.
-func (p *Patcher) steerAffinity(ops *patch, terms []corev1.NodeSelectorTerm, capacity Capacity) {
-	if len(terms) == 0 {
-		return
-	}
-	everything := false // a term that nothing is left of would match no node, where it should match all
-	for i := range terms {
-		contradicting := 0
-		for j := range terms[i].MatchExpressions {
-			if p.capacity.ofExpression(&terms[i].MatchExpressions[j]) == capacity.Other() {
-				contradicting++
-			}
-		}
-		if contradicting == 0 {
-			return
-		}
-		everything = everything || (contradicting == len(terms[i].MatchExpressions) && len(terms[i].MatchFields) == 0)
-	}
-	if everything {
-		ops.remove(requiredPath)
-		return
-	}
-	for i := range terms {
-		for j := range slices.Backward(terms[i].MatchExpressions) { // from the end: indexes before it stay
-			if p.capacity.ofExpression(&terms[i].MatchExpressions[j]) == capacity.Other() {
-				ops.remove(requiredPath + "/nodeSelectorTerms/" + strconv.Itoa(i) + "/matchExpressions/" + strconv.Itoa(j))
-			}
-		}
-	}
-}
-
-// tolerate adds the tolerations that the pod does not have.
-func (p *Patcher) tolerate(ops *patch, has []corev1.Toleration) {
+// tolerate adds the tolerations that the pod does not have: the configured ones, and those that the steering asks for.
+func (p *Patcher) tolerate(ops *patch, has []corev1.Toleration, s *Steering) {
 	list := len(has) > 0
-	for i := range p.tolerations {
-		t := &p.tolerations[i]
-		if slices.ContainsFunc(has, func(own corev1.Toleration) bool { return own.MatchToleration(&t.Toleration) }) {
-			continue
+	for _, wanted := range [...][]toleration{p.tolerations, s.spot.tolerations} {
+		for i := range wanted {
+			t := &wanted[i]
+			switch {
+			case tolerated(has, &t.Toleration):
+			case list:
+				ops.addRaw("/spec/tolerations/-", t.json)
+			default:
+				ops.addRaw("/spec/tolerations", t.list)
+				list = true
+			}
 		}
-		if list {
-			ops.addRaw("/spec/tolerations/-", t.json)
-			continue
-		}
-		ops.addRaw("/spec/tolerations", "["+t.json+"]")
-		list = true
 	}
 }
 

@@ -22,12 +22,17 @@ var spotToleration = corev1.Toleration{Key: "spot", Operator: corev1.TolerationO
 
 func mustPatcher(t testing.TB) *Patcher {
 	t.Helper()
-	p, err := NewPatcher(testKeys, mustLabels(t), []corev1.Toleration{spotToleration})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return NewPatcher(testKeys, []corev1.Toleration{spotToleration})
 }
+
+// byConfiguration is how pods are steered where nothing is known of a member's nodes.
+var byConfiguration = func() *Steering {
+	labels, err := NewCapacityLabels()
+	if err != nil {
+		panic(err)
+	}
+	return labels.Configured()
+}()
 
 // tb is what rapid's T and testing's have in common.
 type tb interface {
@@ -38,7 +43,9 @@ type tb interface {
 func incomingOf(pod *corev1.Pod) *Incoming {
 	in := &Incoming{Labels: pod.Labels, Annotations: pod.Annotations, NodeSelector: pod.Spec.NodeSelector,
 		Tolerations: pod.Spec.Tolerations, ReplicaSet: true}
-	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+	in.Affinity = pod.Spec.Affinity != nil
+	in.NodeAffinity = in.Affinity && pod.Spec.Affinity.NodeAffinity != nil
+	if in.NodeAffinity {
 		in.Required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
 	return in
@@ -83,7 +90,7 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			some("selector", "disk", steerKey, "eks.amazonaws.com/capacityType"))
 		r := Reservation{ID: "0b5c" + text.Draw(t, "id"), Slot: rapid.IntRange(0, 200).Draw(t, "slot"),
 			Capacity: rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), Moved: rapid.Bool().Draw(t, "moved")}
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), r))
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, r))
 		check := func(what string, before, after map[string]string, want map[string]string) {
 			expected := maps.Clone(before)
 			if expected == nil {
@@ -101,14 +108,14 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			notes[testKeys.Moved()] = "true"
 		}
 		if pod.Annotations[DeletionCost] == "" {
-			notes[DeletionCost] = costOf(r.Slot)
+			notes[DeletionCost] = Mix{}.Cost(r.Slot)
 		}
 		check("annotations", pod.Annotations, got.Annotations, notes)
 		check("selector", pod.Spec.NodeSelector, got.Spec.NodeSelector, map[string]string{steerKey: string(r.Capacity)})
 		if tolerates := len(got.Spec.Tolerations) == 1; tolerates != (r.Capacity == Spot) {
 			t.Fatalf("%s pod has tolerations %v", r.Capacity, got.Spec.Tolerations)
 		}
-		if again := p.AppendPatch(nil, incomingOf(got), r); len(again) > 0 {
+		if again := p.AppendPatch(nil, incomingOf(got), byConfiguration, r); len(again) > 0 {
 			t.Fatalf("patched again: %s", again)
 		}
 	})
@@ -131,7 +138,7 @@ func TestATemplatesOwnCapacityIsOverriddenWhereItContradicts(t *testing.T) {
 	} {
 		pod := podOf(map[string]string{"app": "a"}, nil, map[string]string{steerKey: "on-demand", "disk": "ssd", "eks.amazonaws.com/capacityType": "ON_DEMAND"})
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(c.terms...)}}
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), Reservation{ID: "r", Slot: 1, Capacity: Spot}))
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
 		if diff := cmp.Diff(map[string]string{steerKey: "spot", "disk": "ssd"}, got.Spec.NodeSelector); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -160,7 +167,7 @@ func TestTolerationsAreAddedOnce(t *testing.T) {
 	} {
 		pod := podOf(nil, nil, nil)
 		pod.Spec.Tolerations = c.has
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), Reservation{ID: "r", Slot: 1, Capacity: Spot}))
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
 		if diff := cmp.Diff(c.want, got.Spec.Tolerations); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -169,7 +176,7 @@ func TestTolerationsAreAddedOnce(t *testing.T) {
 
 func TestAPodWithoutAPolicyGetsASlotAndNoDirection(t *testing.T) {
 	pod := podOf(nil, nil, nil)
-	got := patched(t, pod, mustPatcher(t).AppendPatch(nil, incomingOf(pod), Reservation{ID: "r", Slot: 1}))
+	got := patched(t, pod, mustPatcher(t).AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1}))
 	if got.Labels[testKeys.Slot()] != "1" || got.Annotations[DeletionCost] != "" || len(got.Spec.NodeSelector)+len(got.Spec.Tolerations) > 0 {
 		t.Errorf("%+v", got)
 	}
@@ -178,7 +185,7 @@ func TestAPodWithoutAPolicyGetsASlotAndNoDirection(t *testing.T) {
 func TestStatefulSetPodsGetNoDeletionCost(t *testing.T) {
 	in := incomingOf(podOf(nil, nil, nil))
 	in.ReplicaSet = false
-	got := patched(t, podOf(nil, nil, nil), mustPatcher(t).AppendPatch(nil, in, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
+	got := patched(t, podOf(nil, nil, nil), mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
 	if _, has := got.Annotations[DeletionCost]; has {
 		t.Errorf("%v", got.Annotations)
 	}
@@ -189,15 +196,15 @@ func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	ask := Ask{ID: "first", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}
 	pod := podOf(map[string]string{"app": "a"}, nil, nil)
-	patch, first := p.Admit(nil, incomingOf(pod), a, ask, epoch)
+	patch, first := p.Admit(nil, incomingOf(pod), byConfiguration, a, ask, epoch)
 	pod = patched(t, pod, patch)
 	ask.ID = "second"
-	patch, again := p.Admit(nil, incomingOf(pod), a, ask, epoch)
+	patch, again := p.Admit(nil, incomingOf(pod), byConfiguration, a, ask, epoch)
 	if len(patch) > 0 || again.Slot != first.Slot || again.ID != "first" || a.Reservations() != 1 {
 		t.Errorf("%s, %+v", patch, again)
 	}
 	delete(pod.Spec.NodeSelector, steerKey)
-	patch, _ = p.Admit(nil, incomingOf(pod), a, ask, epoch)
+	patch, _ = p.Admit(nil, incomingOf(pod), byConfiguration, a, ask, epoch)
 	if got := patched(t, pod, patch); got.Spec.NodeSelector[steerKey] != "on-demand" || a.Reservations() != 1 {
 		t.Errorf("%s", patch)
 	}
@@ -208,7 +215,7 @@ func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	pod := podOf(map[string]string{testKeys.Slot(): "7"},
 		map[string]string{testKeys.Reservation(): "long-gone", DeletionCost: "-7", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
-	patch, answer := p.Admit(nil, incomingOf(pod), a, Ask{ID: "r", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}, epoch)
+	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}, epoch)
 	got := patched(t, pod, patch)
 	want := map[string]string{testKeys.Reservation(): "r", DeletionCost: "0"}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" || answer.Slot != 0 || got.Labels[testKeys.Slot()] != "0" || got.Spec.NodeSelector[steerKey] != "on-demand" {
@@ -219,9 +226,9 @@ func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 func TestADoubtPatchesNothing(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	ask := Ask{ID: "one", Wanted: 1, Mix: Mix{Percent: 50, Managed: true}}
-	p.Admit(nil, &Incoming{}, a, ask, epoch)
+	p.Admit(nil, &Incoming{}, byConfiguration, a, ask, epoch)
 	ask.ID = "two"
-	if patch, answer := p.Admit([]byte("before"), &Incoming{}, a, ask, epoch); string(patch) != "before" || answer.Doubt == DoubtNone {
+	if patch, answer := p.Admit([]byte("before"), &Incoming{}, byConfiguration, a, ask, epoch); string(patch) != "before" || answer.Doubt == DoubtNone {
 		t.Errorf("%s, %+v", patch, answer)
 	}
 }

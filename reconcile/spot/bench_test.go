@@ -65,10 +65,10 @@ func BenchmarkAdmitPatch(b *testing.B) {
 	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
 		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
 	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
-	dst := make([]byte, 0, 1024)
+	steering, dst := mustLabels(b).Configured(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = p.AppendPatch(dst[:0], in, r)
+		dst = p.AppendPatch(dst[:0], in, steering, r)
 	}
 }
 

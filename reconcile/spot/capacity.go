@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,22 +37,30 @@ type NodeLabel struct {
 	// Family is a label that all nodes of a provider have which labels its spot nodes only: a node with Family and without
 	// Key is on-demand. Empty: a node without Key is unknown.
 	Family string
+
+	provider string // the name by which a registration may choose it; empty: it has none
+	everyone bool   // nodes of both types carry the label, so that a nodeSelector can ask for either
+	tainted  bool   // the provider taints its spot nodes with the label's key and value, NoSchedule, or autoscalers do
 }
 
-// knownLabels are recognised without configuration.
+// knownLabels are recognised without configuration. Spot VMs of GKE carry two labels, preemptible ones the third instead of
+// gke-spot; nodes of older versions have no gke-provisioning.
 var knownLabels = []NodeLabel{
-	{Key: "karpenter.sh/capacity-type", Spot: []string{"spot"}, OnDemand: []string{"on-demand", "reserved"}},
-	{Key: "eks.amazonaws.com/capacityType", Spot: []string{"SPOT"}, OnDemand: []string{"ON_DEMAND", "CAPACITY_BLOCK"}},
-	{Key: "cloud.google.com/gke-provisioning", Spot: []string{"spot", "preemptible"}, OnDemand: []string{"standard"}},
-	{Key: "cloud.google.com/gke-spot", Spot: []string{"true"}, OnDemand: []string{"false"}, Family: "cloud.google.com/gke-nodepool"},
-	{Key: "kubernetes.azure.com/scalesetpriority", Spot: []string{"spot"}, OnDemand: []string{"regular"}, Family: "kubernetes.azure.com/agentpool"},
+	{Key: "karpenter.sh/capacity-type", Spot: []string{"spot"}, OnDemand: []string{"on-demand", "reserved"}, provider: "karpenter", everyone: true},
+	{Key: "eks.amazonaws.com/capacityType", Spot: []string{"SPOT"}, OnDemand: []string{"ON_DEMAND", "CAPACITY_BLOCK"}, provider: "eks"},
+	{Key: "cloud.google.com/gke-provisioning", Spot: []string{"spot", "preemptible"}, OnDemand: []string{"standard"}, provider: "gke"},
+	{Key: "cloud.google.com/gke-spot", Spot: []string{"true"}, OnDemand: []string{"false"}, Family: "cloud.google.com/gke-nodepool", provider: "gke", tainted: true},
+	{Key: "cloud.google.com/gke-preemptible", Spot: []string{"true"}, OnDemand: []string{"false"}, Family: "cloud.google.com/gke-nodepool", provider: "gke", tainted: true},
+	{Key: "kubernetes.azure.com/scalesetpriority", Spot: []string{"spot"}, OnDemand: []string{"regular"}, Family: "kubernetes.azure.com/agentpool", provider: "aks", tainted: true},
 }
 
-// CapacityLabels are the node labels that tell the capacity type. The first is the one that pods are steered with. It is
-// read-only after [NewCapacityLabels] and safe for concurrent use.
+// CapacityLabels are the node labels that tell the capacity type. The first is the one that pods are steered with where
+// nothing is known of a member's nodes; see [Steering]. It is read-only after [NewCapacityLabels] and safe for concurrent use.
 type CapacityLabels struct {
 	labels []NodeLabel
 	keys   []string
+
+	toSpot, toOnDemand *corev1.Affinity // see keep
 }
 
 // NewCapacityLabels returns the configured labels, followed by those that are known without configuration: Karpenter's
@@ -70,9 +79,13 @@ func NewCapacityLabels(configured ...NodeLabel) (CapacityLabels, error) {
 	for _, label := range knownLabels {
 		if own := c.find(label.Key); own == nil {
 			c.labels = append(c.labels, label)
-		} else if own.Family == "" {
-			own.Family = label.Family
+		} else {
+			own.Family = cmp.Or(own.Family, label.Family)
+			own.provider, own.tainted = label.provider, label.tainted
 		}
+	}
+	for i := range c.labels[:len(configured)] {
+		c.labels[i].everyone = c.labels[i].Family == ""
 	}
 	for _, label := range c.labels {
 		for _, key := range []string{label.Key, label.Family} {
@@ -81,6 +94,7 @@ func NewCapacityLabels(configured ...NodeLabel) (CapacityLabels, error) {
 			}
 		}
 	}
+	c.toSpot, c.toOnDemand = c.asks(Spot), c.asks(OnDemand)
 	return c, nil
 }
 
@@ -107,15 +121,6 @@ func (l NodeLabel) validate() error {
 
 // Keys returns every label key that is looked at, the one to steer with first. The caller must not change the slice.
 func (c CapacityLabels) Keys() []string { return c.keys }
-
-// Steer returns the node label by which a pod is sent to a capacity type.
-func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
-	label := c.labels[0]
-	if capacity == Spot {
-		return label.Key, label.Spot[0]
-	}
-	return label.Key, label.OnDemand[0]
-}
 
 // OfNode returns the capacity type of a node with the given labels.
 func (c CapacityLabels) OfNode(labels map[string]string) Capacity {
@@ -156,22 +161,31 @@ func (c CapacityLabels) OfPodSpec(nodeSelector map[string]string, required *core
 		return Unknown
 	}
 	// Terms are alternatives: they say something only if all of them say the same.
-	all := c.ofTerm(&required.NodeSelectorTerms[0])
-	for i := range required.NodeSelectorTerms[1:] {
-		if c.ofTerm(&required.NodeSelectorTerms[i+1]) != all {
+	all, found := Unknown, false
+	for i := range required.NodeSelectorTerms {
+		capacity, possible := c.ofTerm(&required.NodeSelectorTerms[i])
+		if !possible {
+			continue
+		}
+		if found && capacity != all {
 			return Unknown
 		}
+		all, found = capacity, true
 	}
 	return all
 }
 
-func (c CapacityLabels) ofTerm(term *corev1.NodeSelectorTerm) Capacity {
+// ofTerm returns the capacity type to which a term restricts a pod. A term that asks for both types at once, or for nothing at
+// all, fits no node: it is not possible.
+func (c CapacityLabels) ofTerm(term *corev1.NodeSelectorTerm) (capacity Capacity, possible bool) {
 	for i := range term.MatchExpressions {
-		if capacity := c.ofExpression(&term.MatchExpressions[i]); capacity != Unknown {
-			return capacity
+		of := c.ofExpression(&term.MatchExpressions[i])
+		if of != Unknown && capacity == of.Other() {
+			return Unknown, false
 		}
+		capacity = cmp.Or(capacity, of)
 	}
-	return Unknown
+	return capacity, !emptyTerm(term)
 }
 
 // ofExpression returns the capacity type to which one expression restricts a pod.
@@ -200,6 +214,28 @@ func (c CapacityLabels) ofExpression(e *corev1.NodeSelectorRequirement) Capacity
 		}
 	}
 	return Unknown
+}
+
+// keep returns what a pod's affinity says about its capacity type, where its nodeSelector says nothing: one of two values that
+// all pods share, for a cache holds many pods. Nil: it says nothing either.
+func (c CapacityLabels) keep(nodeSelector map[string]string, a *corev1.Affinity) *corev1.Affinity {
+	if a == nil || a.NodeAffinity == nil || c.OfPodSpec(nodeSelector, nil) != Unknown {
+		return nil
+	}
+	switch c.OfPodSpec(nil, a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution) {
+	case Spot:
+		return c.toSpot
+	case OnDemand:
+		return c.toOnDemand
+	}
+	return nil
+}
+
+// asks returns the affinity that asks for a capacity type, and for nothing else.
+func (c CapacityLabels) asks(capacity Capacity) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: c.alternatives([]int{0}, capacity).terms,
+	}}}
 }
 
 // find returns the label with the key, nil when it is none of ours.

@@ -16,6 +16,15 @@ func mustLabels(t testing.TB, configured ...NodeLabel) CapacityLabels {
 	return c
 }
 
+// Steer returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
+func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
+	label := c.labels[0]
+	if capacity == Spot {
+		return label.Key, label.Spot[0]
+	}
+	return label.Key, label.OnDemand[0]
+}
+
 func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
 	c := mustLabels(t)
 	for _, tc := range []struct {
@@ -30,6 +39,7 @@ func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
 		{map[string]string{"cloud.google.com/gke-nodepool": "a", "cloud.google.com/gke-spot": "true"}, Spot},
 		{map[string]string{"cloud.google.com/gke-nodepool": "a"}, OnDemand},
 		{map[string]string{"cloud.google.com/gke-nodepool": "a", "cloud.google.com/gke-provisioning": "preemptible"}, Spot},
+		{map[string]string{"cloud.google.com/gke-nodepool": "a", "cloud.google.com/gke-preemptible": "true"}, Spot},
 		{map[string]string{"kubernetes.azure.com/agentpool": "a", "kubernetes.azure.com/scalesetpriority": "spot"}, Spot},
 		{map[string]string{"kubernetes.azure.com/agentpool": "a"}, OnDemand},
 		{map[string]string{"kubernetes.io/hostname": "x"}, Unknown},
@@ -108,9 +118,33 @@ func TestAPodSpecTellsItsCapacityBySelectorElseByRequiredAffinity(t *testing.T) 
 		"not on-demand":          {nil, required(term(requirement(key, corev1.NodeSelectorOpNotIn, "reserved", "on-demand"))), Spot},
 		"no spot label at all":   {nil, required(term(requirement("cloud.google.com/gke-spot", corev1.NodeSelectorOpDoesNotExist))), OnDemand},
 		"no terms":               {nil, required(), Unknown},
+		"one is not possible":    {nil, required(term(onDemand, onSpot), term(onSpot)), Spot},
+		"one has no demands":     {nil, required(term(), term(onSpot)), Spot},
+		"reserved too":           {nil, required(term(requirement(key, corev1.NodeSelectorOpIn, "on-demand", "reserved"))), OnDemand},
 	} {
 		if got := c.OfPodSpec(tc.selector, tc.required); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// A cache of 80,000 pods must not hold 80,000 affinities.
+func TestTheCacheKeepsTheCapacityTypeOfAnAffinityAndNotTheAffinity(t *testing.T) {
+	c := mustLabels(t)
+	kind := podKind(testKeys, c)
+	keep := func(selector map[string]string, capacity Capacity) *corev1.Pod {
+		t.Helper()
+		pod, kept := podOf(nil, nil, selector), podOf(nil, nil, nil)
+		steered(t, c, map[string]string{labelAKSPool: "a"}).steer(&pod.Spec, capacity, nil)
+		kind.Keep(pod, kept)
+		if got := c.OfPod(kept, nil); got != capacity {
+			t.Errorf("of a pod for %s the cache tells %q: %s", capacity, got, textOf(kept.Spec))
+		}
+		return kept
+	}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		if first, second := keep(nil, capacity), keep(map[string]string{steerKey: "strange"}, capacity); first.Spec.Affinity != second.Spec.Affinity {
+			t.Errorf("two pods for %s hold an affinity each", capacity)
 		}
 	}
 }

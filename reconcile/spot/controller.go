@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,8 +44,19 @@ func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	d := req.Object
 	return r.reconcile(ctx, subject{
 		member: req.Member, key: keyOf(KindDeployment, d), meta: &d.ObjectMeta, replicas: replicasOf(d.Spec.Replicas), sources: sources,
-		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, minReady: seconds(d.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
+		rolling: d.Status.ObservedGeneration < d.Generation || working(sources) > 1, stalled: stalledRollout(d),
+		minReady: seconds(d.Spec.MinReadySeconds), client: req.Client, live: req.Live, events: req.Events,
 	})
+}
+
+// stalledRollout tells whether nothing comes of a rollout of the Deployment: somebody paused it, or its controller has given it up.
+func stalledRollout(d *appsv1.Deployment) bool {
+	return d.Spec.Paused || slices.ContainsFunc(d.Status.Conditions, gaveUp)
+}
+
+// gaveUp recognises what the deployment controller says when progressDeadlineSeconds are over.
+func gaveUp(c appsv1.DeploymentCondition) bool {
+	return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
 }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
@@ -66,20 +78,20 @@ func (r statefulSetReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	})
 }
 
-// rollingSet tells whether the StatefulSet's controller is at work. With a partition, or updates on deletion only, two
-// revisions side by side are a state of rest.
+// rollingSet tells whether the StatefulSet's controller is at work. With updates on deletion only, two revisions side by side
+// are a state of rest; with a partition they are when all ordinals above it are updated.
 func rollingSet(set *appsv1.StatefulSet) bool {
 	if set.Status.ObservedGeneration < set.Generation {
 		return true
 	}
 	strategy := set.Spec.UpdateStrategy
-	if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+	if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType || set.Status.CurrentRevision == set.Status.UpdateRevision {
 		return false
 	}
 	if r := strategy.RollingUpdate; r != nil && r.Partition != nil && *r.Partition > 0 {
-		return false
+		return int(set.Status.UpdatedReplicas) < replicasOf(set.Spec.Replicas)-int(*r.Partition)
 	}
-	return set.Status.CurrentRevision != set.Status.UpdateRevision
+	return true
 }
 
 // Forget drops what is published of a StatefulSet that is gone.
@@ -95,6 +107,7 @@ type subject struct {
 	replicas          int
 	sources           []source
 	ordinals, rolling bool
+	stalled           bool   // nothing comes of its rollout
 	noRelease         string // why its pods cannot be released; empty: nothing is known against it
 	minReady          time.Duration
 	client            client.Client
@@ -159,13 +172,14 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
 	}
-	o.Ordinals, o.Replicas, o.Rolling, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.noRelease, s.minReady
+	o.Ordinals, o.Replicas, o.Rolling, o.Stalled, o.NoRelease, o.MinReady = s.ordinals, s.replicas, s.rolling, s.stalled, s.noRelease, s.minReady
 	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
 		return o, recheck, err
 	}
 	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
-	if settings.Strategy == StrategyRelease && !o.Ordinals && o.NoRelease == "" {
+	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
+	if (settings.Strategy == StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil

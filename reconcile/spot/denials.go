@@ -82,7 +82,11 @@ func (d *denials) note(uid types.UID, message string, now time.Time) time.Time {
 	if d.of == nil {
 		d.of = map[types.UID]denial{}
 	}
-	wait := min(max(2*d.of[uid].wait, denialRetry), denialMaxRetry)
+	known := d.of[uid]
+	if now.Before(known.until) {
+		return known.until // another write of the same batch
+	}
+	wait := min(max(2*known.wait, denialRetry), denialMaxRetry)
 	d.of[uid] = denial{message: message, wait: wait, until: now.Add(wait)}
 	if len(d.of) > d.pruneAt {
 		for uid, known := range d.of {

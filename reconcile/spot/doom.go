@@ -2,7 +2,8 @@ package spot
 
 import "time"
 
-// Doom is a notice that a node goes, or the fact that it has gone. Its pods stop being supply at once. Read it only.
+// Doom is a notice that a node goes, or the fact that it has gone. Its pods stop being supply at once, unless the notice is only
+// advisory. Read it only.
 type Doom struct {
 	// Node that goes.
 	Node string
@@ -34,8 +35,27 @@ const (
 	WeightAdvisory
 )
 
-// DoomMargin is how long before a node goes the pods on it are evicted, ready replacements or not.
-const DoomMargin = 30 * time.Second
+const (
+	// DoomMargin is how long before a node goes the pods on it are evicted, ready replacements or not.
+	DoomMargin = 30 * time.Second
+	// doomUrgent is how soon a node must go for its pods to be replaced all at once. A deadline that is further away leaves time
+	// for batches.
+	doomUrgent = 10 * time.Minute
+)
+
+// weight returns what a notice is worth: where the node has gone, or the time is known, there is a deadline whatever the sign says.
+func (d *Doom) weight() Weight {
+	if d.Gone || !d.By.IsZero() {
+		return WeightDeadline
+	}
+	return d.Weight
+}
+
+// leaving tells whether a pod's node goes for certain, or has gone: the pod is no supply any more.
+func (p *Pod) leaving() bool { return p.Doom != nil && p.Doom.weight() != WeightAdvisory }
+
+// advised tells whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
+func (p *Pod) advised() bool { return p.Doom != nil && p.Doom.weight() == WeightAdvisory }
 
 // serves tells whether a pod does its work now.
 func (p *Pod) serves() bool { return p.Ready && (p.Doom == nil || !p.Doom.Gone) }

@@ -35,6 +35,9 @@ type Options struct {
 	Namespaces labels.Selector
 	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
 	ReadOnlyMember func(member string) bool
+	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
+	// [CapacityLabels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
+	SteerBy func(member string) string
 	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
 	// admission. Nil: it always may, and no other replica ever did.
 	Acts func(member string) bool
@@ -99,9 +102,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if e.kinds, err = newKindTable(o.Kinds); err != nil {
 		return nil, err
 	}
-	if e.patcher, err = NewPatcher(o.Keys, o.Capacity, o.SpotTolerations); err != nil {
-		return nil, err
-	}
+	e.patcher = NewPatcher(o.Keys, o.SpotTolerations)
 	e.metrics, err = newMetrics(o.Registerer, e.reservations, e.dry)
 	return e, err
 }
@@ -217,7 +218,7 @@ func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bo
 	}
 	view.Pods = e.podViews(m.cluster.GetClient(), dir, view.WorkloadKey, view.Policy.Mix())
 	if last, ok := dir.journal.last(view.WorkloadKey); ok {
-		view.Explanation = last.explain()
+		view.Explanation = append(last.explain(), dir.nodes.census.steering().String())
 		tellOfPods(view.Pods, last.plan.Pods)
 	}
 	view.Moves = dir.journal.lastMoves(view.WorkloadKey)

@@ -3,6 +3,7 @@ package spot
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,9 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 	}
 	if r.Doomed > 0 {
 		have += fmt.Sprintf("; %s beside them on nodes that go", count(r.Doomed, "pod runs", "pods run"))
+	}
+	if r.Advised > 0 {
+		have += fmt.Sprintf("; %s on nodes that may go", count(r.Advised, "of them is", "of them are"))
 	}
 	if r.Released > 0 {
 		have += fmt.Sprintf("; %s until %s ready", count(r.Released, "released pod serves", "released pods serve"), count(r.Released, "replacement is", "replacements are"))
@@ -38,6 +42,9 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 // explain says in plain sentences what was planned.
 func (p *planned) explain() []string {
 	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
+	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
+		lines = append(lines, fallBacks)
+	}
 	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
 		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
 	}
@@ -50,7 +57,7 @@ func (p *planned) explain() []string {
 func explainPolicy(replicas int, p *Policy) string {
 	switch {
 	case !p.Valid():
-		return "The policy cannot be used: new replicas go on-demand and none is moved."
+		return "The policy cannot be used: new replicas go on-demand and none is moved for its mix."
 	case !p.Managed():
 		return "There is no policy: new replicas go where they like and none is moved."
 	}
@@ -66,7 +73,70 @@ func explainPolicy(replicas int, p *Policy) string {
 	if p.Window != nil {
 		text += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
 	}
+	if p.MaxMovesSource != SourceNone {
+		text += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
+	}
+	if p.CooldownSource != SourceNone {
+		text += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
+	}
 	return text
+}
+
+// explainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
+// capacity. patience is how long a replica waits before its capacity counts as dry; 0: for ever.
+func explainFallBacks(p *Policy, patience time.Duration) string {
+	m := p.Mix()
+	if !m.Managed || m.Percent == 0 || patience == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Where spot has no room for %s, new replicas go on-demand until it has room again; where on-demand has none, ", patience)
+	if m.Floor > 0 {
+		return text + fmt.Sprintf("those above the floor of %d go to spot, and the floor waits; where neither has, all wait for a node.", m.Floor)
+	}
+	return text + "they go to spot; where neither has, all wait for a node."
+}
+
+// budgetPatience is how old an on-demand replica is before it is said that no disruption budget protects it: the budget may be
+// created after the workload.
+const budgetPatience = time.Minute
+
+// noteProtection says what the floor and the mix may suffer from others.
+func (pl *planner) noteProtection() {
+	least := pl.floor.least
+	for i := range pl.owners {
+		o := &pl.owners[i]
+		if n := pl.unscheduled(o, Spot) + pl.unscheduled(o, OnDemand); n > 0 && o.Spread != "" {
+			pl.note("%s for a node, and the template has to spread its pods evenly over %s (whenUnsatisfiable: DoNotSchedule): pods on spot and on-demand count together, and each needs a node of its type where there are fewest",
+				count(n, "replica waits", "replicas wait"), o.Spread)
+		}
+		for _, pod := range o.alive {
+			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
+				pl.result.Unprotected = true
+			}
+		}
+	}
+	if pl.result.Unprotected {
+		pl.note("%s", unprotected(least))
+	}
+}
+
+// unprotected says what a floor lacks.
+func unprotected(floor int) string {
+	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", count(floor, "replica"))
+}
+
+// protected tells whether a disruption budget that selects a pod keeps at least so many pods healthy.
+func (pl *planner) protected(pod *Pod, least int) bool {
+	return slices.ContainsFunc(pod.Budgets, func(at int) bool { return pl.Budgets[at].Desired >= least })
+}
+
+// tellProblems notes the values that cannot be used and do not make the policy invalid.
+func (pl *planner) tellProblems() {
+	for _, found := range pl.policy.Problems {
+		if found.Severity != SeverityPlacement {
+			pl.note("%s; %s", found, found.Severity.consequence())
+		}
+	}
 }
 
 // state sets the state and its reason.

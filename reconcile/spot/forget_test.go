@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,5 +99,50 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 	s.follower.gone(ns)
 	if n := len(dir.selectors.read); n > 0 {
 		t.Errorf("answers for %d namespaces that are gone", n)
+	}
+}
+
+func TestTheAccountingForgetsPodsThatTheCacheDoesNotHave(t *testing.T) {
+	o := &owner{slots: NewAccounting(false)}
+	pods := replicas(3, Mix{})
+	for i := range pods {
+		o.slots.Observe(&pods[i], epoch)
+	}
+	o.retain(pods, epoch.Add(time.Hour))
+	if len(o.slots.pods) != 3 {
+		t.Fatalf("%d pods are known of 3 that are cached", len(o.slots.pods))
+	}
+	o.retain(pods[:2], epoch.Add(time.Hour))
+	if len(o.slots.pods) != 2 {
+		t.Errorf("%d pods are known of 2 that are cached", len(o.slots.pods))
+	}
+}
+
+func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
+	key := keyOf(KindDeployment, deployment(1, "true", nil))
+	s.metrics.planned(&WorkloadView{Member: testMember, WorkloadKey: key, SpotWanted: 7, SpotActual: 5, OnDemandWanted: 3, OnDemandActual: 4})
+	for range 2 {
+		s.metrics.moved(testMember, map[Purpose]int{PurposeMove: 2, PurposeDrought: 1, PurposeInterruption: 4, PurposeFinish: 9})
+	}
+	s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
+	s.place(incoming(0))
+	for name, want := range map[string]map[string]float64{
+		"plimsoll_workload_replicas": {
+			"spot/wanted/Deployment/prod-eu/web/shop": 7, "spot/actual/Deployment/prod-eu/web/shop": 5,
+			"on-demand/wanted/Deployment/prod-eu/web/shop": 3, "on-demand/actual/Deployment/prod-eu/web/shop": 4,
+		},
+		"plimsoll_moves_total":        {testMember: 4},
+		"plimsoll_replacements_total": {"drought/" + testMember: 2, "interruption/" + testMember: 8},
+		"plimsoll_reservations_live":  {testMember: 1},
+	} {
+		if diff := cmp.Diff(want, series(t, registry, name)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	s.forget(testMember, key)
+	if left := series(t, registry, "plimsoll_workload_replicas"); len(left) != 0 {
+		t.Errorf("series of a workload that is gone: %v", left)
 	}
 }

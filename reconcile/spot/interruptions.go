@@ -27,17 +27,23 @@ type Sign struct {
 	Message string
 	// Within is how soon after the sign the node goes at the latest; 0: nobody knows.
 	Within time.Duration
+	// Weight is what the sign is worth. A sign with Within has a deadline and cannot be advisory.
+	Weight Weight
 	// Ignore says that what matches means nothing, whatever a later sign says.
 	Ignore bool
 }
 
 // knownSigns are recognised without configuration. Signs of a mere candidate are not among them (Cluster Autoscaler's
 // DeletionCandidateOfClusterAutoscaler), nor is a cordon, nor a node that cannot be reached: it may come back with its pods.
+//
+// Karpenter's taint alone is advisory: Karpenter puts it on first, then waits for the replacement nodes, for up to an hour, and
+// takes it off again if they do not come. When they are there, and in all cases that nobody can stop, such as an interruption,
+// it deletes the node, which is certain, and drains it.
 var knownSigns = []Sign{
-	{Taint: "karpenter.sh/disrupted"},
-	{Taint: "karpenter.sh/disruption", Value: "disrupting"}, // before Karpenter 1.0
+	{Taint: "karpenter.sh/disrupted", Weight: WeightAdvisory},
+	{Taint: "karpenter.sh/disruption", Value: "disrupting", Weight: WeightAdvisory}, // before Karpenter 1.0
 	{Taint: "aws-node-termination-handler/spot-itn", Within: 2 * time.Minute},
-	{Taint: "aws-node-termination-handler/rebalance-recommendation"},
+	{Taint: "aws-node-termination-handler/rebalance-recommendation", Weight: WeightAdvisory},
 	{Taint: "aws-node-termination-handler/asg-lifecycle-termination"},
 	{Taint: "aws-node-termination-handler/scheduled-maintenance"},
 	{Taint: "cloud.google.com/impending-node-termination", Within: 30 * time.Second},
@@ -49,7 +55,7 @@ var knownSigns = []Sign{
 	{Condition: "VMEventScheduled", Reason: "TerminateScheduled"},
 	{Condition: "VMEventScheduled", Reason: "RedeployScheduled"},
 	{Taint: "ToBeDeletedByClusterAutoscaler"},
-	{Taint: corev1.TaintNodeOutOfService},
+	{Taint: corev1.TaintNodeOutOfService, Weight: WeightDeadline}, // it is down already
 	// The kubelet's graceful shutdown; it has no reason of its own.
 	{Condition: string(corev1.NodeReady), Status: corev1.ConditionFalse, Message: "node is shutting down", Within: 30 * time.Second},
 }
@@ -85,6 +91,8 @@ func (s *Sign) validate() error {
 		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", shorten(s.Taint), shorten(string(s.Effect)))
 	case s.Within < 0:
 		return fmt.Errorf("%q: within %s: want no less than 0", shorten(s.Taint+s.Condition), s.Within)
+	case s.Within > 0 && s.Weight == WeightAdvisory:
+		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", shorten(s.Taint+s.Condition), s.Within)
 	case !slices.Contains(states, s.Status):
 		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", shorten(s.Condition), shorten(string(s.Status)))
 	}
@@ -94,10 +102,12 @@ func (s *Sign) validate() error {
 	return nil
 }
 
-// Of returns the doom of a node; nil: it stays. now is when it was announced where the node does not say.
+// Of returns the doom of a node; nil: it stays. Of several notices the one with the most weight counts, the first of those that
+// weigh the same. now is when it was announced where the node does not say.
 func (in *Interruptions) Of(node *corev1.Node, now time.Time) *Doom {
+	var doom *Doom
 	if !node.DeletionTimestamp.IsZero() {
-		return &Doom{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
+		doom = &Doom{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
 	}
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
@@ -106,7 +116,7 @@ func (in *Interruptions) Of(node *corev1.Node, now time.Time) *Doom {
 			if t.TimeAdded != nil {
 				at = t.TimeAdded.Time
 			}
-			return sign.doom(node.Name, "taint "+t.Key, at)
+			doom = heavier(doom, sign.doom(node.Name, "taint "+t.Key, at))
 		}
 	}
 	for i := range node.Status.Conditions {
@@ -116,18 +126,27 @@ func (in *Interruptions) Of(node *corev1.Node, now time.Time) *Doom {
 			if !c.LastTransitionTime.IsZero() {
 				at = c.LastTransitionTime.Time
 			}
-			return sign.doom(node.Name, "condition "+string(c.Type)+"="+string(c.Status), at)
+			doom = heavier(doom, sign.doom(node.Name, "condition "+string(c.Type)+"="+string(c.Status), at))
 		}
 	}
-	return nil
+	return doom
 }
 
 func (s *Sign) doom(node, notice string, since time.Time) *Doom {
-	d := &Doom{Node: node, Notice: notice, Since: since}
+	d := &Doom{Node: node, Notice: notice, Since: since, Weight: s.Weight}
 	if s.Within > 0 {
-		d.By = since.Add(s.Within)
+		d.By, d.Weight = since.Add(s.Within), WeightDeadline
 	}
 	return d
+}
+
+// heavier returns the doom with the more weight, a unless b has more; a may be nil.
+func heavier(a, b *Doom) *Doom {
+	order := [...]int{WeightAdvisory: 0, WeightCertain: 1, WeightDeadline: 2}
+	if a == nil || order[b.weight()] > order[a.weight()] {
+		return b
+	}
+	return a
 }
 
 // ofTaint returns the sign that a taint is; nil: none.

@@ -110,6 +110,7 @@ func TestANoticeThatSaysNothingIsRefused(t *testing.T) {
 		"an unknown status":      {Condition: "B", Status: "Maybe"},
 		"a key that cannot be":   {Taint: "not a key"},
 		"a time in the past":     {Taint: "a", Within: -time.Second},
+		"a wish with a deadline": {Taint: "a", Within: time.Minute, Weight: WeightAdvisory},
 		"a condition of no type": {Condition: "-"},
 	} {
 		if _, err := NewInterruptions(sign); err == nil {
@@ -149,6 +150,36 @@ func TestADoomTellsWhenItWasAnnouncedAndByWhenTheNodeGoes(t *testing.T) {
 	} {
 		if doom := table.Of(test.node, now); doom == nil || !doom.Since.Equal(test.since) || !doom.By.Equal(test.by) || doom.Node != "n" {
 			t.Errorf("%s: got %+v", name, doom)
+		}
+	}
+}
+
+func TestANoticeWeighsWhatItsSignIsWorth(t *testing.T) {
+	configured, err := NewInterruptions(Sign{Taint: "example.com/maybe", Weight: WeightAdvisory}, Sign{Taint: "ToBeDeletedByClusterAutoscaler", Weight: WeightAdvisory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	karpenter, interrupted := corev1.Taint{Key: "karpenter.sh/disrupted"}, corev1.Taint{Key: "aws-node-termination-handler/spot-itn"}
+	deleted := taintedNode(karpenter)
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	for name, c := range map[string]struct {
+		in   *Interruptions
+		node *corev1.Node
+		want Weight
+	}{
+		"Karpenter's taint, which may be taken off again": {&Interruptions{}, taintedNode(karpenter), WeightAdvisory},
+		"the node that Karpenter has deleted":             {&Interruptions{}, deleted, WeightCertain},
+		"a rebalance recommendation":                      {&Interruptions{}, taintedNode(corev1.Taint{Key: "aws-node-termination-handler/rebalance-recommendation"}), WeightAdvisory},
+		"a spot interruption":                             {&Interruptions{}, taintedNode(interrupted), WeightDeadline},
+		"of two notices the heavier":                      {&Interruptions{}, taintedNode(karpenter, interrupted), WeightDeadline},
+		"in either order":                                 {&Interruptions{}, taintedNode(interrupted, karpenter), WeightDeadline},
+		"Cluster Autoscaler":                              {&Interruptions{}, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), WeightCertain},
+		"out of service":                                  {&Interruptions{}, taintedNode(corev1.Taint{Key: corev1.TaintNodeOutOfService}), WeightDeadline},
+		"a configured wish":                               {&configured, taintedNode(corev1.Taint{Key: "example.com/maybe"}), WeightAdvisory},
+		"a known sign that is configured to be one":       {&configured, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), WeightAdvisory},
+	} {
+		if doom := c.in.Of(c.node, time.Now()); doom == nil || doom.weight() != c.want {
+			t.Errorf("%s: %+v", name, doom)
 		}
 	}
 }

@@ -67,6 +67,12 @@ func (k Keys) Strategy() string { return k.Prefix + "/strategy" }
 // PendingTimeout is the annotation with the time after which an unschedulable spot pod tells of a drought: a Go duration.
 func (k Keys) PendingTimeout() string { return k.Prefix + "/spot-pending-timeout" }
 
+// MaxMoves is the annotation with how many replicas may be on the move at a time: a number, or a percentage of them.
+func (k Keys) MaxMoves() string { return k.Prefix + "/max-moves" }
+
+// Cooldown is the annotation with the least time between two batches of moves: a Go duration.
+func (k Keys) Cooldown() string { return k.Prefix + "/cool-down" }
+
 // Slot is the label on a pod with the number of the slot that it holds, counted from 0.
 func (k Keys) Slot() string { return k.Prefix + "/slot" }
 

@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,6 +44,11 @@ func DeploymentKind(keys Keys) clusters.Kind {
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
+		dst.Spec.Paused, dst.Status.Conditions = src.Spec.Paused, nil
+		if at := slices.IndexFunc(src.Status.Conditions, gaveUp); at >= 0 {
+			c := &src.Status.Conditions[at]
+			dst.Status.Conditions = []appsv1.DeploymentCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+		}
 	}}
 }
 
@@ -58,6 +64,7 @@ func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
+		dst.Status.UpdatedReplicas = src.Status.UpdatedReplicas
 	}}
 }
 
@@ -95,11 +102,7 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost, annotationDoNotDisrupt, annotationSafeToEvict)
 		dst.Spec.NodeName = src.Spec.NodeName
 		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
-		if dst.Spec.NodeSelector == nil && src.Spec.Affinity != nil && src.Spec.Affinity.NodeAffinity != nil {
-			if required := src.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
-				dst.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
-			}
-		}
+		dst.Spec.Affinity = capacity.keep(dst.Spec.NodeSelector, src.Spec.Affinity)
 		if src.Spec.NodeName == "" {
 			keepShape(dst, shape, &src.Spec, src.Name, capacity)
 		}

@@ -29,8 +29,9 @@ type member struct {
 	acting    atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
 	follows   bool                      // another directory of the member was there before; only run looks at it
 
-	mu        sync.Mutex
-	published chan struct{} // closed while a directory is published
+	mu           sync.Mutex
+	published    chan struct{} // closed while a directory is published
+	strayProblem string        // why strays could not be taken away last; empty: they could
 }
 
 // needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.
@@ -52,6 +53,22 @@ func (m *member) namespaces() []string {
 		return tenant.Namespaces()
 	}
 	return nil
+}
+
+// steerBy is what the registration names to steer pods by; empty: nothing.
+func (m *member) steerBy() string {
+	if m.engine.SteerBy == nil {
+		return ""
+	}
+	return m.engine.SteerBy(m.name)
+}
+
+// steered reports that pods of the member are steered otherwise than before.
+func (m *member) steered(s *Steering) {
+	if err := m.engine.Capacity.CheckSteerBy(s.steerBy); err != nil {
+		m.engine.Log.Warn("what the registration names to steer pods by cannot be used and is ignored", "member", m.name, "error", err)
+	}
+	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.spot.String(), "onDemand", s.onDemand.String())
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {
@@ -83,6 +100,7 @@ func (m *member) follow(ctx context.Context) {
 	}
 	m.follows = true
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)
 	defer f.detach()

@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer, reservations func() map[string
 		}, []string{"member"}),
 		urgent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "replacements_total",
-			Help: "Pods evicted or released because their node goes (interruption), or because the capacity that they wait for has no room (drought).",
+			Help: "Pods evicted or released because their node goes (interruption) or may go (advisory), or because the capacity that they wait for has no room (drought).",
 		}, []string{"member", "for"}),
 		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time that it takes to plan one workload.",
@@ -64,7 +64,7 @@ func (m *metrics) moved(member string, counts map[Purpose]int) {
 		switch purpose {
 		case PurposeMove:
 			m.moves.WithLabelValues(member).Add(float64(n))
-		case PurposeDrought, PurposeInterruption:
+		case PurposeDrought, PurposeInterruption, PurposeAdvisory:
 			m.urgent.WithLabelValues(member, string(purpose)).Add(float64(n))
 		}
 	}

@@ -12,6 +12,12 @@ type Modes struct {
 	// Strategy is how replicas are moved; empty: as the configuration says.
 	Strategy       Strategy
 	StrategySource Source
+	// MaxMoves is how many replicas may be on the move at a time; only looked at if its source is set.
+	MaxMoves       MoveLimit
+	MaxMovesSource Source
+	// Cooldown is the least time between two batches of moves; only looked at if its source is set.
+	Cooldown       time.Duration
+	CooldownSource Source
 	// PendingTimeout is how long a spot pod may be unschedulable until spot counts as dry for its shape; 0: as the
 	// configuration says.
 	PendingTimeout       time.Duration
@@ -23,7 +29,12 @@ const (
 	ruleSwitch         = "true or false"
 	ruleStrategy       = "evict or release"
 	rulePendingTimeout = "a Go duration from 5s to 1h"
+	ruleMaxMoves       = "a number of replicas from 1, or 1% to 100% of them"
+	ruleCooldown       = "a Go duration from 0s to 1h"
 )
+
+// MaxCooldown is the longest cool-down that an annotation may ask for: a longer one is a disruption window.
+const MaxCooldown = time.Hour
 
 // Limits of a pending timeout: below, a node that is just starting would count as a drought; above, nobody would wait.
 const (
@@ -34,13 +45,24 @@ const (
 // modes reads the modes of a workload.
 func (r *reader) modes(keys Keys) Modes {
 	m := Modes{ReadOnly: r.switched(keys.ReadOnly()), Paused: r.switched(keys.Paused())}
-	if value, source := r.lookup(keys.Strategy()); source != SourceNone {
-		m.Strategy, m.StrategySource = r.strategy(keys.Strategy(), value, source), source
-	}
-	if value, source := r.lookup(keys.PendingTimeout()); source != SourceNone {
-		m.PendingTimeout, m.PendingTimeoutSource = r.pendingTimeout(keys.PendingTimeout(), value, source), source
-	}
+	m.Strategy, m.StrategySource = minor(r, keys.Strategy(), ruleStrategy, func(value string) (Strategy, bool) {
+		s, err := ParseStrategy(value)
+		return s, err == nil
+	})
+	m.MaxMoves, m.MaxMovesSource = minor(r, keys.MaxMoves(), ruleMaxMoves, func(value string) (MoveLimit, bool) {
+		limit, err := ParseMoveLimit(value)
+		return limit, err == nil
+	})
+	m.Cooldown, m.CooldownSource = minor(r, keys.Cooldown(), ruleCooldown, durationBetween(0, MaxCooldown))
+	m.PendingTimeout, m.PendingTimeoutSource = minor(r, keys.PendingTimeout(), rulePendingTimeout, durationBetween(MinPendingTimeout, MaxPendingTimeout))
 	return m
+}
+
+func durationBetween(least, most time.Duration) func(string) (time.Duration, bool) {
+	return func(value string) (time.Duration, bool) {
+		d, err := time.ParseDuration(value)
+		return d, err == nil && d >= least && d <= most
+	}
 }
 
 // switched returns the nearest level at which something is switched on. It is on if it is on anywhere: who may change a
@@ -54,7 +76,7 @@ func (r *reader) switched(key string) Source {
 	}{{r.namespace, SourceNamespace}, {r.workload, SourceWorkload}} {
 		value, set := level.values[key]
 		if set && value != "true" && value != "false" {
-			r.problem(key, value, ruleSwitch, level.source)
+			r.problem(SeverityMoves, key, value, ruleSwitch, level.source)
 		}
 		if SwitchedOn(level.values, key) {
 			on = level.source
@@ -69,27 +91,16 @@ func SwitchedOn(annotations map[string]string, key string) bool {
 	return set && value != "false"
 }
 
-func (r *reader) strategy(key, value string, source Source) Strategy {
-	s, err := ParseStrategy(value)
-	if err != nil {
-		r.problem(key, value, ruleStrategy, source)
-	}
-	return s
-}
-
-func (r *reader) pendingTimeout(key, value string, source Source) time.Duration {
-	d, err := time.ParseDuration(value)
-	if err != nil || d < MinPendingTimeout || d > MaxPendingTimeout {
-		r.problem(key, value, rulePendingTimeout, source)
-		return 0
-	}
-	return d
-}
-
 // For returns the settings as they hold for one workload of a member.
 func (s Settings) For(m Modes, readOnlyMember bool) Settings {
 	if m.Strategy != "" {
 		s.Strategy = m.Strategy
+	}
+	if m.MaxMovesSource != SourceNone {
+		s.MaxMoves = m.MaxMoves
+	}
+	if m.CooldownSource != SourceNone {
+		s.Cooldown = m.Cooldown
 	}
 	if m.PendingTimeout > 0 {
 		s.PendingTimeout = m.PendingTimeout

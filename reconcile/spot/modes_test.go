@@ -34,15 +34,35 @@ func TestModesThatCannotBeReadAreNamed(t *testing.T) {
 		"paused":               {"", "True", "on"},
 		"strategy":             {"", "Evict", "both"},
 		"spot-pending-timeout": {"", "60", "4s", "61m", "-1m", "soon"},
+		"max-moves":            {"", "0", "-1", "101%", "some"},
+		"cool-down":            {"", "10", "-1s", "61m", "soon"},
 	} {
 		for _, value := range values {
 			p := ParsePolicy(testKeys, nil, annotations(key, value, "spot-percentage", "50"), Defaults{})
 			if len(p.Problems) != 1 || !strings.HasSuffix(p.Problems[0].Key, "/"+key) || p.Problems[0].Rule == "" || p.Problems[0].Source != SourceNamespace {
 				t.Errorf("%s=%q: problems %v", key, value, p.Problems)
 			}
-			if p.Strategy != "" || p.PendingTimeout != 0 || p.Mix() != (Mix{Managed: true}) {
-				t.Errorf("%s=%q: policy %+v", key, value, p)
+			if p.Strategy != "" || p.PendingTimeout != 0 || p.MaxMovesSource != SourceNone || p.CooldownSource != SourceNone {
+				t.Errorf("%s=%q: modes %+v", key, value, p.Modes)
 			}
+			if !p.Valid() || p.Mix() != (Mix{Percent: 50, Managed: true}) {
+				t.Errorf("%s=%q changes where replicas go: %+v", key, value, p.Mix())
+			}
+		}
+	}
+}
+
+func TestAValueOfTheModesThatCannotBeReadGivesWayToTheNextLevel(t *testing.T) {
+	p := ParsePolicy(testKeys, annotations("strategy", "both", "max-moves", "none", "cool-down", "2h", "spot-pending-timeout", "1s"),
+		annotations("strategy", "release", "max-moves", "25%", "cool-down", "0s"), Defaults{})
+	configured := Settings{MaxMoves: MoveLimit{Count: 3}, Cooldown: time.Second, PendingTimeout: time.Minute}
+	want := Settings{MaxMoves: MoveLimit{Percent: 25}, Cooldown: 0, PendingTimeout: time.Minute, Strategy: StrategyRelease}
+	if diff := cmp.Diff(want, configured.For(p.Modes, false)); diff != "" || len(p.Problems) != 4 {
+		t.Errorf("%s, problems %v", diff, p.Problems)
+	}
+	for _, found := range p.Problems {
+		if found.Source != SourceWorkload || found.Severity != SeverityMinor {
+			t.Errorf("%+v", found)
 		}
 	}
 }

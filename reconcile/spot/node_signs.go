@@ -44,9 +44,10 @@ type nodeSigns struct {
 
 // signsRead is what one reading found.
 type signsRead struct {
-	at      time.Time
-	refused bool   // it may not be read, or does not exist in this member
-	problem string // why it may not; empty: there is no such thing
+	asked   time.Time // when it was last tried
+	at      time.Time // when that worked
+	refused bool      // it may not be read, or does not exist in this member
+	problem string    // why it may not; empty: there is no such thing
 	claims  []nodeClaim
 	events  map[types.UID]time.Time // of pods: the newest
 }
@@ -159,9 +160,12 @@ func (s *nodeSigns) pages(ctx context.Context, list client.ObjectList, each func
 
 // read returns what is known of one thing, and reads it if that is not fresh. What cannot be read says nothing.
 func (s *nodeSigns) read(ctx context.Context, what string, read func(context.Context, *signsRead) error) signsRead {
-	if known := s.last(what); known.fresh(time.Now()) {
-		return known
+	known := s.last(what)
+	if known.fresh(time.Now()) {
+		return known.usable(time.Now())
 	}
+	ctx, cancel := context.WithTimeout(ctx, signTimeout)
+	defer cancel()
 	done := s.flights.DoChan(what, func() (any, error) {
 		// Not the context of whoever came first: others wait for the same answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signTimeout)
@@ -175,17 +179,24 @@ func (s *nodeSigns) read(ctx context.Context, what string, read func(context.Con
 	case <-done:
 	case <-ctx.Done():
 	}
-	if known := s.last(what); time.Since(known.at) < signStale || known.refused {
-		return known
-	}
-	return signsRead{}
+	known = s.last(what)
+	return known.usable(time.Now())
 }
 
+// fresh tells whether it is too soon to ask again, whatever came of it.
 func (r *signsRead) fresh(now time.Time) bool {
 	if r.refused {
-		return now.Sub(r.at) < signRefused
+		return now.Sub(r.asked) < signRefused
 	}
-	return now.Sub(r.at) < signTTL
+	return now.Sub(r.asked) < signTTL
+}
+
+// usable returns what was read, and nothing if that was too long ago.
+func (r *signsRead) usable(now time.Time) signsRead {
+	if r.refused || now.Sub(r.at) < signStale {
+		return *r
+	}
+	return signsRead{}
 }
 
 func (s *nodeSigns) last(what string) signsRead {
@@ -194,8 +205,12 @@ func (s *nodeSigns) last(what string) signsRead {
 	return s.known[what]
 }
 
-// store remembers what was read. A reading that failed leaves the one before, unless it will fail again.
+// store remembers what was read. A reading that failed leaves what was known before, unless it will fail again.
 func (s *nodeSigns) store(what string, found *signsRead, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	found.at = now
 	kind, _, _ := strings.Cut(what, "/")
 	switch {
 	case err == nil:
@@ -204,17 +219,14 @@ func (s *nodeSigns) store(what string, found *signsRead, err error) {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		*found = signsRead{refused: true, problem: mayNotList(kind)}
 	default:
-		return
+		*found = s.known[what]
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
 	for key, read := range s.known { // namespaces come and go
-		if now.Sub(read.at) > 2*signRefused {
+		if now.Sub(read.asked) > 2*signRefused {
 			delete(s.known, key)
 		}
 	}
-	found.at = now
+	found.asked = now
 	s.known[what] = *found
 }
 

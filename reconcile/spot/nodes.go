@@ -29,6 +29,8 @@ type nodeTable struct {
 	known map[string]*nodeFacts
 	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
 
+	census census // of the capacity labels that they carry
+
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
 	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
 }
@@ -54,15 +56,16 @@ func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (be
 	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
 		doom = known.doom
 	}
-	if known == nil || !maps.Equal(known.labels, node.Labels) {
+	if known != nil {
+		before = known.labels
+	}
+	if known == nil || !maps.Equal(before, node.Labels) {
 		t.generation.Add(1)
+		t.census.replace(before, node.Labels)
 	}
 	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom, start: startOf(node)}
 	delete(t.gone, node.Name)
-	if known == nil {
-		return nil
-	}
-	return known.labels
+	return before
 }
 
 // remove takes in that a node has gone, and so have its pods, whatever they say.
@@ -75,6 +78,7 @@ func (t *nodeTable) remove(name string, now time.Time) {
 	}
 	delete(t.known, name)
 	t.generation.Add(1)
+	t.census.replace(known.labels, nil)
 	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
 	t.gone[name] = &nodeFacts{labels: known.labels, doom: &Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
 }

@@ -93,24 +93,23 @@ func statefulSetSource(set *appsv1.StatefulSet) source {
 
 // observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
 func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, taken, now time.Time) (Observed, error) {
-	var observed Observed
+	observed := Observed{Owners: make([]Owner, 0, len(sources))}
 	for _, s := range sources {
 		var list corev1.PodList
 		err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(s.UID)}, readOnlyList)
 		if err != nil {
 			return observed, fmt.Errorf("list the pods of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 		}
+		observed.Pods = slices.Grow(observed.Pods, len(list.Items))
 		o := dir.ensureOwner(s.UID, s.kind)
-		cached := make(map[types.UID]struct{}, len(list.Items))
 		o.mu.Lock()
 		for i := range list.Items {
-			pod := e.podFacts(dir, &list.Items[i])
-			o.slots.Observe(&pod, now) // the cache may be ahead of the events that we were given
-			o.slots.Mark(&pod)
-			cached[pod.UID] = struct{}{}
-			observed.Pods = append(observed.Pods, pod)
+			observed.Pods = append(observed.Pods, e.podFacts(dir, &list.Items[i]))
+			pod := &observed.Pods[len(observed.Pods)-1]
+			o.slots.Observe(pod, now) // the cache may be ahead of the events that we were given
+			o.slots.Mark(pod)
 		}
-		o.slots.Retain(func(uid types.UID) bool { _, ok := cached[uid]; return ok }, now)
+		o.retain(observed.Pods[len(observed.Pods)-len(list.Items):], now)
 		o.slots.TakeOver(taken)
 		s.Accounting = o.slots.Summary(s.Replicas, now)
 		if o.slots.movedAt.After(observed.LastMove) {
@@ -120,6 +119,19 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 		observed.Owners = append(observed.Owners, s.Owner)
 	}
 	return observed, nil
+}
+
+// retain has the accounting forget pods that the cache, which was just observed, does not have. The caller holds mu.
+func (o *owner) retain(cached []Pod, now time.Time) {
+	if len(o.slots.pods) <= len(cached) { // it knows of no others, for it has observed these
+		o.slots.buryOld(now)
+		return
+	}
+	known := make(map[types.UID]struct{}, len(cached))
+	for i := range cached {
+		known[cached[i].UID] = struct{}{}
+	}
+	o.slots.Retain(func(uid types.UID) bool { _, ok := known[uid]; return ok }, now)
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 	StateConverged State = "Converged" // every replica is where it belongs
 	StateMoving    State = "Moving"    // replicas are being moved or are starting
 	StateWaiting   State = "Waiting"   // replicas should move and may not yet
-	StateInvalid   State = "Invalid"   // a value cannot be used: nothing is moved, new pods go on-demand
+	StateInvalid   State = "Invalid"   // percentage or floor cannot be used: nothing is moved, new pods go on-demand
 	StateReadOnly  State = "ReadOnly"  // replicas should move, and the hub is configured to move nothing
 )
 
@@ -32,12 +33,20 @@ func ParseMoveLimit(value string) (MoveLimit, error) {
 	share, percent := strings.CutSuffix(value, "%")
 	n, ok := parseNumber(share, maxSlot)
 	if !ok || n == 0 || (percent && n > 100) {
-		return MoveLimit{}, fmt.Errorf("max moves %q: want a number of replicas from 1, or 1%% to 100%% of them", shorten(value))
+		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", shorten(value), ruleMaxMoves)
 	}
 	if percent {
 		return MoveLimit{Percent: n}, nil
 	}
 	return MoveLimit{Count: n}, nil
+}
+
+// String returns the limit as [ParseMoveLimit] reads it.
+func (l MoveLimit) String() string {
+	if l.Count > 0 {
+		return strconv.Itoa(l.Count)
+	}
+	return strconv.Itoa(l.Percent) + "%"
 }
 
 // Of returns how many of n replicas may be on the move at a time; at least one.
@@ -101,6 +110,9 @@ type Observed struct {
 	// Rolling says that the workload's controller is not at rest with its spec: a generation that it has not observed, or
 	// a rollout under way.
 	Rolling bool
+	// Stalled says that nothing comes of a rollout that is under way: somebody paused it, or the workload's controller has given
+	// it up. The plan finds that by itself where nothing has come of it for 10 minutes.
+	Stalled bool
 	// MinReady is how long a pod must have been ready to count as available: minReadySeconds of the workload.
 	MinReady time.Duration
 	// LastMove is when this process last evicted or released a pod of the workload; zero: never.
@@ -108,7 +120,10 @@ type Observed struct {
 	// Budgets are the PodDisruptionBudgets that select pods of the workload. Without any, evictions are tried and the API
 	// server's word counts; see [PlanResult.Refused].
 	Budgets []Budget
-	// NoRelease says why pods cannot be released, such as "Service shop/web selects pod-template-hash"; empty: they can.
+	// BudgetsUnknown says that the PodDisruptionBudgets cannot be read.
+	BudgetsUnknown bool
+	// NoRelease says why pods cannot be released, such as "Service shop/web selects pod-template-hash"; empty: they can. It is
+	// looked at where the strategy is to release, and where a pod has a Doom: the floor is released whatever the strategy.
 	NoRelease string
 }
 
@@ -117,6 +132,8 @@ type Budget struct {
 	Name string
 	// Allowed is status.disruptionsAllowed; 0 also while the budget's controller has not seen its newest generation.
 	Allowed int
+	// Desired is status.desiredHealthy: how many of the pods have to stay healthy.
+	Desired int
 	// Healthy says that status.currentHealthy is at least status.desiredHealthy, and that this is more than none: then the
 	// API server lets pods go that are not ready, whatever is allowed.
 	Healthy bool
@@ -143,6 +160,9 @@ type Owner struct {
 	SpotOnTrial, OnDemandOnTrial bool
 	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
 	Contradiction Contradiction
+	// Spread names the topologies over which the owner's template spreads its pods and must (whenUnsatisfiable: DoNotSchedule),
+	// such as "topology.kubernetes.io/zone"; empty: none.
+	Spread string
 }
 
 // Summary is what an [Accounting] knows beyond the pods that the cache shows.
@@ -180,14 +200,16 @@ type PlanResult struct {
 	// SpotWanted + OnDemandWanted = Replicas.
 	SpotWanted, OnDemandWanted int
 	// SpotActual, OnDemandActual and UnknownActual count the pods that are supply by capacity type, which doomed and released
-	// ones are not; Pending those of them that are not ready.
-	SpotActual, OnDemandActual, UnknownActual, Pending int
+	// ones are not; Pending those of them that are not ready, and Advised those on nodes that may go.
+	SpotActual, OnDemandActual, UnknownActual, Pending, Advised int
 	// Doomed and Released count pods that run and are no supply any more. A pod that is both counts as released.
 	Doomed, Released int
+	// Unprotected says that no disruption budget keeps others, such as an autoscaler that drains a node, from the floor.
+	Unprotected bool
 	// Contradiction is what keeps replicas from the capacity type where they belong, whatever the hub does.
 	Contradiction Contradiction
 	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
-	// a [Ceiling].
+	// a [Ceiling]. Released pods that only wait for a disruption window, and what is stuck, are not on the move.
 	Moving int
 	// Stamps give pods their slots. They come before moves for the mix.
 	Stamps []Stamp
@@ -221,16 +243,21 @@ type Purpose string
 const (
 	// PurposeMove moves a replica for the mix. Windows, cool-downs, the limit of moves and ceilings hold.
 	PurposeMove Purpose = "move"
-	// PurposeDrought replaces a pod that waits for spot capacity that has no room.
+	// PurposeDrought replaces a pod that waits for capacity that has no room.
 	PurposeDrought Purpose = "drought"
 	// PurposeInterruption replaces a pod whose node goes or has gone.
 	PurposeInterruption Purpose = "interruption"
 	// PurposeFinish ends a release: the replacement is ready, or the pod stands in for nobody any more.
 	PurposeFinish Purpose = "finish"
+	// PurposeAdvisory replaces a pod whose node may go, as an advisory notice says. What holds for moves holds for it.
+	PurposeAdvisory Purpose = "advisory"
 )
 
-// Urgent tells whether the purpose ignores disruption windows, cool-downs, the limit of moves and ceilings.
+// Urgent tells whether the purpose ignores disruption windows, cool-downs and ceilings.
 func (p Purpose) Urgent() bool { return p == PurposeDrought || p == PurposeInterruption }
+
+// Paced tells whether disruption windows, cool-downs, the limit of moves and ceilings hold for the purpose.
+func (p Purpose) Paced() bool { return p == PurposeMove || p == PurposeAdvisory }
 
 // Eviction takes one pod away, through the API that honours disruption budgets.
 type Eviction struct {
@@ -260,6 +287,9 @@ type Release struct {
 	From Capacity
 	// Released is what the annotation says.
 	Released Released
+	// ActiveDeadline is what the pod's spec.activeDeadlineSeconds becomes in the same write, so that the pod ends at Released.Until
+	// without the hub as well: the time from its creation until then. It can be lowered later, and not raised.
+	ActiveDeadline time.Duration
 	// Why is a sentence for the Event.
 	Why string
 }
@@ -275,11 +305,12 @@ const (
 	WaitRollout     WaitKind = "rollout"     // the workload's controller is not at rest
 	WaitUnexplained WaitKind = "unexplained" // pods were admitted that the cache does not explain yet
 	WaitReplacement WaitKind = "replacement" // replicas on the move have to be ready first
-	WaitDry         WaitKind = "dry"         // spot has no room for pods of this shape; Since is since when
+	WaitDry         WaitKind = "dry"         // capacity has no room for pods of this shape; Since is since when
 	WaitCapacity    WaitKind = "capacity"    // the capacity type of pods is not known
 	WaitCeiling     WaitKind = "ceiling"     // the moves of the member or the hub, the Subject, are at their ceiling
 	WaitPaused      WaitKind = "paused"      // a person paused the workload
 	WaitReadOnly    WaitKind = "readonly"    // the Subject is in read-only mode
+	WaitProtected   WaitKind = "protected"   // pods ask not to be disrupted
 	WaitTemplate    WaitKind = "template"    // no node of the capacity type that is wanted is what the template asks for
 	WaitRefused     WaitKind = "refused"     // the API server refuses what is to be written, by a policy for instance; Until is the next try
 )
@@ -301,7 +332,7 @@ type Wait struct {
 type PodPlan struct {
 	Pod  types.UID
 	Name string
-	// Doomed: its node goes or has gone. Released: it has left its ReplicaSet and stands in until its replacement is ready.
+	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet and stands in until its replacement is ready.
 	Doomed, Released bool
 	// Going: this plan evicts or releases it.
 	Going bool

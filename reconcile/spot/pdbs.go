@@ -3,6 +3,7 @@ package spot
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 
@@ -34,7 +35,8 @@ func budgetKind() clusters.Kind {
 func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *directory, namespace string, o *Observed) {
 	var list policyv1.PodDisruptionBudgetList
 	if err := cache.List(ctx, &list, client.InNamespace(namespace), readOnlyList); err != nil {
-		return // not cached
+		o.BudgetsUnknown = true // not cached
+		return
 	}
 	for i := range list.Items {
 		if selector := list.Items[i].Spec.Selector; selector != nil && namesHash(selector) && o.NoRelease == "" {
@@ -63,12 +65,12 @@ func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *director
 
 func budgetOf(b *policyv1.PodDisruptionBudget) Budget {
 	budget := Budget{
-		Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed),
+		Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed), Desired: int(b.Status.DesiredHealthy),
 		Healthy:         b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0,
 		UnhealthyAlways: b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
 	}
-	if b.Status.ObservedGeneration < b.Generation {
-		budget.Allowed = 0
+	if b.Status.ObservedGeneration < b.Generation { // nothing is known of it yet, and it may keep as many as it likes
+		budget.Allowed, budget.Desired = 0, math.MaxInt
 	}
 	return budget
 }

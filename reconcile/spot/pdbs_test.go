@@ -38,7 +38,7 @@ func TestABudgetThatItsControllerHasNotSeenAllowsNothing(t *testing.T) {
 		Spec:       policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
 		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DisruptionsAllowed: 3, CurrentHealthy: 10, DesiredHealthy: 7},
 	}
-	if got, want := budgetOf(seen), (Budget{Name: "web", Allowed: 3, Healthy: true, UnhealthyAlways: true}); got != want {
+	if got, want := budgetOf(seen), (Budget{Name: "web", Allowed: 3, Desired: 7, Healthy: true, UnhealthyAlways: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	changed := seen.DeepCopy()

@@ -125,7 +125,7 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 	taken := m.takenOver(dir)
 	var deadline <-chan time.Time
 	for final := false; ; {
-		placed, doubt, news := e.ask(s, pod, taken, final)
+		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, taken, final)
 		if doubt == DoubtNone {
 			return placed
 		}
@@ -155,7 +155,7 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
@@ -163,11 +163,11 @@ func (e *Engine) ask(s standing, pod *PodRequest, taken time.Time, final bool) (
 	if s.isSet {
 		ask.Ordinal, _ = OrdinalOf(pod.Name)
 	}
-	ask.ID = strings.Clone(ask.ID)
+	ask.ID, pod.Floor = strings.Clone(ask.ID), ask.Mix.Floor
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
 	s.owner.slots.TakeOver(taken)
-	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, s.owner.slots, ask, time.Now())
+	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, steering, s.owner.slots, ask, time.Now())
 	if answer.Doubt != DoubtNone {
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}

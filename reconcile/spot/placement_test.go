@@ -72,6 +72,7 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	m := newMember(e, testMember, &apiServer{reader: reader})
 	s.follower = &follower{member: m, directory: newDirectory(e.Keys, e.Defaults, e.Namespaces)}
 	s.follower.directory.kinds = e.kinds
+	s.follower.directory.nodes.census.begin(e.Capacity, m.steerBy, m.steered)
 	m.publish(s.follower.directory)
 	e.members[testMember] = m
 	return s

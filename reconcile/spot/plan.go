@@ -16,16 +16,20 @@ const StuckAfter = 5 * time.Minute
 // Plan decides what a workload needs now. It has no effects, and the same input has the same result: it may be asked
 // again at any time, and when everything is as it should be, it wants nothing.
 //
-// What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases
-// are ended whose replacements are ready, and then replicas are moved for the mix.
+// What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases are ended
+// whose replacements are ready, and then replicas are moved for the mix, and off nodes that may go. Of a policy that does not say
+// where replicas belong, only the first two are done.
 func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 	pl := newPlanner(&o, &p, s, now)
 	pl.tell()
 	pl.tellContradiction()
+	pl.tellProblems()
 	switch {
 	case !p.Valid():
+		pl.replaceUrgent()
+		pl.finishReleases()
 		pl.state(StateInvalid, "%s", problems(p.Problems))
-		pl.tellPods()
+		pl.settle()
 		return pl.result
 	case !p.Managed():
 		pl.finishReleases()
@@ -36,6 +40,7 @@ func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 		pl.move()
 		pl.tellUrgent()
 		pl.noteStrategy()
+		pl.noteProtection()
 	}
 	pl.stamp()
 	pl.settle()
@@ -62,23 +67,30 @@ type planner struct {
 	now      time.Time
 
 	owners []ownerPods
-	strays []*Pod // released pods whose owner is gone
-	room   []int  // what each budget still allows
-	excess int    // replicas of one type above what is wanted
+	strays []*Pod    // released pods whose owner is gone
+	room   []int     // what each budget still allows
+	last   time.Time // when the last batch of moves was
+	floor  floor
+	excess int // replicas of one type above what is wanted
 	from   Capacity
-	moving map[types.UID]Purpose  // pods that this plan takes away
-	held   map[types.UID]WaitKind // pods that should go and wait
-	urgent tallyOfUrgent
-	result PlanResult
+	// advised counts the alive pods that an advisory notice concerns.
+	advised int
+	moving  map[types.UID]Purpose  // pods that this plan takes away
+	held    map[types.UID]WaitKind // pods that should go and wait
+	urgent  tallyOfUrgent
+	result  PlanResult
 }
 
 // ownerPods is an owner with its pods; finished pods are in none of the lists.
 type ownerPods struct {
 	*Owner
 	alive    []*Pod // supply, in the order of their slots; see byAge for equal ones
-	doomed   []*Pod // alive on nodes that go
+	doomed   []*Pod // alive on nodes that go for certain
 	released []*Pod // alive, and not the owner's any more
 	dying    []*Pod // being deleted, or evicted by us
+
+	parked int // released pods that only wait for the disruption window
+	stuck  int // released pods that stand in for replacements that do not come up
 }
 
 func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
@@ -104,7 +116,7 @@ func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 			pl.owners[at].dying = append(pl.owners[at].dying, pod)
 		case pod.Released != nil:
 			pl.owners[at].released = append(pl.owners[at].released, pod)
-		case pod.Doom != nil:
+		case pod.leaving():
 			pl.owners[at].doomed = append(pl.owners[at].doomed, pod)
 		default:
 			pl.owners[at].alive = append(pl.owners[at].alive, pod)
@@ -118,6 +130,9 @@ func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 	for i := range o.Budgets {
 		pl.room = append(pl.room, o.Budgets[i].Allowed)
 	}
+	pl.last = pl.lastMove()
+	pl.countFloor()
+	pl.countAdvised()
 	return pl
 }
 
@@ -125,7 +140,7 @@ func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
 func (pl *planner) tell() {
 	r := &pl.result
 	r.SpotWanted, r.OnDemandWanted = pl.mix.Spot(pl.Replicas), pl.mix.OnDemand(pl.Replicas)
-	r.Released = len(pl.strays)
+	r.Released, r.Advised = len(pl.strays), pl.advised
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {
@@ -143,7 +158,6 @@ func (pl *planner) tell() {
 		}
 		r.Doomed += len(o.doomed)
 		r.Released += len(o.released)
-		r.Moving += pl.movingOf(o)
 	}
 }
 
@@ -151,17 +165,20 @@ func (pl *planner) tell() {
 func (pl *planner) movingOf(o *ownerPods) int {
 	coming := 0
 	for _, pod := range o.alive {
-		if pod.Moved && !pod.Ready && pl.now.Before(pod.UnreadySince.Add(StuckAfter)) {
+		if pod.Moved && !pl.available(pod) && (pod.Ready || pl.now.Before(pod.UnreadySince.Add(StuckAfter))) {
 			coming++
 		}
 	}
 	missing := max(o.Replicas-len(o.alive)-len(o.doomed), 0)
-	return max(len(o.released)+min(len(o.dying), missing), coming)
+	return max(o.standIns()+min(len(o.dying), missing), coming)
 }
 
 // settle brings state and actions together, and takes back what the workload's mode forbids.
 func (pl *planner) settle() {
 	r := &pl.result
+	for i := range pl.owners {
+		r.Moving += pl.movingOf(&pl.owners[i])
+	}
 	wanted := len(r.Evictions) + len(r.Releases)
 	switch {
 	case pl.settings.ReadOnly:

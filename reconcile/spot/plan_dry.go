@@ -94,12 +94,10 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	return true
 }
 
-// oneByOne tells whether replicas move to where the excess belongs one at a time, whatever the limit: nobody knows yet whether
-// there is room.
-func (pl *planner) oneByOne(o *ownerPods) bool {
-	to := pl.from.Other()
-	_, dry := o.dryOf(to)
-	return dry || (to == Spot && o.SpotOnTrial) || (to == OnDemand && o.OnDemandOnTrial)
+// onTrial tells whether nobody knows yet that a capacity type has room for the owner's pods.
+func (o *ownerPods) onTrial(capacity Capacity) bool {
+	_, dry := o.dryOf(capacity)
+	return dry || (capacity == Spot && o.SpotOnTrial) || (capacity == OnDemand && o.OnDemandOnTrial)
 }
 
 // untried leaves out the replicas that were moved before and found no node.

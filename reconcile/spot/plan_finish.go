@@ -5,10 +5,19 @@ import (
 	"time"
 )
 
+const (
+	// standInTime is how long a released pod may stand in for its replacement, and mostStandInTime how long it may where it has to
+	// wait for a disruption window to end. A weekly window comes twice.
+	standInTime     = 6 * time.Hour
+	mostStandInTime = 15 * 24 * time.Hour
+	// standInMargin is how long before a released pod ends by itself it is evicted: then it has time to end in order.
+	standInMargin = 5 * time.Minute
+)
+
 // finishReleases evicts released pods whose replacements are ready, and those that stand in for nobody any more.
 func (pl *planner) finishReleases() {
 	for _, pod := range pl.strays {
-		pl.finish(pod, false, "it was released, and the ReplicaSet that it came from is gone")
+		pl.evict(pod, PurposeFinish, "it was released, and the ReplicaSet that it came from is gone")
 	}
 	for i := range pl.owners {
 		if o := &pl.owners[i]; len(o.released) > 0 {
@@ -18,10 +27,11 @@ func (pl *planner) finishReleases() {
 }
 
 // finishOwner keeps as many released pods of an owner as replicas are not made good yet; of them those whose nodes stay, and
-// the newest. What was released for the mix ends within the disruption window, for its end is an eviction as well.
+// the newest. What was released for the mix ends within the disruption window, for its end is an eviction as well. Where the owner
+// wants no replicas any more, its released pods are of a revision that nobody wants: they end at once.
 func (pl *planner) finishOwner(o *ownerPods) {
 	slices.SortFunc(o.released, func(a, b *Pod) int {
-		stays := compareBool(a.Doom != nil, b.Doom != nil)
+		stays := compareBool(a.leaving(), b.leaving())
 		if stays == 0 {
 			stays = b.Released.At.Compare(a.Released.At)
 		}
@@ -30,28 +40,66 @@ func (pl *planner) finishOwner(o *ownerPods) {
 		}
 		return stays
 	})
-	keep := pl.outstanding(o)
+	superseded := o.Replicas == 0
+	keep := 0
+	if !superseded {
+		keep = pl.outstanding(o)
+	}
 	for _, pod := range o.released {
 		standsIn := keep > 0 && pod.serves()
 		if standsIn {
 			keep--
 		}
-		pl.finish(pod, standsIn, "its replacement is ready")
+		pl.finish(o, pod, standsIn, superseded)
 	}
 }
 
 // finish evicts a released pod unless it stands in for a replica, or may not go now.
-func (pl *planner) finish(pod *Pod, standsIn bool, why string) {
+func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	switch {
 	case pl.lastMinute(pod):
 		pl.evict(pod, PurposeFinish, doomReason(pod))
+	case pl.overdue(pod):
+		pl.evict(pod, PurposeFinish, "it was released at "+pod.Released.At.UTC().Format(time.RFC3339)+", and serves no longer than until "+pod.Released.Until.UTC().Format(time.RFC3339))
 	case standsIn:
-	case pod.Released.For == PurposeMove && pod.Doom == nil && pl.shut():
+		if until := pod.Released.At.Add(StuckAfter + time.Second); pl.now.Before(until) {
+			pl.recheck(until)
+		} else {
+			o.stuck++
+		}
+	case superseded:
+		pl.evict(pod, PurposeFinish, "it was released, and its revision wants no replicas any more")
+	case pod.Released.For.Paced() && !pod.leaving() && pl.policy.Window != nil && pl.shut():
+		o.parked++
 		pl.waitWindow(1)
 		pl.hold(pod, WaitWindow)
 	default:
-		pl.evict(pod, PurposeFinish, why)
+		pl.evict(pod, PurposeFinish, "its replacement is ready")
 	}
+}
+
+// overdue tells whether a released pod has stood in for almost as long as it may; else it asks for another plan when it has.
+func (pl *planner) overdue(pod *Pod) bool {
+	if pod.Released.Until.IsZero() {
+		return false
+	}
+	at := pod.Released.Until.Add(-standInMargin)
+	pl.recheck(at)
+	return !pl.now.Before(at)
+}
+
+// standInUntil returns when a pod that is released now ends at the latest, with a hub or without: it has plenty of time for its
+// replacement, and if it misses the disruption window that is open, for the next one.
+func (pl *planner) standInUntil(purpose Purpose) time.Time {
+	until := pl.now.Add(standInTime)
+	if w := pl.policy.Window; w != nil && purpose.Paced() {
+		shuts := pl.now.Add(w.Duration)
+		if opens := w.Next(shuts); !opens.IsZero() {
+			shuts = opens.Add(w.Duration)
+		}
+		until = earlier(later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
+	}
+	return until.Truncate(time.Second)
 }
 
 // outstanding returns how many replacements of released pods are not ready: replicas that are missing, and those that came
@@ -74,7 +122,7 @@ func (pl *planner) outstanding(o *ownerPods) int {
 		}
 	}
 	for _, pod := range o.alive {
-		if !pod.Ready && !pod.Created.Before(first.Truncate(time.Second)) {
+		if !pl.available(pod) && !pod.Created.Before(first.Truncate(time.Second)) {
 			n++
 		}
 	}

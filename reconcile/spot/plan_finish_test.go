@@ -120,26 +120,29 @@ func TestAReleaseForTheMixEndsWithinTheWindowAndOneForAnInterruptionAtAnyTime(t 
 func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 	s := testSettings
 	s.Strategy, s.MaxMoves = StrategyRelease, MoveLimit{Count: 4}
-	pods := replicas(10, spotOnly)
+	pods := arrived(replicas(10, spotOnly), 4, OnDemand)
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
 	pods[7].Ready = false
-	o := observedOf(pods, 10)
+	o := observedOf(pods, 14)
 	o.Budgets = []Budget{{Name: "web", Healthy: true}} // allows none: a release needs none
 	for i := range o.Pods {
 		o.Pods[i].Budgets = []int{0}
 	}
-	r := Plan(o, policyOf(50, 0), s, epoch)
+	r := Plan(o, policyOf(40, 0), s, epoch)
 	if diff := cmp.Diff(map[string]int{"evict move": 1, "release move": 3}, purposes(&r)); diff != "" {
 		t.Error(diff)
 	}
-	want := Released{Owner: testOwner, OwnerName: "web", Hash: "abc", For: PurposeMove, At: epoch}
+	want := Released{Owner: testOwner, OwnerName: "web", Hash: "abc", For: PurposeMove, At: epoch, Until: epoch.Add(standInTime)}
 	if diff := cmp.Diff(want, r.Releases[0].Released); diff != "" {
 		t.Error(diff)
 	}
+	if got := r.Releases[0].ActiveDeadline; got != time.Hour+standInTime {
+		t.Errorf("it was created an hour ago and ends %s after its creation", got)
+	}
 	o.NoRelease = "Service shop/web selects pod-template-hash"
-	r = Plan(o, policyOf(50, 0), s, epoch)
+	r = Plan(o, policyOf(40, 0), s, epoch)
 	if len(r.Releases) > 0 || len(r.Evictions) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -160,7 +163,6 @@ func TestAStatefulSetThatShouldReleaseSaysThatItEvicts(t *testing.T) {
 
 func TestTheCoolDownIsReadOffReleasedPods(t *testing.T) {
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 5}
 	o := observedOf(replicas(10, spotOnly), 10)
 	stand := o.Pods[0]
 	stand.UID, stand.Released = "old", &Released{Owner: testOwner, For: PurposeMove, At: epoch.Add(-2 * time.Second)}

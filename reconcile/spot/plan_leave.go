@@ -13,21 +13,41 @@ import (
 const budgetAgain = 5 * time.Second
 
 // leave plans that a pod leaves its place: it is released where that is possible and makes sense, else evicted if the
-// disruption budgets allow it. False: they do not, and it waits.
+// disruption budgets allow it. What serves of the floor, and has to leave because of its node, is released whatever the strategy.
+// False: it waits.
 func (pl *planner) leave(o *ownerPods, pod *Pod, purpose Purpose, why string) bool {
-	if pl.releasable(pod) {
-		pl.take(pod, purpose)
-		pl.result.Releases = append(pl.result.Releases, Release{Pod: pod.UID, Name: pod.Name, From: pod.Capacity, Why: why,
-			Released: Released{Owner: o.UID, OwnerName: o.Name, Hash: pod.Hash, For: purpose, At: pl.now.Truncate(time.Second)}})
-		return true
+	stands := pl.floorStands(pod)
+	switch {
+	case pl.releasable(pod) && (pl.settings.Strategy == StrategyRelease || (!stands && pod.Doom != nil)):
+		return pl.release(o, pod, purpose, why)
+	case !stands && !pl.floorYields(pod):
+		pl.hold(pod, WaitReplacement)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "on-demand replicas that the floor needs stay until others serve")
+		return false
 	}
 	return pl.evict(pod, purpose, why)
 }
 
-// releasable tells whether a pod may serve on while its replacement starts. One that does not serve, or whose node is about
+// release plans that a pod leaves its ReplicaSet and serves on, unless the disruption window shuts before it could end.
+func (pl *planner) release(o *ownerPods, pod *Pod, purpose Purpose, why string) bool {
+	if purpose.Paced() && pl.closing() {
+		pl.hold(pod, WaitWindow)
+		pl.waitWindow(1)
+		return false
+	}
+	pl.floor.count(pl, pod, -1)
+	pl.take(pod, purpose)
+	until := pl.standInUntil(purpose)
+	pl.result.Releases = append(pl.result.Releases, Release{Pod: pod.UID, Name: pod.Name, From: pod.Capacity, Why: why,
+		Released:       Released{Owner: o.UID, OwnerName: o.Name, Hash: pod.Hash, For: purpose, At: pl.now.Truncate(time.Second), Until: until},
+		ActiveDeadline: until.Sub(pod.Created)})
+	return true
+}
+
+// releasable tells whether a pod can serve on while its replacement starts. One that does not serve, or whose node is about
 // to go, has no reason to; one that no eviction would ever end must not.
 func (pl *planner) releasable(pod *Pod) bool {
-	return pl.settings.Strategy == StrategyRelease && !pl.Ordinals && pl.NoRelease == "" && pod.Hash != "" && pod.Released == nil &&
+	return !pl.Ordinals && pl.NoRelease == "" && pod.Hash != "" && pod.Released == nil &&
 		len(pod.Budgets) <= 1 && pod.serves() && !pl.lastMinute(pod)
 }
 
@@ -58,6 +78,7 @@ func (pl *planner) evict(pod *Pod, purpose Purpose, why string) bool {
 	if !pl.allowed(pod) {
 		return false
 	}
+	pl.floor.count(pl, pod, -1)
 	pl.take(pod, purpose)
 	e := Eviction{Pod: pod.UID, Name: pod.Name, Owner: pod.Owner, From: pod.Capacity, Ready: pod.Ready, For: purpose, Why: why}
 	if purpose == PurposeDrought {
@@ -136,7 +157,7 @@ func (pl *planner) tellPods() {
 	for i := range pl.result.Releases {
 		going[pl.result.Releases[i].Pod] = pl.result.Releases[i].Why
 	}
-	if len(going)+len(pl.held)+pl.result.Doomed+pl.result.Released == 0 {
+	if len(going)+len(pl.held)+pl.result.Doomed+pl.result.Advised+pl.result.Released == 0 {
 		return
 	}
 	for i := range pl.Pods {
@@ -146,7 +167,7 @@ func (pl *planner) tellPods() {
 		if pod.Finished || (!leaves && held == "" && (pod.Doom == nil && pod.Released == nil || !pod.Alive())) {
 			continue
 		}
-		p := PodPlan{Pod: pod.UID, Name: pod.Name, Doomed: pod.Doom != nil, Released: pod.Released != nil, Going: leaves, Waits: held}
+		p := PodPlan{Pod: pod.UID, Name: pod.Name, Doomed: pod.leaving(), Released: pod.Released != nil, Going: leaves, Waits: held}
 		switch {
 		case leaves:
 			p.Reason = why

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// budgeted are 10 replicas on spot under some budgets, all of which should move.
+// budgeted are 14 replicas under some budgets, of which 10 are on spot and should move.
 func budgeted(budgets ...Budget) Observed {
-	o := observedOf(replicas(10, spotOnly), 10)
+	o := observedOf(arrived(replicas(10, spotOnly), 4, OnDemand), 14)
 	o.Budgets = budgets
 	for i := range o.Pods {
 		for at := range budgets {
@@ -122,6 +122,9 @@ func TestReadOnlyModeSaysWhoseItIs(t *testing.T) {
 func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 	for _, percent := range []int{10, 30, 100} {
 		o := observedOf(replicas(20, Mix{Percent: 70, Floor: 1, Managed: true}), 20)
+		for i := range o.Pods { // moves are at full pace
+			o.Pods[i].Moved, o.Pods[i].UnreadySince = true, epoch.Add(-time.Minute)
+		}
 		r := Plan(o, policyOf(percent, 1), manyMoves, epoch)
 		if len(r.Evictions) != 5 {
 			t.Fatalf("%d%%: %d evictions", percent, len(r.Evictions))

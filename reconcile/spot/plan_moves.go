@@ -2,46 +2,86 @@ package spot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
 
-// move sets the state and picks the batch of moves for the mix that may start now.
+// move sets the state and picks the batch of moves that may start now: for the mix, and off nodes of which an advisory notice
+// says that they may go.
 //
-// Only what is visibly too much moves: pods beyond the wanted number of their type. What is missing comes by itself, and
-// admission sends it to the right type. So there are never more moves than the counts differ.
+// For the mix, only what is visibly too much moves: pods beyond the wanted number of their type. What is missing comes by
+// itself, and admission sends it to the right type. So there are never more moves than the counts differ.
 func (pl *planner) move() {
-	o := pl.sole()
+	o, stalled := pl.movable()
 	if o == nil {
 		pl.withoutOwner()
 		return
 	}
-	pl.findExcess(o)
-	if pl.excess > 0 && pl.stayFor(o) {
-		return
+	pl.findExcess(o, stalled)
+	stays := pl.excess > 0 && pl.stays(o)
+	if stalled {
+		pl.advised = 0
 	}
-	if pl.excess == 0 {
+	switch {
+	case pl.excess+pl.advised > 0:
+		if !pl.mayMove(o, stalled) {
+			return
+		}
+		if pl.excess > 0 {
+			pl.moveExcess(o)
+		}
+		if pl.advised > 0 {
+			pl.heedAdvice(o)
+		}
+	case stalled:
+		pl.withoutOwner()
+	case !stays:
 		pl.atRest(o)
-		return
 	}
-	if o.Contradiction.leavesOut(pl.from.Other()) {
-		pl.stayWhereTheyFit(o)
-		return
+}
+
+// movable returns the owner whose replicas may be moved: the only one or, where a rollout is stalled, the one with the most
+// replicas, of which only the floor is restored. Nil: a rollout is under way, or there are no replicas.
+func (pl *planner) movable() (o *ownerPods, stalled bool) {
+	o = pl.sole()
+	atRest := o != nil && !pl.Rolling && o.Replicas == pl.Replicas
+	if atRest || !pl.stalledRollout() {
+		return o, false
 	}
-	if !pl.mayMove(o) {
-		return
+	for i := range pl.owners {
+		if candidate := &pl.owners[i]; o == nil || candidate.Replicas > o.Replicas {
+			o = candidate
+		}
 	}
-	budget := pl.budget(o)
-	if budget <= 0 {
-		pl.state(StateMoving, "%s still to move from %s to %s; replicas on the move have to be ready first", count(pl.excess, "replica"), pl.from, pl.from.Other())
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "replicas on the move have to be ready first")
-		return
+	return o, o != nil
+}
+
+// stalledRollout tells whether nothing comes of a rollout: its controller says so, or its ReplicaSets share the replicas and none
+// of them has made a pod of its own accord for a while. A rollout that somebody paused half-way is stalled. Of a StatefulSet
+// none is: what it makes anew there could be of the revision that does not work.
+func (pl *planner) stalledRollout() bool {
+	if pl.Ordinals || pl.Stalled {
+		return pl.Stalled && !pl.Ordinals
 	}
-	victims := pl.untried(pl.victims(o, pl.from))
-	if pl.stayTried(o, len(victims)) {
-		return
+	working := 0
+	for i := range pl.owners {
+		o := &pl.owners[i]
+		if o.Replicas == 0 {
+			continue
+		}
+		working++
+		if len(o.alive)+len(o.doomed) == 0 {
+			return false
+		}
+		for _, pod := range o.alive {
+			if until := pod.Created.Add(stalledAfter); !pod.Moved && pl.now.Before(until) {
+				pl.recheck(until)
+				return false
+			}
+		}
 	}
-	pl.startMoves(o, victims[:min(pl.excess, len(victims))], budget)
+	return working > 1
 }
 
 // withoutOwner is for workloads of several ReplicaSets, or of none.
@@ -58,8 +98,9 @@ func (pl *planner) withoutOwner() {
 }
 
 // findExcess finds the capacity type of which there are more pods than wanted. There is at most one: with no more pods than
-// replicas, both cannot be. With more pods than replicas the owner takes some away first.
-func (pl *planner) findExcess(o *ownerPods) {
+// replicas, both cannot be. With more pods than replicas the owner takes some away first. Of a stalled rollout only as many are
+// too many on spot as the floor lacks.
+func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 	if len(o.alive) > o.Replicas {
 		return
 	}
@@ -74,6 +115,24 @@ func (pl *planner) findExcess(o *ownerPods) {
 			pl.excess, pl.from = excess, capacity
 		}
 	}
+	if lacking := min(pl.mix.Floor, o.Replicas) - have.onDemand; stalled && (pl.from != Spot || lacking <= 0) {
+		pl.excess, pl.from = 0, Unknown
+	} else if stalled {
+		pl.excess = min(pl.excess, lacking)
+	}
+}
+
+// stays tells whether the replicas that belong on the other capacity type stay where they are, because there is no room for them,
+// or their template leaves it out.
+func (pl *planner) stays(o *ownerPods) bool {
+	if pl.stayFor(o) {
+		return true
+	}
+	if !o.Contradiction.leavesOut(pl.from.Other()) {
+		return false
+	}
+	pl.stayWhereTheyFit(o)
+	return true
 }
 
 // stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
@@ -123,42 +182,56 @@ func (pl *planner) stranded(o *ownerPods) int {
 	return n
 }
 
-// mayMove checks everything that forbids moves whatever their number, and names the state if something does.
-func (pl *planner) mayMove(o *ownerPods) bool {
-	todo := count(pl.excess, "replica")
+// mayMove checks what forbids moves whatever their number and direction, and names the state if something does.
+func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
+	todo := pl.excess + pl.advised
 	switch {
-	case pl.Rolling || o.Replicas != pl.Replicas:
-		pl.state(StateWaiting, "%s should move to %s when the workload's controller is at rest", todo, pl.from.Other())
-		pl.wait(Wait{Kind: WaitRollout, Replicas: pl.excess}, "the workload's controller is at work")
+	case (pl.Rolling || o.Replicas != pl.Replicas) && !stalled:
+		pl.state(StateWaiting, "%s when the workload's controller is at rest", pl.should())
+		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload's controller is at work")
 	case pl.unexplained(o) > 0:
 		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(pl.unexplained(o), "pod was", "pods were"))
-		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
+		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
 			count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.from == OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
 		until := o.Accounting.UnprovenUntil
-		pl.state(StateWaiting, "%s should move to spot; the hub has just taken over, and moves wait until its cache shows what was done before", todo)
+		pl.state(StateWaiting, "%s; the hub has just taken over, and moves wait until its cache shows what was done before", pl.should())
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: until}, "the hub has just taken over")
 		pl.recheck(until)
 	case pl.shut():
-		opens := pl.policy.Window.Next(pl.now)
-		pl.state(StateWaiting, "%s should move to %s; the disruption window opens at %s", todo, pl.from.Other(), opens.UTC().Format(time.RFC3339))
-		pl.waitWindow(pl.excess)
-	case pl.now.Before(pl.lastMove().Add(pl.settings.Cooldown)):
-		until := pl.lastMove().Add(pl.settings.Cooldown)
-		pl.state(StateMoving, "%s still to move from %s to %s; the next batch waits for the cool-down", todo, pl.from, pl.from.Other())
-		pl.wait(Wait{Kind: WaitCooldown, Replicas: pl.excess, Until: until}, "the next batch may start at %s", until.UTC().Format(time.RFC3339))
-		pl.recheck(until)
+		pl.waitWindow(todo)
+		pl.state(StateWaiting, "%s; %s", pl.should(), pl.reasonOf(WaitWindow))
 	default:
 		return true
 	}
 	return false
 }
 
-// shut tells whether the workload has a disruption window, and it is not open.
-func (pl *planner) shut() bool { return pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now) }
+// should says what waits: replicas that should move for the mix, and those that should leave their nodes.
+func (pl *planner) should() string {
+	if pl.excess > 0 {
+		return fmt.Sprintf("%s should move to %s", count(pl.excess, "replica"), pl.from.Other())
+	}
+	return count(pl.advised, "replica") + " should leave nodes that may go"
+}
+
+// shut tells whether the workload has a disruption window, and it is not open. One that cannot be read never is.
+func (pl *planner) shut() bool {
+	return pl.policy.WindowInvalid || (pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now))
+}
+
+// closing tells whether the disruption window shuts so soon that the replacement of a pod that is released now might come too late.
+func (pl *planner) closing() bool {
+	w := pl.policy.Window
+	return w != nil && !w.OpenFor(pl.now, min(w.Duration/4, StuckAfter))
+}
 
 func (pl *planner) waitWindow(replicas int) {
+	if pl.policy.WindowInvalid {
+		pl.wait(Wait{Kind: WaitWindow, Replicas: replicas}, "a value of the disruption window cannot be used, so it counts as shut")
+		return
+	}
 	opens := pl.policy.Window.Next(pl.now)
 	pl.wait(Wait{Kind: WaitWindow, Replicas: replicas, Until: opens}, "the disruption window opens at %s", opens.UTC().Format(time.RFC3339))
 	pl.recheck(opens)
@@ -182,85 +255,9 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 	return reserved
 }
 
-// lastMove returns when the last batch was: what this process remembers, and what the cluster shows of a process before
-// it, which is the newest pod that was released for the mix, or the newest replacement of a pod that we took away. A
-// replacement that came soon after a batch that we remember is of that batch. Times in the cluster are whole seconds, hence
-// the second; one in the future is by another clock and tells nothing.
-func (pl *planner) lastMove() time.Time {
-	last := pl.LastMove
-	for i := range pl.Pods {
-		pod := &pl.Pods[i]
-		var shown time.Time
-		switch {
-		case pod.Released != nil && pod.Released.For == PurposeMove:
-			shown = pod.Released.At
-		case pod.Moved:
-			shown = pod.Created
-		}
-		if shown.IsZero() || shown.After(pl.now) || shown.Before(pl.LastMove.Add(SettleTime)) {
-			continue
-		}
-		last = later(last, shown.Add(time.Second))
-	}
-	return last
-}
-
-// budget returns how many replicas may start to move now: the limit less those on the move. On the move are pods that are
-// going away, doomed and released ones included, and, mostly the same ones seen from the other end, replicas that are missing
-// or not ready where they went. Pods that are not ready where they should leave are no obstacle: they are the first to go.
-func (pl *planner) budget(o *ownerPods) int {
-	limit := pl.settings.MaxMoves.Of(o.Replicas)
-	if pl.Ordinals || pl.oneByOne(o) {
-		limit = 1
-	}
-	going := len(o.doomed) + len(o.released) + len(pl.strays)
-	for _, pod := range o.dying {
-		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
-			going++
-			pl.recheck(pod.GoneBy)
-		}
-	}
-	coming, stuck := o.Replicas-len(o.alive), 0
-	if coming > 0 && going == 0 {
-		// A replica that nobody makes, for want of quota perhaps, is stuck as well.
-		if quiet := pl.lastChange(o).Add(StuckAfter); pl.now.Before(quiet) {
-			pl.recheck(quiet)
-		} else {
-			coming, stuck = 0, coming
-		}
-	}
-	for _, pod := range o.alive {
-		if _, urgent := pl.moving[pod.UID]; urgent {
-			coming++
-			continue
-		}
-		if pod.Ready || pod.Capacity == pl.from {
-			continue
-		}
-		if until := pod.UnreadySince.Add(StuckAfter); pl.now.Before(until) {
-			coming++
-			pl.recheck(until)
-		} else {
-			stuck++
-		}
-	}
-	return limit - max(going, coming) - max(stuck-limit, 0)
-}
-
-// lastChange returns when something last happened to the owner's pods that their creation or our moves tell.
-func (pl *planner) lastChange(o *ownerPods) time.Time {
-	last := pl.lastMove()
-	for _, pod := range o.alive {
-		if pod.Created.After(last) {
-			last = pod.Created
-		}
-	}
-	return last
-}
-
-// victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then
-// those whose slot is of the other type, then from the highest slot down, the youngest first. Of a StatefulSet the highest
-// ordinal goes first.
+// victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then those on
+// nodes that may go, then those whose slot is of the other type, then from the highest slot down, the youngest first. Of a
+// StatefulSet the highest ordinal goes first. Pods that ask not to be disrupted are last.
 func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
 	var pods []*Pod
 	for _, pod := range o.alive {
@@ -269,7 +266,8 @@ func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
 		}
 	}
 	slices.SortFunc(pods, func(a, b *Pod) int {
-		order := cmp.Or(compareBool(a.Ready, b.Ready), compareBool(a.Bound, b.Bound))
+		order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
+			compareBool(b.advised(), a.advised()))
 		if order == 0 && !pl.Ordinals {
 			order = compareBool(pl.mix.Of(a.Slot) == capacity, pl.mix.Of(b.Slot) == capacity)
 		}
@@ -289,12 +287,52 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
+// moveExcess starts moves for the mix as far as those under way, the cool-down and the room on the other type allow it.
+func (pl *planner) moveExcess(o *ownerPods) {
+	to := pl.from.Other()
+	todo := fmt.Sprintf("%s still to move from %s to %s", count(pl.excess, "replica"), pl.from, to)
+	if pl.waitsForNodes(o, to, pl.excess) {
+		pl.state(StateMoving, "%s; %s", todo, pl.reasonOf(WaitReplacement))
+		return
+	}
+	if until, cooling := pl.cooling(o, to); cooling {
+		pl.waitCooldown(until, pl.excess)
+		pl.state(StateMoving, "%s; the next batch waits for the cool-down", todo)
+		return
+	}
+	budget := pl.budget(o, to)
+	if budget <= 0 {
+		pl.state(StateMoving, "%s; replicas on the move have to be ready first", todo)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "replicas on the move have to be ready first")
+		return
+	}
+	victims := pl.untried(pl.victims(o, pl.from))
+	if pl.stayTried(o, len(victims)) {
+		return
+	}
+	pl.startMoves(o, victims[:min(pl.excess, len(victims))], budget)
+}
+
+// waitsForNodes tells whether replicas wait for nodes of a capacity type: until those come, no other gives up its place to join
+// them.
+func (pl *planner) waitsForNodes(o *ownerPods, to Capacity, replicas int) bool {
+	n := pl.unscheduled(o, to)
+	if n > 0 {
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", count(n, "replica waits", "replicas wait"), to)
+	}
+	return n > 0
+}
+
+func (pl *planner) waitCooldown(until time.Time, replicas int) {
+	pl.wait(Wait{Kind: WaitCooldown, Replicas: replicas, Until: until}, "the next batch may start at %s", until.UTC().Format(time.RFC3339))
+	pl.recheck(until)
+}
+
 // startMoves plans a batch out of the victims. A pod without a slot gets one first: what holds none cannot give it to its
 // replacement. A ready pod that a disruption budget holds back is left out for the next one.
 //
 // The floor stands. A spot replica may always go: its replacement is on-demand. On-demand replicas go only while there are
-// more than wanted, which is never fewer than the floor; those that are not ready go first, so when a ready one goes, no
-// other kind is left, and OnDemand(n) ≥ min(floor, n) ready ones stay behind.
+// more than wanted, which is never fewer than the floor, and one that serves only while enough others do.
 func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 	started := 0
 	for _, pod := range victims {
@@ -302,6 +340,8 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 			break
 		}
 		switch {
+		case pod.DoNotDisrupt:
+			pl.protect(pod)
 		case pod.Slot == NoSlot:
 			budget-- // its place in the batch
 		case pl.leave(o, pod, PurposeMove, pl.why(o)):
@@ -310,13 +350,22 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 			budget = started
 		}
 	}
+	todo := fmt.Sprintf("%s should move from %s to %s", count(pl.excess, "replica"), pl.from, pl.from.Other())
 	switch {
 	case started > 0:
 		pl.state(StateMoving, "moving %d of %s from %s to %s", started, count(pl.excess, "replica"), pl.from, pl.from.Other())
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 	case pl.waiting(WaitBudget):
-		pl.state(StateWaiting, "%s should move from %s to %s; a disruption budget allows none now", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateWaiting, "%s; a disruption budget allows none now", todo)
+	case pl.waiting(WaitReplacement), pl.waiting(WaitWindow), pl.waiting(WaitProtected):
+		pl.state(StateWaiting, "%s; %s", todo, cmp.Or(pl.reasonOf(WaitReplacement), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected)))
 	default:
 		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", count(pl.excess, "replica"), pl.from, pl.from.Other())
 	}
+}
+
+// protect leaves a pod where it is that asks not to be disrupted.
+func (pl *planner) protect(pod *Pod) {
+	pl.hold(pod, WaitProtected)
+	pl.wait(Wait{Kind: WaitProtected, Replicas: 1}, "the pods ask not to be disrupted")
 }

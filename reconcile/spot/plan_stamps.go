@@ -88,9 +88,9 @@ func (pl *planner) excessOf(o *ownerPods) map[types.UID]struct{} {
 // our making stays. A workload without a policy has no order in which to shrink.
 func (pl *planner) stampPod(pod *Pod, slot int) {
 	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
-	ours := ownCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && (ours || (pod.DeletionCost == "" && pl.mix.Managed)) && !ownCost(slot, pod.DeletionCost) {
-		s.DeletionCost = costOf(slot)
+	cost, ours := ownCost(pod.Slot, pod.DeletionCost)
+	if !pl.Ordinals && ((ours && cost != pl.mix.cost(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
+		s.DeletionCost = pl.mix.Cost(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
 		pl.result.Stamps = append(pl.result.Stamps, s)
@@ -105,7 +105,10 @@ func (pl *planner) noteCosts() {
 	own := 0
 	for i := range pl.owners {
 		for _, pod := range pl.owners[i].alive {
-			if pod.DeletionCost != "" && !ownCost(pod.Slot, pod.DeletionCost) {
+			if pod.DeletionCost == "" {
+				continue
+			}
+			if _, ours := ownCost(pod.Slot, pod.DeletionCost); !ours {
 				own++
 			}
 		}

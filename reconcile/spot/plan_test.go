@@ -18,8 +18,22 @@ func replicas(n int, m Mix) []Pod {
 	for i := range pods {
 		pods[i] = Pod{
 			Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint(i)), Owner: testOwner, Slot: i, Capacity: m.Of(i),
-			DeletionCost: costOf(i), Created: epoch.Add(-time.Hour), UnreadySince: epoch.Add(-time.Hour), Bound: true, Ready: true,
+			DeletionCost: m.Cost(i), Created: epoch.Add(-time.Hour), UnreadySince: epoch.Add(-time.Hour), Bound: true, Ready: true,
 		}
+	}
+	return pods
+}
+
+// arrived adds n replicas that were moved to a capacity type a minute ago and are ready: the slow start of moves there is over
+// for batches of up to n+1.
+func arrived(pods []Pod, n int, capacity Capacity) []Pod {
+	for slot := len(pods); n > 0; n-- {
+		at := epoch.Add(-time.Minute)
+		pods = append(pods, Pod{
+			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: testOwner, Slot: slot, Capacity: capacity,
+			DeletionCost: Mix{}.Cost(slot), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
+		})
+		slot++
 	}
 	return pods
 }
@@ -72,7 +86,7 @@ func TestThePodsThatDoNotServeAreMovedFirst(t *testing.T) {
 	pods[4].Created = epoch.Add(-time.Minute)   // younger
 	s := testSettings
 	s.MaxMoves = MoveLimit{Count: 4}
-	r := Plan(observedOf(pods, 10), policyOf(50, 0), s, epoch)
+	r := Plan(observedOf(arrived(pods, 3, OnDemand), 13), policyOf(50, 0), s, epoch)
 	// Slots 0, 2, 4, 6 and 8 are on-demand slots now: of the ready pods those on them go, from the highest down.
 	if diff := cmp.Diff([]string{"web-7", "web-2", "web-8", "web-6"}, names(r.Evictions)); diff != "" {
 		t.Error(diff)
@@ -109,7 +123,7 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 		want   int
 	}{
 		"none":    {func(*Observed) {}, 3},
-		"missing": {func(o *Observed) { o.Pods = o.Pods[:18]; o.LastMove = epoch.Add(-time.Minute) }, 1},
+		"missing": {func(o *Observed) { o.Pods = o.Pods[2:]; o.LastMove = epoch.Add(-time.Minute) }, 1},
 		"going": {func(o *Observed) {
 			o.Pods[0].GoneBy = epoch.Add(time.Second)
 			o.Pods[1].GoneBy = epoch.Add(time.Second)
@@ -124,7 +138,7 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 		}, 2},
 		"not ready where they leave": {func(o *Observed) { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 3},
 	} {
-		o := observedOf(replicas(20, full), 20)
+		o := observedOf(arrived(replicas(20, full), 3, OnDemand), 23)
 		c.change(&o)
 		if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Evictions) != c.want {
 			t.Errorf("%s: %d moves, want %d (%s: %s)", name, len(r.Evictions), c.want, r.State, r.Reason)
@@ -180,7 +194,7 @@ func TestAReplicaThatNobodyMakesDoesNotStopAWorkloadForEver(t *testing.T) {
 
 // The predecessor lost its cool-down with every restart.
 func TestTheCoolDownIsReadOffTheCluster(t *testing.T) {
-	o := observedOf(replicas(20, Mix{Percent: 100, Managed: true}), 20)
+	o := observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10)
 	o.Pods[5].Created = epoch.Add(-2 * time.Second)
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) == 0 {
 		t.Errorf("a pod that came by itself makes moves wait: %+v", r)
@@ -265,7 +279,7 @@ func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
 
 func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
 	pods := replicas(6, Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
-	pods[3].Slot, pods[3].DeletionCost = 1, costOf(1)
+	pods[3].Slot, pods[3].DeletionCost = 1, Mix{}.Cost(1)
 	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
 	if diff := cmp.Diff([]Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" || len(r.Evictions) > 0 {
 		t.Errorf("%+v %s", r, diff)
@@ -284,7 +298,7 @@ func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
 
 func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 	pods := replicas(6, Mix{Percent: 50, Managed: true})[:5]
-	pods[4].Slot, pods[4].DeletionCost = 2, costOf(2) // two on slot 2; 4 and 5 are empty, 4 is promised
+	pods[4].Slot, pods[4].DeletionCost = 2, Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
 	o := observedOf(pods, 6)
 	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: OnDemand, At: epoch}}
 	for _, s := range Plan(o, policyOf(50, 0), testSettings, epoch).Stamps {
@@ -369,7 +383,7 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 }
 
 func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) {
-	o := observedOf(replicas(20, Mix{Percent: 100, Managed: true}), 20)
+	o := observedOf(arrived(replicas(20, Mix{Percent: 100, Managed: true}), 1, OnDemand), 21)
 	o.Pods[3].Evicted, o.Pods[4].Evicted = true, true // as far as we know
 	o.Owners[0].Accounting.UnansweredUntil = epoch.Add(SettleTime)
 	r := Plan(o, policyOf(0, 0), testSettings, epoch)

@@ -12,8 +12,8 @@ const maxUrgent = 100
 // tallyOfUrgent counts what is urgent in a workload: pods that leave by this plan, and pods that should and wait.
 type tallyOfUrgent struct{ doomed, doomedWait, pending int }
 
-// replaceUrgent replaces the pods of nodes that go, and pods that wait for capacity that has no room. Disruption windows,
-// cool-downs and the limit of moves do not count for them; disruption budgets do.
+// replaceUrgent replaces the pods of nodes that go for certain, and pods that wait for capacity that has no room. Disruption
+// windows and cool-downs do not count for them; disruption budgets do.
 func (pl *planner) replaceUrgent() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
@@ -24,36 +24,63 @@ func (pl *planner) replaceUrgent() {
 	}
 }
 
-// replaceDoomed replaces the pods of nodes that go: at once, all of them. Released ones serve on until their replacements
-// are ready; where pods cannot be released, the eviction is what makes a replacement start. A StatefulSet loses one ordinal
-// at a time as long as there is time.
-//
-// The floor counts without doomed pods, so nothing of it is lost by their end that is not lost already.
+// replaceDoomed replaces the pods of nodes that go for certain: at once, all of them, where that is soon, and else in batches, the
+// next when the replicas of the last one are ready. Released ones serve on until their replacements are ready; where pods cannot
+// be released, the eviction is what makes a replacement start. A StatefulSet loses one ordinal at a time as long as there is time.
 func (pl *planner) replaceDoomed(o *ownerPods) {
 	slices.SortFunc(o.doomed, func(a, b *Pod) int {
-		return cmp.Or(compareBool(a.serves(), b.serves()), byDeadline(a, b), cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(a, b))
+		return cmp.Or(compareBool(a.serves(), b.serves()), compareBool(pl.pressing(b), pl.pressing(a)), byDeadline(a, b),
+			cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(a, b))
 	})
-	oneByOne := pl.Ordinals && pl.incomplete(o)
+	b := batch{room: pl.paceOfDoomed(o), oneByOne: pl.Ordinals && pl.incomplete(o)}
 	for _, pod := range o.doomed {
 		switch {
 		case pod.Slot == NoSlot:
 			// Only what has a slot is in the cache and in the accounting. Which one is all the same: it holds none.
 			pl.result.Stamps = append(pl.result.Stamps, Stamp{Pod: pod.UID, Name: pod.Name, Slot: max(pl.slotOf(o, pod), 0)})
-			pl.urgent.doomedWait++
 		case pl.urgent.doomed >= maxUrgent:
-			pl.urgent.doomedWait++
 			pl.recheck(pl.now.Add(time.Second))
-		case oneByOne && pod.serves() && !pl.lastMinute(pod):
-			pl.urgent.doomedWait++
-			pl.hold(pod, WaitReplacement)
-			pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "one ordinal is replaced at a time")
+		case pl.staysDoomed(o, pod, &b):
 		case pl.leave(o, pod, PurposeInterruption, doomReason(pod)):
 			pl.urgent.doomed++
-			oneByOne = pl.Ordinals
-		default:
-			pl.urgent.doomedWait++
+			b.oneByOne = pl.Ordinals
+			if pod.serves() {
+				b.room--
+			}
+			continue
 		}
+		pl.urgent.doomedWait++
 	}
+}
+
+// batch is what may start now of replacements that wait for one another.
+type batch struct {
+	room     int  // of those that have time
+	oneByOne bool // no ordinal may go before another one serves
+}
+
+// staysDoomed tells whether a pod serves on for now on a node that goes, and notes what it waits for.
+func (pl *planner) staysDoomed(o *ownerPods, pod *Pod, b *batch) bool {
+	pressing := pl.pressing(pod)
+	switch {
+	case !pressing && pod.DoNotDisrupt:
+		pl.protect(pod)
+	case !pod.serves():
+		return false
+	case b.oneByOne && !pl.lastMinute(pod):
+		pl.hold(pod, WaitReplacement)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "one ordinal is replaced at a time")
+	case pressing:
+		return false
+	case pl.waitsForNodes(o, pod.Capacity, 1):
+		pl.hold(pod, WaitReplacement)
+	case b.room <= 0:
+		pl.hold(pod, WaitReplacement)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "replicas on the move have to be ready first")
+	default:
+		return false
+	}
+	return true
 }
 
 // incomplete tells whether an ordinal of a StatefulSet is missing, or does not serve, beside the doomed ones.
@@ -71,14 +98,17 @@ func (pl *planner) tellUrgent() {
 	case u.pending > 0:
 		pl.state(StateMoving, "replacing %s for capacity that has no room", count(u.pending, "replica that waits", "replicas that wait"))
 	case u.doomedWait > 0:
-		pl.state(StateWaiting, "%s of nodes that go; %s", count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), "they get a slot first"))
+		pl.state(StateWaiting, "%s of nodes that go; %s", count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitProtected), "they get a slot first"))
 	}
 }
 
 // doomReason says in a sentence why a pod is doomed.
 func doomReason(pod *Pod) string {
-	if pod.Doom.Gone {
+	switch {
+	case pod.Doom.Gone:
 		return "its node " + pod.Doom.Node + " is gone"
+	case pod.advised():
+		return "its node " + pod.Doom.Node + " may go: " + pod.Doom.Notice
 	}
 	return "its node " + pod.Doom.Node + " goes: " + pod.Doom.Notice
 }

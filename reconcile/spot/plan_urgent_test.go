@@ -119,7 +119,7 @@ func TestADoomedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing
 }
 
 func TestADoomedPodWaitsForItsBudget(t *testing.T) {
-	o := observedOf(doom(replicas(10, spotOnly), Doom{Node: "n"}, 0, 1, 2), 10)
+	o := observedOf(doom(replicas(10, spotOnly), Doom{Node: "n", Weight: WeightDeadline}, 0, 1, 2), 10)
 	o.Budgets = []Budget{{Name: "web", Allowed: 1}}
 	for i := range o.Pods {
 		o.Pods[i].Budgets = []int{0}
@@ -217,7 +217,7 @@ func TestWhereAnOwnerShrinksThePodsThatWaitAreItsOwnToTake(t *testing.T) {
 
 // Others evict healthy pods to probe whether spot is back.
 func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Managed: true}), 10) // all on-demand
+	o := observedOf(replicas(10, Mix{Floor: 1, Managed: true}), 10) // all on-demand
 	o.Owners[0].DrySince = epoch.Add(-time.Hour)
 	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
 		s := testSettings

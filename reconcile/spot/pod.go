@@ -48,7 +48,8 @@ type Pod struct {
 	Finished bool
 	// Bound says that a node has it.
 	Bound bool
-	// Ready is the pod's own condition; UnreadySince is when it was lost or, if it never was there, the creation.
+	// Ready is the pod's own condition; UnreadySince is when that last changed or, if it never did, the creation: of a pod that
+	// is ready it is since when.
 	Ready        bool
 	UnreadySince time.Time
 	// Evicted says that we evicted it, as far as we know, or saw by a live read that it is gone, and the cache does not show
@@ -81,9 +82,9 @@ type Pod struct {
 // Alive tells whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.
 func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evicted }
 
-// Supply tells whether the pod counts towards the replicas that are wanted: it is alive, its node stays, and its controller
-// counts on it.
-func (p *Pod) Supply() bool { return p.Alive() && p.Doom == nil && p.Released == nil }
+// Supply tells whether the pod counts towards the replicas that are wanted: it is alive, its node does not go for certain, and
+// its controller counts on it.
+func (p *Pod) Supply() bool { return p.Alive() && !p.leaving() && p.Released == nil }
 
 // PodOf reads the facts off a pod. Its capacity type is told by the caller; see [CapacityLabels.OfPod].
 func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
@@ -150,14 +151,31 @@ func parseSlot(value string) int {
 	return slot
 }
 
-// costOf returns the deletion cost of a slot: the highest slot is the cheapest to delete.
-func costOf(slot int) string { return strconv.Itoa(-slot) }
+// floorCost is the deletion cost of slot 0 where the floor needs it; the costs of the other slots of the floor are below, and
+// above 0.
+const floorCost = 1_000_000
 
-// ownCost tells whether a deletion cost is the one that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, cost string) bool {
-	if slot <= 0 {
-		return slot == 0 && cost == "0"
+// Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
+// Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
+// hub was away, go before the floor does.
+func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
+
+func (m Mix) cost(slot int) int {
+	if slot < m.Floor {
+		return floorCost - slot
 	}
-	number, negative := strings.CutPrefix(cost, "-")
-	return negative && parseSlot(number) == slot
+	return -slot
+}
+
+// ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
+func ownCost(slot int, text string) (cost int, own bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	cost, ok := parseNumber(digits, floorCost)
+	if !ok || (digits[0] == '0' && text != "0") {
+		return 0, false
+	}
+	if negative {
+		cost = -cost
+	}
+	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
 }

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,7 +41,31 @@ func (d Defaults) Validate() error {
 	return fmt.Errorf("%s: %q: want %s", p.Problems[0].Key, p.Problems[0].Value, p.Problems[0].Rule)
 }
 
-// Problem is a value that cannot be used. While a policy has one, nothing of its workload is moved.
+// Severity is what a value that cannot be used costs.
+type Severity uint8
+
+const (
+	// SeverityPlacement: nobody knows where replicas belong. New ones go on-demand, and none is moved.
+	SeverityPlacement Severity = iota
+	// SeverityMoves: nobody knows when replicas may be moved, so none is. New ones are placed by the mix.
+	SeverityMoves
+	// SeverityMinor: the value of the next level is used in its place.
+	SeverityMinor
+)
+
+// consequence says what a problem costs, as the second half of a sentence.
+func (s Severity) consequence() string {
+	switch s {
+	case SeverityMoves:
+		return "no replica is moved for its mix until it is corrected"
+	case SeverityMinor:
+		return "the value of the next level is used until it is corrected"
+	default:
+		return "no replica is moved for its mix and new pods go on-demand until it is corrected"
+	}
+}
+
+// Problem is a value that cannot be used.
 type Problem struct {
 	// Key of the annotation, or the path in the configuration.
 	Key string
@@ -50,6 +75,8 @@ type Problem struct {
 	Rule string
 	// Source is where the value was read.
 	Source Source
+	// Severity is what that costs.
+	Severity Severity
 }
 
 // String names key, value, source and rule.
@@ -69,14 +96,19 @@ type Policy struct {
 	Window *Window
 	// WindowSource is where the window's schedule comes from.
 	WindowSource Source
+	// WindowInvalid says that a value of the window cannot be used. It was meant to restrict moves, so it counts as a window that
+	// never opens.
+	WindowInvalid bool
 	// Modes are what else is switched on or set.
 	Modes
-	// Problems are the values in force that cannot be used; values that a nearer level overrides are not looked at.
+	// Problems are the values that cannot be used; values that a nearer level overrides are not looked at.
 	Problems []Problem
 }
 
-// Valid tells whether every value in force can be used.
-func (p *Policy) Valid() bool { return len(p.Problems) == 0 }
+// Valid tells whether it is known where replicas belong: no value that says so is unusable. Other values may be.
+func (p *Policy) Valid() bool {
+	return !slices.ContainsFunc(p.Problems, func(found Problem) bool { return found.Severity == SeverityPlacement })
+}
 
 // Managed tells whether a percentage or a floor is set anywhere, valid or not.
 func (p *Policy) Managed() bool {
@@ -87,11 +119,12 @@ func (p *Policy) Managed() bool {
 //
 // With a floor alone the percentage is 0, as it always was in the predecessor whose annotations these are: spot capacity
 // is used where somebody asked for it. With a percentage alone the floor is 0. An invalid policy puts everything
-// on-demand; there is no memory of an older value, so that a restart changes nothing.
+// on-demand; there is no memory of an older value, so that a restart changes nothing. Its floor is not known, so that every
+// on-demand replica counts as one of it.
 func (p *Policy) Mix() Mix {
 	switch {
 	case !p.Valid():
-		return Mix{Managed: true}
+		return Mix{Managed: true, Floor: maxMinOnDemand}
 	case !p.Managed():
 		return Mix{}
 	}
@@ -124,6 +157,7 @@ func ParsePolicy(keys Keys, workload, namespace map[string]string, defaults Defa
 	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), pathPercentage, defaults.Percentage, parsePercentage, rulePercentage)
 	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), pathMinOnDemand, defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
 	p.Window, p.WindowSource = r.window(keys, defaults)
+	p.WindowInvalid = p.Window == nil && p.WindowSource != SourceNone
 	p.Modes = r.modes(keys)
 	p.Problems = r.problems
 	return p
@@ -156,7 +190,7 @@ func (r *reader) number(key, path string, fallback *int, parse func(string) (int
 	}
 	n, ok := parse(value)
 	if !ok {
-		r.problem(key, value, rule, source)
+		r.problem(SeverityPlacement, key, value, rule, source)
 		return nil, source
 	}
 	return &n, source
@@ -213,7 +247,7 @@ func (r *reader) windowOf(level windowLevel) *Window {
 	found := len(r.problems)
 	for _, value := range []windowValue{level.schedule, level.duration} {
 		if !value.set {
-			r.problem(value.key, "", ruleWindow, level.source)
+			r.problem(SeverityMoves, value.key, "", ruleWindow, level.source)
 		}
 	}
 	if len(r.problems) > found {
@@ -221,15 +255,15 @@ func (r *reader) windowOf(level windowLevel) *Window {
 	}
 	spec, err := parseSchedule(level.schedule.text)
 	if err != nil {
-		r.problem(level.schedule.key, level.schedule.text, ruleSchedule, level.source)
+		r.problem(SeverityMoves, level.schedule.key, level.schedule.text, ruleSchedule, level.source)
 	}
 	d, err := parseDuration(level.duration.text)
 	if err != nil {
-		r.problem(level.duration.key, level.duration.text, ruleDuration, level.source)
+		r.problem(SeverityMoves, level.duration.key, level.duration.text, ruleDuration, level.source)
 	}
 	location, err := parseTimezone(level.zone.text)
 	if err != nil || (level.zone.set && level.zone.text == "") {
-		r.problem(level.zone.key, level.zone.text, ruleTimezone, level.source)
+		r.problem(SeverityMoves, level.zone.key, level.zone.text, ruleTimezone, level.source)
 	}
 	if len(r.problems) > found {
 		return nil
@@ -237,8 +271,27 @@ func (r *reader) windowOf(level windowLevel) *Window {
 	return newWindow(level.schedule.text, spec, d, location)
 }
 
-func (r *reader) problem(key, value, rule string, source Source) {
-	r.problems = append(r.problems, Problem{Key: key, Value: shorten(value), Rule: rule, Source: source})
+func (r *reader) problem(severity Severity, key, value, rule string, source Source) {
+	r.problems = append(r.problems, Problem{Key: key, Value: shorten(value), Rule: rule, Source: source, Severity: severity})
+}
+
+// minor reads a value that does not say where replicas belong. Of the annotations, the nearest that can be used counts; those
+// before it that cannot are reported.
+func minor[T any](r *reader, key, rule string, parse func(string) (T, bool)) (value T, source Source) {
+	for _, level := range []struct {
+		values map[string]string
+		source Source
+	}{{r.workload, SourceWorkload}, {r.namespace, SourceNamespace}} {
+		text, set := level.values[key]
+		if !set {
+			continue
+		}
+		if value, ok := parse(text); ok {
+			return value, level.source
+		}
+		r.problem(SeverityMinor, key, text, rule, level.source)
+	}
+	return value, SourceNone
 }
 
 func parsePercentage(value string) (int, bool) {

@@ -84,7 +84,7 @@ func TestABadValueIsNamedAndPutsEverythingOnDemand(t *testing.T) {
 	} {
 		for _, value := range values {
 			p := ParsePolicy(testKeys, annotations(key, value), annotations("spot-percentage", "50", "min-on-demand", "1"), Defaults{})
-			if len(p.Problems) != 1 || !p.Managed() || p.Mix() != (Mix{Managed: true}) {
+			if len(p.Problems) != 1 || !p.Managed() || p.Mix() != (Mix{Managed: true, Floor: maxMinOnDemand}) {
 				t.Errorf("%s=%q: problems %v, mix %+v", key, value, p.Problems, p.Mix())
 				continue
 			}
@@ -120,8 +120,11 @@ func TestAWindowNeedsBothOfItsValues(t *testing.T) {
 			}
 			continue
 		}
-		if len(p.Problems) == 0 || !strings.HasSuffix(p.Problems[0].Key, c.problem) || p.Window != nil {
+		if len(p.Problems) == 0 || !strings.HasSuffix(p.Problems[0].Key, c.problem) || p.Window != nil || !p.WindowInvalid {
 			t.Errorf("%v: problems %v, want one of %s", c.workload, p.Problems, c.problem)
+		}
+		if !p.Valid() {
+			t.Errorf("%v: a window says when replicas move, and not where they belong: %v", c.workload, p.Problems)
 		}
 	}
 }
@@ -190,10 +193,10 @@ func FuzzParsePolicyNeverPanicsAndAlwaysJudges(f *testing.F) {
 		if !m.Managed || m.Percent < 0 || m.Percent > 100 || m.Floor < 0 || m.Floor > maxMinOnDemand {
 			t.Fatalf("mix %+v", m)
 		}
-		if p.Valid() != (p.Percentage != nil && p.MinOnDemand != nil && p.Window != nil) {
+		if p.Valid() != (p.Percentage != nil && p.MinOnDemand != nil) || p.WindowInvalid != (p.Window == nil) {
 			t.Fatalf("problems %v of policy %+v", p.Problems, p)
 		}
-		if !p.Valid() && m != (Mix{Managed: true}) {
+		if !p.Valid() && m != (Mix{Managed: true, Floor: maxMinOnDemand}) {
 			t.Fatalf("an invalid policy has mix %+v", m)
 		}
 		if p.Window != nil {

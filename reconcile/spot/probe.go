@@ -32,6 +32,9 @@ func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
 // ProbeOpened is the annotation with the time at which the gate came off, in RFC 3339.
 func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
 
+// ProbeSteering is the annotation that says by what the probe was sent to spot; see [Steering].
+func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
+
 // Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
 func (p *Probe) Annotations(keys Keys) map[string]string {
 	annotations := map[string]string{

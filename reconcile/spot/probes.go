@@ -115,18 +115,17 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 		return now.Add(tendRetry), nil // not complete yet
 	}
 	dir.droughts.forget(dir, now)
-	m.askForProbes(ctx, dir, now)
-	plan := dir.droughts.step(now)
 	if !m.mayTend() {
+		dir.droughts.step(now)
 		return now.Add(tendHeld), nil
 	}
-	if err := m.finishStrays(ctx, dir, now); err != nil {
-		return now, err
-	}
+	m.askForProbes(ctx, dir, now)
+	plan := dir.droughts.step(now)
+	m.noteStrays(ctx, m.finishStrays(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
-	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, plan, now)
+	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
 }
 
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
@@ -146,16 +145,20 @@ func (m *member) mayTend() bool {
 	return !e.Settings.For(Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
 }
 
-func (m *member) applyProbes(ctx context.Context, plan DroughtPlan, now time.Time) error {
+func (m *member) applyProbes(ctx context.Context, steering *Steering, plan DroughtPlan, now time.Time) error {
 	c, namespace := m.cluster.GetClient(), m.probeNamespace()
 	var problems []error
 	for _, name := range plan.Delete {
 		problems = append(problems, deleteProbe(ctx, c, namespace, name))
 	}
 	for i := range plan.Create {
-		problems = append(problems, m.engine.createProbe(ctx, c, namespace, &plan.Create[i]))
+		problems = append(problems, m.engine.createProbe(ctx, c, namespace, steering, &plan.Create[i]))
 	}
 	for _, name := range plan.Open {
+		if m.engine.steeredOtherwise(ctx, c, namespace, steering, name) {
+			problems = append(problems, deleteProbe(ctx, c, namespace, name)) // it is made again
+			continue
+		}
 		problems = append(problems, m.engine.openProbe(ctx, c, namespace, name, now))
 	}
 	return errors.Join(problems...)
@@ -181,16 +184,16 @@ func deleteProbe(ctx context.Context, c client.Client, namespace, name string) e
 }
 
 // createProbe makes a probe, of the lowest priority if the member knows our class. One that is there already is the same one.
-func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, p *Probe) error {
-	pod := e.probePod(p, namespace)
+func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, steering *Steering, p *Probe) error {
+	pod := e.probePod(p, namespace, steering)
 	err := c.Create(ctx, pod)
 	if apierrors.IsNotFound(err) { // the namespace is missing
 		if made := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); made == nil {
-			err = c.Create(ctx, e.probePod(p, namespace))
+			err = c.Create(ctx, e.probePod(p, namespace, steering))
 		}
 	}
 	if missesPriorityClass(err) {
-		pod = e.probePod(p, namespace)
+		pod = e.probePod(p, namespace, steering)
 		if c.Create(ctx, priorityClass()) != nil {
 			pod.Spec.PriorityClassName = ""
 		}
@@ -231,19 +234,21 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 	return nil
 }
 
+// steeredOtherwise tells whether a probe was made when pods were steered another way: it could wait for nodes that never come.
+func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *Steering, name string) bool {
+	var pod corev1.Pod
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err != nil {
+		return false
+	}
+	probe, ok := ProbeOf(e.Keys, &pod)
+	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.way(probe.Capacity).String()
+}
+
 // probePod is the pod of a probe.
-func (e *Engine) probePod(p *Probe, namespace string) *corev1.Pod {
+func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev1.Pod {
 	spec := p.Shape.PodSpec()
-	key, value := e.Capacity.Steer(p.Capacity)
-	if spec.NodeSelector == nil {
-		spec.NodeSelector = map[string]string{}
-	}
-	spec.NodeSelector[key] = value
-	for _, t := range e.SpotTolerations {
-		if p.Capacity == Spot && !slices.ContainsFunc(spec.Tolerations, func(own corev1.Toleration) bool { return own.MatchToleration(&t) }) {
-			spec.Tolerations = append(spec.Tolerations, t)
-		}
-	}
+	steering.steer(&spec, p.Capacity, e.SpotTolerations)
 	if p.Gated {
 		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
 	}
@@ -261,12 +266,14 @@ func (e *Engine) probePod(p *Probe, namespace string) *corev1.Pod {
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
+	annotations := p.Annotations(e.Keys)
+	annotations[e.Keys.ProbeSteering()] = steering.way(p.Capacity).String()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
 			Labels: map[string]string{
 				e.Keys.Slot(): probeSlot, "app.kubernetes.io/name": ProbePriorityClass, "app.kubernetes.io/managed-by": "plimsoll",
 			},
-			Annotations: p.Annotations(e.Keys)},
+			Annotations: annotations},
 		Spec: spec,
 	}
 }

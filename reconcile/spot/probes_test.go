@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,7 @@ func someProbe(e *Engine) *Probe {
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
-	pod := e.probePod(want, "plimsoll-system")
+	pod := e.probePod(want, "plimsoll-system", byConfiguration)
 
 	got, ok := ProbeOf(e.Keys, pod)
 	if !ok || got.Name != want.Name || got.Shape.String() != want.Shape.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
@@ -73,7 +74,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 				return c.Create(ctx, obj, o...)
 			},
 		})
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", byConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var pod corev1.Pod
@@ -83,7 +84,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 		if has := pod.Spec.PriorityClassName != ""; has != mayMake {
 			t.Errorf("%s: the probe's class is %q", name, pod.Spec.PriorityClassName)
 		}
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", byConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: a probe that is there already: %v", name, err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 
 func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	e := probingEngine(t)
-	pod := e.probePod(someProbe(e), "plimsoll-system")
+	pod := e.probePod(someProbe(e), "plimsoll-system", byConfiguration)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod).Build()
 	now := time.Now().Truncate(time.Second)
 	if err := e.openProbe(context.Background(), c, pod.Namespace, pod.Name, now); err != nil {
@@ -109,3 +110,43 @@ func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 		}
 	}
 }
+
+// What is known of the nodes may change while a probe stands behind its gate, where its way to spot cannot be changed any more.
+func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *testing.T) {
+	s := newShell(t, nil, false)
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	m := s.member(testMember)
+	m.cluster = &probeWriter{m.cluster, c}
+	probe, now := someProbe(s.Engine), time.Now()
+	apply := func(plan DroughtPlan) *corev1.Pod {
+		t.Helper()
+		if err := m.applyProbes(context.Background(), s.follower.directory.nodes.census.steering(), plan, now); err != nil {
+			t.Fatal(err)
+		}
+		var pod corev1.Pod
+		if err := c.Get(context.Background(), client.ObjectKey{Namespace: "plimsoll-system", Name: probe.Name}, &pod); err != nil {
+			return nil
+		}
+		return &pod
+	}
+	apply(DroughtPlan{Create: []Probe{*probe}})
+	s.cache(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{labelGKEPool: "a"}}})
+	if pod := apply(DroughtPlan{Open: []string{probe.Name}}); pod != nil {
+		t.Fatalf("the probe that was sent by %v is kept", pod.Spec.NodeSelector)
+	}
+	pod := apply(DroughtPlan{Create: []Probe{*probe}})
+	if !schedulable(&pod.Spec, map[string]string{labelGKEPool: "b", labelGKESpot: "true", "disk": "ssd"}, noSchedule(labelGKESpot, "true")) {
+		t.Errorf("the new probe fits no spot node of the member: %s", textOf(pod.Spec))
+	}
+	if pod = apply(DroughtPlan{Open: []string{probe.Name}}); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
+		t.Errorf("it is not opened: %v", pod)
+	}
+}
+
+// probeWriter is a Cluster with a client.
+type probeWriter struct {
+	Cluster
+	client client.Client
+}
+
+func (w *probeWriter) GetClient() client.Client { return w.client }

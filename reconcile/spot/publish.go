@@ -34,7 +34,7 @@ func viewOf(member string, key WorkloadKey, p *planned) WorkloadView {
 		Member: member, WorkloadKey: key, State: plan.State, Reason: plan.Reason, Policy: p.policy, Settings: p.settings,
 		Replicas: p.observed.Replicas, SpotWanted: plan.SpotWanted, OnDemandWanted: plan.OnDemandWanted, SpotActual: plan.SpotActual,
 		OnDemandActual: plan.OnDemandActual, Unassigned: plan.UnknownActual, Pending: plan.Pending,
-		Contradiction: plan.Contradiction, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.at,
+		Contradiction: plan.Contradiction, Unprotected: plan.Unprotected, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.at,
 	}
 }
 
@@ -59,10 +59,13 @@ type announcement struct {
 // once whoever writes it.
 func announcements(before *WorkloadView, known bool, now *WorkloadView) []announcement {
 	var all []announcement
-	if was := problems(before.Policy.Problems); now.State == StateInvalid && (!known || was != problems(now.Policy.Problems)) {
-		for _, problem := range now.Policy.Problems {
-			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; nothing is moved and new pods go on-demand until it is mended"})
+	for _, problem := range now.Policy.Problems {
+		if !known || !slices.Contains(before.Policy.Problems, problem) {
+			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; " + problem.Severity.consequence()})
 		}
+	}
+	if now.Unprotected && (!known || !before.Unprotected) {
+		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
 		all = append(all, announcement{true, "Contradiction", sentence(c.reason()) + " " + c.consequence()})

@@ -89,6 +89,21 @@ func (d *Drought) Tried(replica string) time.Time {
 	return time.Time{}
 }
 
+// bindingTells tells whether a pod that was bound at a time may end a verdict, or prove that it ended rightly.
+func (d *Drought) bindingTells(at time.Time) bool {
+	for _, v := range d.verdicts {
+		if at.After(v.seen) {
+			return true
+		}
+	}
+	for _, over := range d.past {
+		if over.onTrial() && at.After(over.at) {
+			return true
+		}
+	}
+	return false
+}
+
 // watchful tells whether it matters which pods are bound: a verdict stands, or something is still to be proven.
 func (d *Drought) watchful() bool {
 	if len(d.verdicts) > 0 {

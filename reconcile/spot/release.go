@@ -33,9 +33,6 @@ type Released struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// StandInLifetime is how long a released pod may serve without a hub that ends it, unless [Released.Until] says otherwise.
-const StandInLifetime = time.Hour
-
 // activeDeadline returns the spec.activeDeadlineSeconds with which Kubernetes itself ends a pod at a time; false: the pod has one
 // that ends it earlier, and the API server lets nobody raise it. It counts from the start of the pod on its node.
 func activeDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {

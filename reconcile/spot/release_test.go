@@ -72,12 +72,13 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 		t.Fatalf("%d patches", len(patches))
 	}
 	metadata, spec := patches[0]["metadata"].(map[string]any), patches[0]["spec"].(map[string]any)
-	want := float64((time.Hour + StandInLifetime) / time.Second)
+	until := plan.Releases[0].Released.Until
+	want := float64((time.Hour + until.Sub(now)) / time.Second)
 	if spec["activeDeadlineSeconds"] != want || metadata["uid"] == nil || metadata["labels"] == nil {
 		t.Errorf("patch %v, want a deadline of %v seconds", patches[0], want)
 	}
 	r, ok := ParseReleased(metadata["annotations"].(map[string]any)[testKeys.Released()].(string))
-	if !ok || !r.Until.Equal(now.Add(StandInLifetime)) {
+	if !ok || !r.Until.Equal(until) {
 		t.Errorf("the annotation says %+v", r)
 	}
 }

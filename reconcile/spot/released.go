@@ -67,7 +67,7 @@ func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, setting
 }
 
 // removeEnded removes pods that were released and have ended by themselves, because their time was up for instance; see
-// [StandInLifetime]. Kubernetes keeps thousands of such pods, and these have no owner. To evict one is to delete it, for no
+// [Released]. Kubernetes keeps thousands of such pods, and these have no owner. To evict one is to delete it, for no
 // disruption budget counts it.
 func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settings Settings) error {
 	if settings.ReadOnly || settings.Paused {

@@ -1,9 +1,12 @@
 package spot
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,6 +228,24 @@ func TestAStrayIsLeftAloneWhileItIsNotKnownWhetherItsReplicaSetIsGone(t *testing
 	r.member.cluster = &site{apiServer{reader: failingReader{r.client}}, r.client}
 	if err := r.member.finishStrays(t.Context(), r.follower.directory, time.Now()); err == nil || len(r.evicted) > 0 {
 		t.Errorf("evicted %v, error %v", r.evicted, err)
+	}
+}
+
+// One refused write stops nothing else: what cannot be done about strays is logged once, and the probes are looked after.
+func TestAStrayThatCannotBeTakenAwayStopsNoProbes(t *testing.T) {
+	var log bytes.Buffer
+	r := newReleases(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }, namespace("true", nil), standIn("old", "set-web-1", "web-1"))
+	r.member.cluster = &site{apiServer{reader: failingReader{r.client}}, r.client}
+	r.member.directory.Store(r.follower.directory)
+	free := func(string) (string, bool) { return "", false }
+	r.held.Store(&free)
+	for range 3 {
+		if _, err := r.member.tendOnce(t.Context(), r.follower.directory, time.Now()); err != nil {
+			t.Errorf("probes are not looked after: %v", err)
+		}
+	}
+	if n := strings.Count(log.String(), "released pods without a workload"); n != 1 {
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }
 

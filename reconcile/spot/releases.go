@@ -43,9 +43,6 @@ func (a *action) release(ctx context.Context, list []Release) {
 func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial, _ error) {
 	namespace := a.subject.key.Namespace
 	r.Released.Workload = a.subject.key.Name
-	if r.Released.Until.IsZero() {
-		r.Released.Until = r.Released.At.Add(StandInLifetime)
-	}
 	o := a.dir.owner(r.Released.Owner)
 	if o == nil || !o.release(r.Pod, &r.Released) {
 		return false, denial{}, nil // gone already

@@ -27,7 +27,7 @@ const (
 // ShapeOf reads the shape off a pod, or off the template of one: then name is empty. What steers to a capacity type is left
 // out. Only what must hold counts: preferences change where a pod goes, and not whether.
 func ShapeOf(spec *corev1.PodSpec, namespace, name string, capacity CapacityLabels) Shape {
-	r := shapeReader{spec: spec, namespace: namespace, name: name, steering: capacity.Keys()}
+	r := shapeReader{spec: spec, namespace: namespace, name: name, capacity: capacity}
 	r.requests()
 	r.nodeConstraints()
 	r.podConstraints()
@@ -43,7 +43,7 @@ func ShapeOf(spec *corev1.PodSpec, namespace, name string, capacity CapacityLabe
 type shapeReader struct {
 	spec            *corev1.PodSpec
 	namespace, name string
-	steering        []string
+	capacity        CapacityLabels
 	shape           Shape
 }
 
@@ -119,7 +119,7 @@ func maxRequests(to, other corev1.ResourceList) {
 // own; of several terms one must hold, so they are one constraint.
 func (r *shapeReader) nodeConstraints() {
 	for key, value := range r.spec.NodeSelector {
-		if !slices.Contains(r.steering, key) {
+		if r.capacity.find(key) == nil {
 			r.constrain(constraintSelector, key+"="+value)
 		}
 	}
@@ -131,13 +131,18 @@ func (r *shapeReader) nodeConstraints() {
 	}
 	var terms []corev1.NodeSelectorTerm
 	for _, term := range r.spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if emptyTerm(&term) {
+			continue // no node meets it
+		}
 		term.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool {
-			return slices.Contains(r.steering, e.Key)
+			return r.capacity.find(e.Key) != nil
 		})
-		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+		if emptyTerm(&term) {
 			return // an alternative that asks for nothing further
 		}
-		terms = append(terms, term)
+		if !repeats(terms, &term) { // steering multiplies the pod's own
+			terms = append(terms, term)
+		}
 	}
 	if len(terms) != 1 || len(terms[0].MatchFields) > 0 {
 		if len(terms) > 0 {
@@ -196,9 +201,13 @@ func (r *shapeReader) claims() {
 	}
 }
 
-// tolerations leaves out those that every pod has, and those of nodes that are no place for a new pod.
+// tolerations leaves out those that every pod has, those of nodes that are no place for a new pod, and those of the taints by
+// which providers mark spot nodes, which every spot pod gets.
 func (r *shapeReader) tolerations() {
 	for _, t := range r.spec.Tolerations {
+		if label := r.capacity.find(t.Key); label != nil && label.tainted {
+			continue
+		}
 		if t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) {
 			continue
 		}

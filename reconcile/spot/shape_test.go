@@ -136,6 +136,34 @@ func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
 	}
 }
 
+// Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
+func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
+	labels := mustLabels(t)
+	zones := required(term(requirement("zone", corev1.NodeSelectorOpIn, "a")), term(requirement("zone", corev1.NodeSelectorOpIn, "b")))
+	for name, own := range map[string]*corev1.Affinity{
+		"none":         nil,
+		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
+		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
+	} {
+		for _, capacity := range []Capacity{Spot, OnDemand} {
+			template := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}, Affinity: own.DeepCopy()}
+			pod := *template.DeepCopy()
+			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).steer(&pod, capacity, nil)
+			if diff := cmp.Diff(ShapeOf(&template, "shop", "", labels), ShapeOf(&pod, "shop", "", labels)); diff != "" {
+				t.Errorf("%s, %s: %s", name, capacity, diff)
+			}
+		}
+	}
+}
+
+// The pool is the template's own demand, although it tells that the node is on-demand where the label of spot is missing.
+func TestANodePoolThatATemplateAsksForIsAConstraint(t *testing.T) {
+	spec := corev1.PodSpec{NodeSelector: map[string]string{labelGKEPool: "large"}}
+	if diff := cmp.Diff([]string{"select:" + labelGKEPool + "=large"}, ShapeOf(&spec, "shop", "", mustLabels(t)).Constraints); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestShapesHaveAPartialOrder(t *testing.T) {
 	words := []string{"a", "b", "c"}
 	draw := func(t *rapid.T) Shape {

@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,18 +27,21 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 		h.assert(!goes[e.Pod], "%s goes twice", e.Name)
 		goes[e.Pod] = true
 		switch e.For {
+		case PurposeAdvisory:
+			moves++
+			h.assert(pod.advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
 		case PurposeMove:
 			moves++
-			h.assert(pod.Doom == nil && pod.Released == nil, "%s is moved, and is no supply", e.Name)
+			h.assert(!pod.leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
 			h.assert(e.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
 		case PurposeDrought:
 			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != Unknown, "%s is replaced for a drought, and has a node", e.Name)
 			h.assert(!pod.NodeComing, "%s is replaced for a drought, and a node is coming", e.Name)
 		case PurposeInterruption:
-			h.assert(pod.Doom != nil, "%s is replaced, and its node stays", e.Name)
+			h.assert(pod.leaving(), "%s is replaced, and its node stays", e.Name)
 		case PurposeFinish:
 			h.assert(pod.Released != nil, "%s is finished, and was not released", e.Name)
-			h.assert(!shut || pod.Released.For != PurposeMove || pod.Doom != nil, "%s ends outside the window", e.Name)
+			h.assert(!shut || !pod.Released.For.Paced() || pod.leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
 		}
 		if pod.Ready && len(pod.Budgets) > 0 {
 			h.assert(len(pod.Budgets) == 1, "%s has several budgets", e.Name)
@@ -50,16 +54,16 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		h.assert(!w.ordinals && byUID[release.Pod].Ready && w.settings.Strategy == StrategyRelease, "%s is released", release.Name)
-		if release.Released.For == PurposeMove {
+		floor := release.From == OnDemand && byUID[release.Pod].Doom != nil
+		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
+		if release.Released.For.Paced() {
 			moves++
+		}
+		if release.Released.For == PurposeMove {
 			h.assert(release.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
 		}
 	}
-	limit := w.settings.MaxMoves.Of(w.replicas)
-	if w.ordinals {
-		limit = 1
-	}
+	limit := w.limit()
 	released := standIns(o)
 	h.assert(moves == 0 || moves+released+r.Doomed <= limit, "%d moves beside %d released and %d doomed pods, the limit is %d",
 		moves, released, r.Doomed, limit)
@@ -67,11 +71,20 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 	h.checkFloor(w, o, r)
 	h.assert(moves == 0 || !shut, "moves outside the window")
 	h.assert(moves == 0 || len(w.sets) == 1, "moves during a rollout")
-	if moves > 0 {
-		if last := h.batch[w]; !last.IsZero() && last.After(h.started) {
-			h.assert(h.now.Sub(last) >= w.settings.Cooldown, "a batch %s after the last one", h.now.Sub(last))
+	together := moves
+	for _, move := range h.recent[w] {
+		if h.now.Sub(move.at) < w.settings.Cooldown {
+			together++
+			limit = max(limit, move.limit)
 		}
 	}
+	// Of those before, others may have taken the replacements away since, and nothing tells of them any more.
+	h.assert(moves == 0 || moves <= limit && together <= 2*limit, "%d moves within a cool-down, the limit is %d", together, limit)
+}
+
+// superseded tells whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
+func (h *simHub) superseded(o *Observed, pod *Pod) bool {
+	return !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
 }
 
 // standIns counts the released pods of owners that want replicas; those of others stand in for nobody.

@@ -161,7 +161,7 @@ func (c *simCluster) active(s *simSet) []*simPod {
 // supply counts the pods of a workload that are there and stay.
 func (c *simCluster) supply(w *simWorkload) (t tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || (p.node.doom == nil && p.node.goneAt.IsZero())) {
+		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
 			t.add(p.Capacity, 1)
 			if p.Ready {
 				ready++
@@ -329,7 +329,7 @@ func (c *simCluster) run() {
 			if p.controller != "" && (c.strict || p.set.ordinals) {
 				c.remove(p) // the garbage collector, or the StatefulSet's controller
 			}
-		case p.Released != nil && !c.now.Before(p.Released.Until):
+		case p.Released != nil && !p.Released.Until.IsZero() && !c.now.Before(p.Released.Until):
 			c.fail(p) // activeDeadlineSeconds
 		case p.GoneBy.IsZero() && !p.Ready && !c.now.Before(p.readyAt):
 			p.Ready = true

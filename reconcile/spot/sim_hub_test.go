@@ -26,12 +26,25 @@ type simHub struct {
 	blind    float64 // chance that a live list fails, or leaves a pod out
 	requests int
 	moves    map[*simWorkload]int       // evictions and releases for the mix
-	batch    map[*simWorkload]time.Time // when the last batch was, whoever remembers it
+	recent   map[*simWorkload][]simMove // moves since the last start, the oldest first
 	asserted []string                   // what did not hold
 }
 
+// simMove is when a replica was moved, and how many might have been at a time.
+type simMove struct {
+	at    time.Time
+	limit int
+}
+
+func (w *simWorkload) limit() int {
+	if w.ordinals {
+		return 1
+	}
+	return w.settings.MaxMoves.Of(w.replicas)
+}
+
 func newSimHub(c *simCluster) *simHub {
-	h := &simHub{simCluster: c, moves: map[*simWorkload]int{}, batch: map[*simWorkload]time.Time{}}
+	h := &simHub{simCluster: c, moves: map[*simWorkload]int{}, recent: map[*simWorkload][]simMove{}}
 	c.admit = h.place
 	h.restart()
 	return h
@@ -45,6 +58,7 @@ func (h *simHub) assert(ok bool, format string, args ...any) {
 
 // restart forgets everything but what a list shows.
 func (h *simHub) restart() {
+	clear(h.recent)
 	h.events, h.cache, h.owners = nil, map[types.UID]Pod{}, map[types.UID]*owner{}
 	h.started = h.now
 	starts := &startTimes{}
@@ -63,6 +77,7 @@ func (h *simHub) restart() {
 // takeover lets another replica act, which was warm: its cache lags like that of the one before, and it knows of no
 // reservations.
 func (h *simHub) takeover() {
+	clear(h.recent)
 	h.owners, h.started, h.taken = map[types.UID]*owner{}, h.now, h.now
 	for _, p := range h.cache {
 		h.see(p)
@@ -190,7 +205,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	h.assert(!ask.Mix.Dry || answer.Capacity != Spot, "%s is sent to spot, which is dry", p.Name)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if !s.ordinals && answer.Capacity != Unknown {
-		p.DeletionCost = costOf(answer.Slot)
+		p.DeletionCost = ask.Mix.Cost(answer.Slot)
 	}
 }
 
@@ -368,7 +383,7 @@ func (h *simHub) crashes() bool {
 }
 
 func (h *simHub) release(w *simWorkload, r Release) {
-	r.Released.Workload, r.Released.Until = w.name, r.Released.At.Add(StandInLifetime)
+	r.Released.Workload = w.name
 	a := h.accounting(r.Released.Owner)
 	if !a.LetGo(r.Pod, &r.Released, h.now) {
 		return
@@ -421,9 +436,11 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 
 // countLeaving counts a move for the mix, and remembers when it was.
 func (h *simHub) countLeaving(w *simWorkload, purpose Purpose) {
+	if purpose.Paced() {
+		h.recent[w] = append(h.recent[w], simMove{h.now, w.limit()})
+	}
 	if purpose == PurposeMove {
 		h.moves[w]++
-		h.batch[w] = h.now
 	}
 }
 

@@ -217,8 +217,11 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			"notice": func(t *rapid.T) {
 				if n := node(t); n.doom == nil {
 					n.doom = &Doom{Node: n.name, Notice: "taint", Since: h.now}
-					if rapid.Bool().Draw(t, "deadline") {
+					switch rapid.IntRange(0, 2).Draw(t, "weight") {
+					case 0:
 						n.doom.By = h.now.Add(2 * time.Minute)
+					case 1:
+						n.doom.Weight = WeightAdvisory
 					}
 					h.doomed()
 				}

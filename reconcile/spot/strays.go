@@ -38,6 +38,20 @@ func (m *member) finishStrays(ctx context.Context, dir *directory, now time.Time
 	return problems.join()
 }
 
+// noteStrays logs why strays cannot be taken away, when that is news: it is no reason not to look after the probes.
+func (m *member) noteStrays(ctx context.Context, err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if news := problem != m.strayProblem; news && err != nil && ctx.Err() == nil {
+		m.engine.Log.WarnContext(ctx, "released pods without a workload cannot be taken away", "member", m.name, "error", err)
+	}
+	m.strayProblem = problem
+}
+
 // findStrays returns the strays by the ReplicaSet that they come from.
 func (m *member) findStrays(ctx context.Context, dir *directory, now time.Time) (map[types.UID]*strays, error) {
 	var list corev1.PodList

@@ -72,7 +72,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 			continue
 		}
 		waiting = waiting || pod.waits()
-		if d.owner(pod.Owner) != nil && d.droughts.busy(waiting) {
+		if d.droughts.busy(waiting) && d.droughts.concerns(pod) && d.owner(pod.Owner) != nil {
 			recheck = earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
@@ -154,6 +154,15 @@ func (d *directory) observeDry(o *Observed) (dry bool) {
 		}
 	}
 	return dry
+}
+
+// concerns tells whether a pod may change what is known: it waits or did, or it may have been bound since what is to be proven.
+func (d *droughts) concerns(pod *Pod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, spot := d.spot.pending[pod.UID]
+	_, onDemand := d.onDemand.pending[pod.UID]
+	return spot || onDemand || pod.waits() || d.of(pod.Capacity).bindingTells(pod.Created)
 }
 
 // nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].

@@ -55,7 +55,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
 	plan := dir.droughts.step(now)
-	if len(plan.Create) != 1 || plan.Create[0].Capacity != Spot || s.probePod(&plan.Create[0], "x").Spec.NodeSelector["team"] != "a" {
+	if len(plan.Create) != 1 || plan.Create[0].Capacity != Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
 		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
 	}
 	for _, p := range plan.Create {
@@ -115,7 +115,7 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
 	want.Capacity, want.Relapses = OnDemand, 3
-	pod := e.probePod(want, "plimsoll-system")
+	pod := e.probePod(want, "plimsoll-system", byConfiguration)
 	got, ok := ProbeOf(e.Keys, pod)
 	if !ok || got.Capacity != OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)

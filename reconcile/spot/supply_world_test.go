@@ -46,12 +46,11 @@ type supplyEviction struct {
 }
 
 type supplyNode struct {
-	name        string
-	capacity    Capacity
-	room        int
-	joined      time.Time
-	emptySince  time.Time
-	permanently bool
+	name       string
+	capacity   Capacity
+	room       int
+	joined     time.Time
+	emptySince time.Time
 }
 
 type supplyPod struct {
@@ -215,7 +214,7 @@ func (w *supplyWorld) create(name string) {
 	answer := w.accounts.Reserve(ask, w.now)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if !w.ordinals {
-		p.DeletionCost = costOf(p.Slot)
+		p.DeletionCost = w.mix().Cost(p.Slot)
 	}
 	w.pods[p.UID] = p
 	w.see(p)

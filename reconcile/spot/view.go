@@ -47,6 +47,8 @@ type WorkloadView struct {
 	Doomed, Released int
 	// Contradiction says which nodes are not what the workload's own template asks for, if that concerns its replicas.
 	Contradiction Contradiction
+	// Unprotected says that no disruption budget keeps others from the floor.
+	Unprotected bool
 	// Settings are those in force.
 	Settings Settings
 	// Waits are what is waited for, the soonest to end first.
@@ -74,7 +76,7 @@ type PodView struct {
 	Phase          string
 	Ready          bool
 	Reason         string
-	// Doomed: its node goes or has gone. Released: it has left its ReplicaSet.
+	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet.
 	Doomed, Released bool
 	// Waits is the kind of wait that keeps the pod from going; empty: none.
 	Waits WaitKind

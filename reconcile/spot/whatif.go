@@ -51,7 +51,7 @@ func (h Hypothesis) apply(p planned, keys Keys) planned {
 		p.settings.Strategy = h.Strategy
 	}
 	if h.IgnoreWindow {
-		p.policy.Window, p.policy.WindowSource = nil, SourceNone
+		p.policy.Window, p.policy.WindowSource, p.policy.WindowInvalid = nil, SourceNone, false
 	}
 	return p
 }

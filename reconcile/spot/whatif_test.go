@@ -87,6 +87,8 @@ func TestTheJournalKeepsTheLastMovesOfAWorkload(t *testing.T) {
 }
 
 func TestAnEventIsSaidOnceForAChange(t *testing.T) {
+	minor := ParsePolicy(testKeys, annotations("spot-percentage", "50", "strategy", "both"), nil, Defaults{})
+	unprotected := WorkloadView{State: StateConverged, SpotActual: 7, OnDemandActual: 3, Unprotected: true}
 	invalid := ParsePolicy(testKeys, annotations("spot-percentage", "lots"), nil, Defaults{})
 	waiting := func(waits ...Wait) WorkloadView {
 		return WorkloadView{State: StateWaiting, Reason: "3 replicas should move to spot", Waits: waits}
@@ -110,13 +112,18 @@ func TestAnEventIsSaidOnceForAChange(t *testing.T) {
 		"it became invalid":                          {converged, true, WorkloadView{State: StateInvalid, Policy: invalid}, "InvalidPolicy"},
 		"it still is invalid":                        {WorkloadView{State: StateInvalid, Policy: invalid}, true, WorkloadView{State: StateInvalid, Policy: invalid}, ""},
 		"invalid, and nobody may have said so":       {WorkloadView{}, false, WorkloadView{State: StateInvalid, Policy: invalid}, "InvalidPolicy"},
+		"a minor value that cannot be used":          {converged, true, WorkloadView{State: StateConverged, Policy: minor}, "InvalidPolicy"},
+		"it still cannot":                            {WorkloadView{State: StateConverged, Policy: minor}, true, WorkloadView{State: StateConverged, Policy: minor}, ""},
+		"no budget protects the floor":               {converged, true, unprotected, "Unprotected"},
+		"none does, as before":                       {unprotected, true, unprotected, ""},
+		"none, and nobody may have said so":          {WorkloadView{}, false, unprotected, "Unprotected"},
 		"read-only, which was not so":                {converged, true, WorkloadView{State: StateReadOnly, Reason: "the namespace"}, "ReadOnly"},
 		"a policy without a value, which was not so": {converged, true, WorkloadView{State: StateUnmanaged}, "Unmanaged"},
 	} {
 		var reasons []string
 		for _, a := range announcements(&c.before, c.known, &c.now) {
 			reasons = append(reasons, a.reason)
-			if a.warning != (a.reason == "InvalidPolicy") {
+			if a.warning != (a.reason == "InvalidPolicy" || a.reason == "Unprotected") {
 				t.Errorf("%s: %+v", name, a)
 			}
 		}

@@ -66,6 +66,22 @@ func (w *Window) Contains(now time.Time) bool {
 	return !opened.IsZero() && !opened.After(now)
 }
 
+// OpenFor tells whether the window is open at now and stays so for at least d; one that shuts and opens at the same moment stays
+// open.
+func (w *Window) OpenFor(now time.Time, d time.Duration) bool {
+	if !w.Contains(now) {
+		return false
+	}
+	for at, end := now, now.Add(d); at.Before(end); {
+		opened := w.Next(at.Add(-w.Duration)) // the opening that shuts next
+		if opened.IsZero() || opened.After(at) {
+			return false
+		}
+		at = opened.Add(w.Duration)
+	}
+	return true
+}
+
 // Next returns when the window opens next, after now; zero when it does not within five years.
 //
 // Between two changes of the clock, local time is elapsed time and an offset. So each such stretch is searched as if it

@@ -137,3 +137,23 @@ func TestATimeZoneIsNamedAsIANADoes(t *testing.T) {
 		}
 	}
 }
+
+func TestAWindowTellsHowLongItStaysOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		schedule, duration string
+		at, open           time.Duration
+		want               bool
+	}{
+		"at its start":                  {"0 4 * * *", "1h", 4 * time.Hour, time.Hour, true},
+		"no longer than its duration":   {"0 4 * * *", "1h", 4 * time.Hour, time.Hour + time.Second, false},
+		"near its end":                  {"0 4 * * *", "1h", 4*time.Hour + 58*time.Minute, 5 * time.Minute, false},
+		"shut":                          {"0 4 * * *", "1h", 3 * time.Hour, 0, false},
+		"the next opens as it shuts":    {"0 * * * *", "1h", 4*time.Hour + 58*time.Minute, 3 * time.Hour, true},
+		"the next opens before it does": {"*/10 * * * *", "15m", 9 * time.Minute, time.Hour, true},
+		"there is a gap":                {"*/10 * * * *", "9m", 8 * time.Minute, 5 * time.Minute, false},
+	} {
+		if got := mustWindow(t, c.schedule, c.duration).OpenFor(epoch.Add(c.at), c.open); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

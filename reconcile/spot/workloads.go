@@ -102,6 +102,8 @@ var (
 	observedGenerationPath = []string{"status", "observedGeneration"}
 	updatedPath            = []string{"status", "updatedReplicas"}
 	toBeUpdatedPath        = []string{"status", "expectedUpdatedReplicas"}
+	pausedPath             = []string{"spec", "paused"}                   // of a Rollout
+	updatePausedPath       = []string{"spec", "updateStrategy", "paused"} // of a CloneSet
 	selectorPath           = []string{"spec", "selector"}
 	templatePath           = []string{"spec", "template"}
 	templateLabelsPath     = []string{"spec", "template", "metadata", "labels"}
@@ -113,7 +115,8 @@ func (k WorkloadKind) cached(keys Keys, capacity CapacityLabels) clusters.Kind {
 		src, dst := from.(*unstructured.Unstructured), into.(*unstructured.Unstructured)
 		dst.SetLabels(pick(src.GetLabels(), keys.Enabled()))
 		dst.SetAnnotations(pickPrefix(src.GetAnnotations(), keys.Prefix, annotationShape))
-		for _, path := range [][]string{k.replicas, k.status, observedGenerationPath, updatedPath, toBeUpdatedPath, selectorPath, templateLabelsPath} {
+		for _, path := range [][]string{k.replicas, k.status, observedGenerationPath, updatedPath, toBeUpdatedPath,
+			pausedPath, updatePausedPath, selectorPath, templateLabelsPath} {
 			if value, ok, err := unstructured.NestedFieldCopy(src.Object, path...); ok && err == nil {
 				_ = unstructured.SetNestedField(dst.Object, value, path...) // fails only where a parent is no map, and it is our own
 			}
@@ -170,6 +173,16 @@ func (k WorkloadKind) rolling(obj *unstructured.Unstructured) bool {
 	updated, counts := numberAt(obj, updatedPath)
 	expected, bounded := numberAt(obj, toBeUpdatedPath)
 	return counts && bounded && updated < expected
+}
+
+// stalled tells whether somebody paused its rollout.
+func (k WorkloadKind) stalled(obj *unstructured.Unstructured) bool {
+	for _, path := range [][]string{pausedPath, updatePausedPath} {
+		if paused, ok, err := unstructured.NestedBool(obj.Object, path...); ok && err == nil && paused {
+			return true
+		}
+	}
+	return false
 }
 
 // selector narrows the search for pods without a slot; one that cannot be read narrows nothing.

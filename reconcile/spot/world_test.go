@@ -220,7 +220,7 @@ func (w *world) create(name string) {
 	p := &Pod{Name: name, UID: id, Owner: testOwner, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
 		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
 	if !w.ordinals && answer.Capacity != Unknown {
-		p.DeletionCost = costOf(answer.Slot)
+		p.DeletionCost = w.mix().Cost(answer.Slot)
 	}
 	if w.rand.Float64() < w.lose {
 		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, Unknown, "", ""
@@ -393,7 +393,7 @@ func (w *world) exact() error {
 	}
 	seen := map[int]bool{}
 	for _, p := range w.alive() {
-		if p.Slot < 0 || p.Slot >= w.wanted || seen[p.Slot] || m.Of(p.Slot) != p.Capacity || p.DeletionCost != costOf(p.Slot) {
+		if p.Slot < 0 || p.Slot >= w.wanted || seen[p.Slot] || m.Of(p.Slot) != p.Capacity || p.DeletionCost != m.Cost(p.Slot) {
 			return fmt.Errorf("pod %s of %s has slot %d (a %s slot), cost %s", p.Name, p.Capacity, p.Slot, m.Of(p.Slot), p.DeletionCost)
 		}
 		seen[p.Slot] = true

@@ -128,7 +128,7 @@ func drawContainer(t *rapid.T, i int, name string) v1.Container {
 		c.Env = append(c.Env, v1.EnvVar{Name: name, Value: anyText.Draw(t, "value")})
 	}
 	if rapid.Bool().Draw(t, "resources?") {
-		c.Resources = &v1.Resources{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Gi")}}
+		c.Resources = &v1.Resources{Requests: v1.ResourceList{corev1.ResourceCPU: {Quantity: resource.MustParse("250m")}, corev1.ResourceMemory: {Quantity: resource.MustParse("1Gi")}}}
 	}
 	return c
 }

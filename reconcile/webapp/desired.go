@@ -19,6 +19,9 @@ import (
 
 // Desired is what a WebApp consists of. All of it has the WebApp's name.
 type Desired struct {
+	// Account is what the pods run as. Without it there must be no Deployment: its pods would run as another's account of the
+	// same name, with all its rights.
+	Account *corev1.ServiceAccount
 	// Deployment is applied with the options beside it.
 	Deployment *appsv1.Deployment
 	Options    []reconcile.ApplyOption
@@ -30,7 +33,7 @@ type Desired struct {
 // defaults, as everything has that comes from an API server.
 func Desire(app *v1.WebApp, keys spot.Keys, deployed bool) Desired {
 	d := Desired{Deployment: deployment(app, keys)}
-	d.Others = append(d.Others, &corev1.ServiceAccount{ObjectMeta: metaOf(app)})
+	d.Account = &corev1.ServiceAccount{ObjectMeta: metaOf(app)}
 	d.wantIf(len(servicePorts(app)) > 0, service(app))
 	d.wantIf(app.Spec.PodDisruptionBudget != nil, budget(app))
 	d.wantIf(app.Spec.Autoscaling != nil, autoscaler(app))
@@ -45,8 +48,7 @@ func Desire(app *v1.WebApp, keys spot.Keys, deployed bool) Desired {
 	return d
 }
 
-// Steps are what is to be there beside the Deployment. The first come before it, in any order: its pods cannot be made without
-// their account. The last come after it: an autoscaler, when the replicas have been left to it, so that none of what it
+// Steps are what is to be there beside the Deployment and its account. The first come before it, in any order. The last come after it: an autoscaler, when the replicas have been left to it, so that none of what it
 // decides is lost.
 func (d *Desired) Steps() (first, last []client.Object) {
 	for _, object := range d.Others {

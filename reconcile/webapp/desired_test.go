@@ -42,8 +42,8 @@ func find[T client.Object](objects []client.Object) (found T) {
 func TestASimpleWebAppIsADeploymentAServiceAndAServiceAccount(t *testing.T) {
 	g := NewWithT(t)
 	d := Desire(shop(), keys, false)
-	g.Expect(d.Others).To(HaveLen(2))
-	g.Expect(find[*corev1.ServiceAccount](d.Others).Name).To(Equal("shop"))
+	g.Expect(d.Others).To(HaveLen(1))
+	g.Expect(d.Account.Name).To(Equal("shop"))
 	g.Expect(d.Unwanted).To(HaveLen(2))
 	g.Expect(d.Options).To(BeEmpty())
 
@@ -121,8 +121,26 @@ func TestAnAutoscalerOwnsTheReplicasOnceTheDeploymentIsThere(t *testing.T) {
 	before, after := later.Steps()
 	scaler := find[*autoscalingv2.HorizontalPodAutoscaler](after)
 	g.Expect(after).To(ConsistOf(scaler), "the replicas are left before there is an autoscaler")
-	g.Expect(find[*corev1.ServiceAccount](before)).NotTo(BeNil(), "pods cannot be made without their account")
+	g.Expect(find[*corev1.Service](before)).NotTo(BeNil())
 	g.Expect(scaler.Spec.MinReplicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(scaler.Spec.MaxReplicas).To(BeEquivalentTo(9))
 	g.Expect(scaler.Spec.Metrics[0].Resource.Target.AverageUtilization).To(HaveValue(BeEquivalentTo(80)))
+}
+
+func TestPodsFitTheRestrictedStandardAndHaveNoTokenUnlessAskedTo(t *testing.T) {
+	g := NewWithT(t)
+	pod := Desire(shop(), keys, false).Deployment.Spec.Template.Spec
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
+	g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+	for _, c := range pod.Containers {
+		g.Expect(c.SecurityContext.AllowPrivilegeEscalation).To(HaveValue(BeFalse()))
+		g.Expect(c.SecurityContext.Capabilities.Drop).To(ConsistOf(BeEquivalentTo("ALL")))
+	}
+	pod = Desire(shop(func(app *v1.WebApp) {
+		app.Spec.PodSecurity, app.Spec.MountToken = v1.PodSecurityBaseline, true
+	}), keys, false).Deployment.Spec.Template.Spec
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeTrue()))
+	g.Expect(pod.SecurityContext).To(BeNil())
+	g.Expect(pod.Containers[0].SecurityContext).To(BeNil())
 }

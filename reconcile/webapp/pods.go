@@ -10,14 +10,20 @@ import (
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
-// pods is the template of a WebApp's pods. Nothing in it follows from labels or status, so that only a changed spec.containers or
-// spec.envFrom starts a rollout.
+// pods is the template of a WebApp's pods. Nothing in it follows from labels or status, so that only a changed spec.containers,
+// spec.envFrom, spec.podSecurity or spec.mountToken starts a rollout.
 func pods(app *v1.WebApp) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/name": app.Name}}}
 	for key, value := range app.Selector() {
 		template.Labels[key] = value
 	}
 	template.Spec.ServiceAccountName = app.Name
+	template.Spec.AutomountServiceAccountToken = new(app.Spec.MountToken)
+	if app.Spec.PodSecurity != v1.PodSecurityBaseline {
+		template.Spec.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
 	for i := range app.Spec.Containers {
 		template.Spec.Containers = append(template.Spec.Containers, container(app, &app.Spec.Containers[i]))
 	}
@@ -33,7 +39,12 @@ func container(app *v1.WebApp, from *v1.Container) corev1.Container {
 		c.Env = append(c.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
 	}
 	if r := from.Resources; r != nil {
-		c.Resources = corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
+		c.Resources = corev1.ResourceRequirements{Requests: r.Requests.Kubernetes(), Limits: r.Limits.Kubernetes()}
+	}
+	if app.Spec.PodSecurity != v1.PodSecurityBaseline {
+		c.SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
 	}
 	if r := from.Readiness; r != nil {
 		c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{

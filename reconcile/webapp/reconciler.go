@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.We
 }
 
 // apply makes everything that the WebApp consists of, and takes away what it no longer does. What can be made is made, also
-// when something else cannot: the error then names everything that failed for good.
+// when something else cannot: the error then names everything that failed for good. Only without the account nothing is.
 func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp]) (*appsv1.Deployment, error) {
 	deployed, err := exists(ctx, req.Client, req.Object)
 	if err != nil {
@@ -68,6 +68,9 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 		if _, err := req.Delete(ctx, object); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := req.Apply(ctx, desired.Account); err != nil {
+		return nil, err // whatever else there is: no pod runs as an account that is not ours
 	}
 	first, last := desired.Steps()
 	var refused []error

@@ -45,6 +45,7 @@ func TestReconcile(t *testing.T) {
 	waiting := condition("Ready", "False", v1.ReasonWaitingForPods, "0 of 1 pods have been made")
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "shop", errQuota{})
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop", Labels: map[string]string{v1.LabelWebApp: "shop"}}}
+	powerful := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop"}} // somebody may have given it rights
 	going := shop(func(app *v1.WebApp) {
 		app.Finalizers = []string{"foregroundDeletion"}
 		app.DeletionTimestamp = new(metav1.Now())
@@ -70,6 +71,10 @@ func TestReconcile(t *testing.T) {
 		reconciletest.Case{Name: "what is somebody else's is left alone", Given: []client.Object{shop(), theirs}, Want: reconciletest.Want{
 			Err: "apply v1 Service eu/shop: it exists and is nobody's, so it is left alone", Writes: []string{account, deployment, status},
 			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", "")},
+		}},
+		reconciletest.Case{Name: "without an account of its own there are no pods", Given: []client.Object{shop(), powerful}, Want: reconciletest.Want{
+			Err: "apply v1 ServiceAccount eu/shop: it exists and is nobody's, so it is left alone", Outcome: reconcile.OutcomeTerminal, Writes: []string{status},
+			Conditions: []metav1.Condition{condition("Stalled", "True", "Terminal", ""), condition("Created", "False", v1.ReasonCreating, "")},
 		}},
 		reconciletest.Case{Name: "one that goes is left to Kubernetes", Given: []client.Object{going}, Want: reconciletest.Want{
 			Writes: []string{status}, Conditions: []metav1.Condition{condition("Ready", "False", v1.ReasonDeleting, "")},

@@ -69,7 +69,7 @@ type placed struct {
 }
 
 // readAnswer takes an answer apart; an error says why it is no slot patch.
-func readAnswer(a *answer) (placed, error) {
+func readAnswer(a *answer, floor int) (placed, error) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(a.body, &review); err != nil {
 		return placed{}, fmt.Errorf("not JSON: %w", err)
@@ -87,13 +87,13 @@ func readAnswer(a *answer) (placed, error) {
 	case response.PatchType == nil || *response.PatchType != admissionv1.PatchTypeJSONPatch:
 		return placed{}, errors.New("no JSON patch")
 	}
-	return readPatch(response.Patch)
+	return readPatch(response.Patch, floor)
 }
 
 // pointer is a key as JSON pointers write it.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-func readPatch(patch []byte) (placed, error) {
+func readPatch(patch []byte, floor int) (placed, error) {
 	var operations []struct {
 		Op, Path string
 		Value    any
@@ -112,7 +112,7 @@ func readPatch(patch []byte) (placed, error) {
 	switch {
 	case err != nil || slot < 0:
 		return placed{}, fmt.Errorf("patch: slot %q", text)
-	case values["/metadata/annotations/"+pointer.Replace(spot.DeletionCost)] != strconv.Itoa(-slot):
+	case values["/metadata/annotations/"+pointer.Replace(spot.DeletionCost)] != spot.Mix{Floor: floor}.Cost(slot):
 		return placed{}, fmt.Errorf("patch: the deletion cost does not fit slot %d", slot)
 	case values["/metadata/annotations/"+pointer.Replace(fleet.Keys.Reservation())] == "":
 		return placed{}, errors.New("patch: no reservation")
@@ -125,7 +125,7 @@ func checkAnswers(answers []answer, percent, floor int) error {
 	type key struct{ owner, slot int }
 	given := make(map[key]bool, len(answers))
 	for i := range answers {
-		got, err := readAnswer(&answers[i])
+		got, err := readAnswer(&answers[i], floor)
 		if err != nil {
 			return fmt.Errorf("answer %d: %w: %s", i, err, answers[i].body)
 		}

@@ -14,9 +14,9 @@ import (
 // interruptionReplicas are all on the node that goes.
 const interruptionReplicas = 20
 
-// goes is how Karpenter says that a node is about to go; shut keeps pods from a node for a moment.
+// goes is how AWS Node Termination Handler says that a node goes within two minutes; shut keeps pods from a node for a moment.
 var (
-	goes = corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
+	goes = corev1.Taint{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectNoSchedule}
 	shut = corev1.Taint{Key: "bench.plimsoll.dev/shut", Effect: corev1.TaintEffectNoSchedule}
 )
 

@@ -54,6 +54,10 @@ var entries = []entry{
 	{name: "e2e-failover-s", unit: "s", target: 10},
 	{name: "e2e-floor-breaks", unit: "breaks"},
 	{name: "e2e-double-writes", unit: "writes"},
+	{name: "karpenter-flap-evictions", unit: "evictions"},
+	{name: "karpenter-flap-extra-nodes", unit: "nodes"},
+	{name: "karpenter-consolidation-floor-breaks", unit: "breaks"},
+	{name: "karpenter-interruption-floor-breaks", unit: "breaks"},
 }
 
 // A report collects what was measured.

@@ -47,7 +47,8 @@ load 1m
   plimsoll_reconcile_errors_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0+1x90
   plimsoll_reconcile_stuck{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0x90
   plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x90
-  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu"} 0x90
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="spot"} 0x90
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x90
   plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 6x90
   plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
   plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 1x90
@@ -109,8 +110,12 @@ var trouble = map[string]struct {
 		24 * time.Minute, 26 * time.Minute, "PlimsollFloorBroken", "Deployment shop/web of prod-eu",
 	},
 	"spot has no room": {
-		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu"} 0x9 2x80`,
+		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="spot"} 0x9 2x80`,
 		39 * time.Minute, 41 * time.Minute, "PlimsollSpotDry", "Spot is dry in prod-eu",
+	},
+	"on-demand has no room": {
+		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x9 2x80`,
+		24 * time.Minute, 26 * time.Minute, "PlimsollOnDemandDry", "On-demand is dry in prod-eu",
 	},
 	"pods are let through": {
 		`plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="timeout"} 0x9 0+5x80`,

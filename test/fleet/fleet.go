@@ -24,13 +24,17 @@ const Namespace = "plimsoll-system"
 type Options struct {
 	// Members are the names of full clusters that are started, and not yet registered.
 	Members []string
-	// Nodes is how many nodes of each capacity type a member gets; default 3.
+	// Nodes is how many nodes of each capacity type a member gets; default 3. NoNodes: none, for members in which something
+	// else makes them.
 	Nodes int
 	// NodePods is how many pods fit on a node; default 250.
 	NodePods int
 	// Log receives lines about the start. Default: nowhere.
 	Log io.Writer
 }
+
+// NoNodes is for Options.Nodes: members start without a node.
+const NoNodes = -1
 
 // A Fleet is a hub cluster with members. Its methods may be called from several goroutines at once, but for Stop.
 type Fleet struct {
@@ -123,7 +127,7 @@ func (f *Fleet) startMember(ctx context.Context, options kube.Options) (*Member,
 	m := &Member{Name: options.Name, Cluster: cluster}
 	for _, capacity := range []string{kube.Spot, kube.OnDemand} {
 		spec := kube.NodeSpec{Capacity: capacity, Pods: f.options.NodePods}
-		if _, err := cluster.AddNodes(ctx, f.options.Nodes, spec); err != nil {
+		if _, err := cluster.AddNodes(ctx, max(f.options.Nodes, 0), spec); err != nil {
 			return nil, errors.Join(err, cluster.Stop())
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
 // A Moment is the state of a workload's pods after one event of the API server's watch.
@@ -33,6 +35,8 @@ type Moment struct {
 	// Mix after the event, and how many replicas were on-demand before it.
 	Mix            Mix
 	OnDemandBefore int
+	// ReadyOnDemand is how many of the on-demand replicas are ready after the event.
+	ReadyOnDemand int
 }
 
 // A History follows the pods of one workload by a watch of its own at the real API server, and so knows every state that
@@ -148,6 +152,7 @@ func (h *History) take(ctx context.Context, event watch.Event) {
 	}
 	moment.Mix = h.mix()
 	moment.Unplaced = h.unplaced()
+	moment.ReadyOnDemand = h.readyOnDemand()
 	h.moments = append(h.moments, moment)
 }
 
@@ -166,6 +171,16 @@ func (h *History) unplaced() int {
 	n := 0
 	for _, state := range h.pods {
 		if _, placed := state.pod.Labels[Keys.Slot()]; alive(state.pod) && !placed {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *History) readyOnDemand() int {
+	n := 0
+	for _, state := range h.pods {
+		if alive(state.pod) && state.capacity == kube.OnDemand && Ready(state.pod) {
 			n++
 		}
 	}

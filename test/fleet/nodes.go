@@ -23,6 +23,24 @@ func (m *Member) NodesOf(ctx context.Context, capacity string) ([]string, error)
 	return names, nil
 }
 
+// AddProviderNodes adds nodes of a capacity type, kube.Spot or kube.OnDemand, that carry the labels of a provider in place of
+// [kube.CapacityLabel]; spec.Capacity is not set. Pods on them count as of that type.
+func (m *Member) AddProviderNodes(ctx context.Context, n int, capacity string, spec kube.NodeSpec) error {
+	names, err := m.Cluster.AddNodes(ctx, n, spec)
+	if err != nil {
+		return err
+	}
+	m.nodes.mu.Lock()
+	defer m.nodes.mu.Unlock()
+	if m.nodes.known == nil {
+		m.nodes.known = map[string]string{}
+	}
+	for _, name := range names {
+		m.nodes.known[name] = capacity
+	}
+	return nil
+}
+
 // TakeAway removes all nodes of a capacity type with the pods on them, and returns how many there were.
 func (m *Member) TakeAway(ctx context.Context, capacity string) (int, error) {
 	names, err := m.NodesOf(ctx, capacity)

@@ -11,7 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// nodeTypes remembers the capacity type of nodes by name.
+// nodeTypes remembers the capacity type of nodes by name, by whatever label tells it.
 type nodeTypes struct {
 	mu    sync.Mutex
 	known map[string]string
@@ -32,7 +32,9 @@ func (m *Member) capacityOf(ctx context.Context, node string) (string, error) {
 		m.nodes.known = map[string]string{}
 	}
 	for i := range list.Items {
-		m.nodes.known[list.Items[i].Name] = list.Items[i].Labels[kube.CapacityLabel]
+		if _, known := m.nodes.known[list.Items[i].Name]; !known {
+			m.nodes.known[list.Items[i].Name] = kube.CapacityOf(list.Items[i].Labels)
+		}
 	}
 	return m.nodes.known[node], nil
 }

@@ -64,7 +64,7 @@ func (m *Member) Prepare(ctx context.Context) error {
 
 // rights are what the hub says that it needs for placing pods, and the one webhook configuration that it keeps current.
 func rights() []rbacv1.PolicyRule {
-	needed := append(spot.Access(), clusters.Access{
+	needed := append(append(spot.Access(), spot.SignAccess()...), clusters.Access{
 		Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations", Name: webhook.ConfigurationName,
 		Verbs: []string{"get", "list", "watch", "patch"},
 	})

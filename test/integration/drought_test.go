@@ -17,7 +17,7 @@ import (
 
 // parched are settings with which a drought is found out, and found to be over, within moments.
 var parched = fleet.Settings{
-	"spot.pendingTimeout": "8s", "spot.probe.firstAfter": "2s", "spot.probe.atMostAfter": "4s", "spot.probe.timeout": "6s",
+	"spot.pendingTimeout": "8s", "spot.probe.firstAfter": "2s", "spot.probe.atMostAfter": "4s", "spot.probe.timeout": "6s", "spot.nodeStartTimeout": "8s",
 }
 
 // TestDroughts takes spot nodes away and gives them back.

@@ -15,8 +15,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-// disrupted is how Karpenter says that a node is about to go.
-var disrupted = corev1.Taint{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}
+// disrupted is how AWS Node Termination Handler says that a node goes within two minutes.
+var disrupted = corev1.Taint{Key: "aws-node-termination-handler/spot-itn", Effect: corev1.TaintEffectNoSchedule}
 
 // hurried are settings with shut windows and long cool-downs: an interruption waits for neither.
 var hurried = fleet.Settings{

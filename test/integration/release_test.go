@@ -4,11 +4,14 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +51,7 @@ func TestReleases(t *testing.T) {
 			"pods that a Service selects by their hash are evicted":    hashServiceSpec,
 			"what was released is taken away with its workload":        releasedStraysSpec,
 			"a workload that is disabled meanwhile keeps no spare pod": releaseDisabledSpec,
+			"nor does one whose label is taken off":                    releaseUnlabelledSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
 				specs.beside(t)
@@ -78,6 +82,11 @@ func releaseRefusedSpec(p *placing) {
 	history := p.follow(w)
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(releaseAfter, 1))).To(Succeed())
 	p.Eventually(func() []string { return p.released(w) }).ShouldNot(BeEmpty())
+	for _, pod := range p.pods(w) {
+		if _, released := pod.Annotations[fleet.Keys.Released()]; released { // it ends without the hub as well
+			p.Expect(pod.Spec.ActiveDeadlineSeconds).To(HaveValue(And(BeNumerically(">=", time.Hour.Seconds()), BeNumerically("<", 2*time.Hour.Seconds()))))
+		}
+	}
 	p.reconciledAgain(deploymentController, w, 2)
 	p.Expect(p.evictions()).To(BeEmpty())
 	p.Expect(p.released(w)).NotTo(BeEmpty())
@@ -137,6 +146,15 @@ func releaseDisabledSpec(p *placing) {
 	p.Expect(w.Label(p.ctx, map[string]string{fleet.Keys.Enabled(): "false"})).To(Succeed())
 	p.Expect(p.member.Client().DeleteAllOf(p.ctx, &policyv1.PodDisruptionBudget{}, client.InNamespace(p.namespace))).To(Succeed())
 	p.Eventually(func() []string { return p.released(w) }).Should(BeEmpty())
+	p.Expect(p.ready(w, releaseReplicas).Ready).To(Equal(releaseReplicas))
+}
+
+func releaseUnlabelledSpec(p *placing) {
+	w := p.heldReleases()
+	unlabel := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+fleet.Keys.Enabled()+`":null}}}`))
+	p.Expect(p.member.Client().Patch(p.ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "web"}}, unlabel)).To(Succeed())
+	p.Expect(p.member.Client().DeleteAllOf(p.ctx, &policyv1.PodDisruptionBudget{}, client.InNamespace(p.namespace))).To(Succeed())
+	p.Eventually(func() []string { return p.released(w) }).WithTimeout(2 * time.Minute).Should(BeEmpty())
 	p.Expect(p.ready(w, releaseReplicas).Ready).To(Equal(releaseReplicas))
 }
 

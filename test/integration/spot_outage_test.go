@@ -55,6 +55,7 @@ func outageSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	away := p.create(fleet.Deployment(p.namespace, "away", replicas, fleet.Policy(percent, floor)))
 	p.ready(away, replicas)
 	p.Expect(p.slots(away)).To(HaveEach(""))
+	p.Expect(p.undecided()).To(Equal(replicas), "the API server notes whom it did not ask")
 
 	p.hub = startHub(t, f, "spot-read-only", fleet.Settings{"spot.readOnly": true})
 	reading := p.create(fleet.Deployment(p.namespace, "reading", replicas, fleet.Policy(0, floor)))

@@ -124,9 +124,7 @@ func stillnessSpec(p *placing) {
 	p.exactly(deployment, replicas, percent, floor)
 	p.exactly(set, replicas, percent, floor)
 	before := p.versions()
-	mark, err := p.member.Cluster.Audit().Mark()
-	p.Expect(err).NotTo(HaveOccurred())
-	p.mark = mark
+	p.remark()
 	p.reconciledAgain(deploymentController, deployment, 4)
 	p.reconciledAgain("statefulset-spot", set, 4)
 	p.Expect(p.audited(fleet.ByHub, kube.Writes)).To(BeEmpty())

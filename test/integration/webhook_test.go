@@ -31,6 +31,7 @@ type webhookSite struct {
 	cluster   *kube.Cluster
 	installer *webhook.Installer
 	patcher   *spot.Patcher
+	steering  *spot.Steering
 	stop      func()
 
 	mu           sync.Mutex
@@ -48,7 +49,7 @@ func (s *webhookSite) Place(_ context.Context, member string, pod *spot.PodReque
 	}
 	s.placed[pod.Name] = pod.DryRun
 	reservation := spot.Reservation{ID: "a-reservation", Slot: webhookSlot, Capacity: spot.Spot}
-	return spot.Placement{Outcome: spot.OutcomeSpot, Patch: s.patcher.AppendPatch(nil, &pod.Incoming, reservation)}
+	return spot.Placement{Outcome: spot.OutcomeSpot, Patch: s.patcher.AppendPatch(nil, &pod.Incoming, s.steering, reservation)}
 }
 
 func (s *webhookSite) Route(string) (bool, string) { return true, "" }
@@ -76,8 +77,8 @@ func newWebhookSite(t *testing.T) *webhookSite {
 	g.Expect(err).NotTo(HaveOccurred())
 	keys, err := spot.NewKeys("")
 	g.Expect(err).NotTo(HaveOccurred())
-	s.patcher, err = spot.NewPatcher(keys, capacity, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
-	g.Expect(err).NotTo(HaveOccurred())
+	s.patcher = spot.NewPatcher(keys, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
+	s.steering = capacity.Configured()
 
 	ca, err := webhook.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -71,6 +71,20 @@ func DryRun(e AuditEvent) bool {
 	return err == nil && values.Has("dryRun")
 }
 
+// failedOpen begins the annotation by which an API server notes that it went on without the answer of a mutating webhook.
+const failedOpen = "failed-open.mutation.webhook.admission.k8s.io/"
+
+// WebhookSkipped passes requests that were admitted although a mutating webhook did not answer, because its failurePolicy is
+// Ignore.
+func WebhookSkipped(e AuditEvent) bool {
+	for key := range e.Annotations {
+		if strings.HasPrefix(key, failedOpen) {
+			return true
+		}
+	}
+	return false
+}
+
 // Evictions passes evictions that were granted.
 func Evictions(e AuditEvent) bool { return EvictionAttempts(e) && Succeeded(e) && !DryRun(e) }
 

@@ -30,6 +30,8 @@ type Cluster struct {
 
 	etcdPort, peerPort, apiPort *heldPort
 
+	karpenter atomic.Pointer[KarpenterOptions] // nil: it was never started here
+
 	client client.Client
 	nodes  atomic.Int64 // how many were ever added, for their names
 	log    *lineWriter

@@ -8,13 +8,15 @@ import (
 // Component names a process of a cluster.
 type Component string
 
-// The five processes of a full cluster. A minimal one has the first two.
+// The five processes of a full cluster. A minimal one has the first two. Karpenter is the sixth of those that
+// StartKarpenter was called for.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
 	ControllerManager Component = "kube-controller-manager"
 	Scheduler         Component = "kube-scheduler"
 	Kwok              Component = "kwok"
+	Karpenter         Component = "karpenter"
 )
 
 // Issuer is the issuer of service account tokens and, as in most clusters, the audience they have when none is asked
@@ -30,7 +32,11 @@ func (c *Cluster) components() []Component {
 	if c.opts.Minimal {
 		return []Component{Etcd, APIServer}
 	}
-	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+	all := []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
+	if c.karpenter.Load() != nil {
+		all = append(all, Karpenter)
+	}
+	return all
 }
 
 // args are a component's flags. Every one of them names a file in the cluster's folder, which isOurs relies on.
@@ -46,6 +52,8 @@ func (c *Cluster) args(component Component) []string {
 		return append([]string{
 			"--kubeconfig", c.file("kube-scheduler.kubeconfig"), "--secure-port", "0", "--leader-elect=false",
 		}, clientRate...)
+	case Karpenter:
+		return c.karpenter.Load().args(c)
 	case Kwok:
 		return []string{
 			"--kubeconfig", c.file("kwok.kubeconfig"), "--config", c.file("kwok.yaml"),

@@ -29,7 +29,7 @@ const serviceAccountPrefix = "system:serviceaccount:"
 const tokenLife = 24 * time.Hour
 
 // administrators have a static token each, so that the audit log tells them apart.
-var administrators = []string{"admin", string(ControllerManager), string(Scheduler), string(Kwok)}
+var administrators = []string{"admin", string(ControllerManager), string(Scheduler), string(Kwok), string(Karpenter)}
 
 //go:embed files/audit-policy.yaml
 var auditPolicy []byte
@@ -94,6 +94,7 @@ func (c *Cluster) adminTokens() ([]byte, error) {
 func (c *Cluster) writeConfiguration() error {
 	kwok := strings.NewReplacer(
 		"@NEVER_READY@", NeverReady,
+		"@NODE_START@", NodeStart,
 		"@POD_START@", strconv.FormatInt(c.opts.PodStart.Milliseconds(), 10),
 		"@POD_STOP@", strconv.FormatInt(c.opts.PodStop.Milliseconds(), 10),
 	).Replace(kwokTemplate)

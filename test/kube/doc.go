@@ -8,6 +8,9 @@
 // any part (faults.go), put a Proxy in front of the API server that delays, hangs, cuts or refuses (proxy.go), and
 // count what really reached the API server from its audit log (audit.go).
 //
+// Nodes that come and go by themselves: the real Karpenter as one more process (karpenter.go, nodepool.go), and a scripted
+// node group that does as Cluster Autoscaler and a cloud do (nodegroup.go), with the labels of each provider (provider.go).
+//
 // What it never does: touch a cluster it did not start, use a port beyond loopback, or leave something behind. The
 // processes die with the process that started them even if that one is killed (process_linux.go), and what it left on
 // disk is swept at the next Start (leftovers.go).

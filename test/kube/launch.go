@@ -14,7 +14,6 @@ const logTail = 15
 
 // launch starts a component's process and notes it, so that it can be found and killed later.
 func (c *Cluster) launch(component Component) error {
-	binary := filepath.Join(c.bin, string(component))
 	// Held throughout: of two callers, and of a caller and Stop, one must see what the other has done.
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,7 +23,7 @@ func (c *Cluster) launch(component Component) error {
 	if p := c.processes[component]; p != nil && !p.ended() {
 		return fmt.Errorf("start %s: it still runs", component)
 	}
-	p, err := startProcess(c.launcher, string(component), binary, c.args(component), c.environment(), c.dir, c.logFile(component))
+	p, err := startProcess(c.launcher, string(component), c.binary(component), c.args(component), c.environment(component), c.dir, c.logFile(component))
 	if err != nil {
 		return err
 	}
@@ -33,14 +32,26 @@ func (c *Cluster) launch(component Component) error {
 	return c.record.add(p.pid())
 }
 
+// binary is a component's program.
+func (c *Cluster) binary(component Component) string {
+	if component == Karpenter {
+		return filepath.Join(karpenterDir(c.bin), "bin", string(component))
+	}
+	return filepath.Join(c.bin, string(component))
+}
+
 // sharedMachine is what the components' runtime is told. A member's control plane has machines of its own; here all of them
 // share the few processors with what is tested. So they collect garbage less often than Go's default, and each component
 // runs on one processor at a time: its threads would only take turns with those of the others.
 var sharedMachine = []string{"GOGC=800", "GOMEMLIMIT=2GiB", "GOMAXPROCS=1"}
 
 // environment keeps what the user has set up for other clusters (HOME, KUBECONFIG, proxies) away from the components.
-func (c *Cluster) environment() []string {
-	return append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, sharedMachine...)
+func (c *Cluster) environment(component Component) []string {
+	all := append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=" + os.Getenv("PATH")}, sharedMachine...)
+	if component == Karpenter {
+		all = append(all, c.karpenter.Load().environment(c)...)
+	}
+	return all
 }
 
 // reportEnd says in the log that a component has ended, unless we ended it.

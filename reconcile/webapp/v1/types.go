@@ -1,7 +1,6 @@
 package v1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -83,7 +82,25 @@ type WebAppSpec struct {
 	// spot places a share of the replicas on spot capacity. The namespace must be enabled for it as well.
 	// +optional
 	Spot *Spot `json:"spot,omitempty"`
+	// podSecurity is the Pod Security Standard that the pods are made for. Default: restricted, with which no container runs
+	// as root; baseline sets nothing.
+	// +optional
+	PodSecurity PodSecurity `json:"podSecurity,omitempty"`
+	// mountToken gives the containers the token of the WebApp's ServiceAccount, with which they can call the API server.
+	// +optional
+	MountToken bool `json:"mountToken,omitempty"`
 }
+
+// PodSecurity is a Pod Security Standard of Kubernetes.
+//
+// +kubebuilder:validation:Enum=restricted;baseline
+type PodSecurity string
+
+// Pod Security Standards.
+const (
+	PodSecurityRestricted PodSecurity = "restricted"
+	PodSecurityBaseline   PodSecurity = "baseline"
+)
 
 // Container is one container of every pod.
 //
@@ -191,10 +208,10 @@ type EnvFrom struct {
 type Resources struct {
 	// requests are what a node must have free.
 	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests ResourceList `json:"requests,omitempty"`
 	// limits are what the container may not exceed.
 	// +optional
-	Limits corev1.ResourceList `json:"limits,omitempty"`
+	Limits ResourceList `json:"limits,omitempty"`
 }
 
 // Readiness is an HTTP request that succeeds once a container can serve.

@@ -55,7 +55,7 @@ func TestTheRoleOfTheHubInAMemberIsPinned(t *testing.T) {
 
 func TestTheRoleGrantsWhatTheHubSaysThatItNeeds(t *testing.T) {
 	installer := &webhook.Installer{}
-	needed := spot.Access()
+	needed := append(spot.Access(), spot.SignAccess()...)
 	for _, access := range append(needed, clusters.Access{
 		Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations", Name: webhook.ConfigurationName, Verbs: verbsOf(installer),
 	}) {

@@ -14,6 +14,8 @@ func memberRules() []rbacv1.PolicyRule {
 	return append(placementRules(), append([]rbacv1.PolicyRule{
 		// Which namespaces are enabled, and who the cluster is (the UID of kube-system).
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read()},
+		// Which nodes Karpenter has launched: pods wait for those. Without it the Events on pods tell.
+		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"list"}},
 	}, commonRules(WebhookConfiguration)...)...)
 }
 
@@ -29,8 +31,8 @@ func placementRules() []rbacv1.PolicyRule {
 		// Which budgets moves wait for, and whether a Service would lose a pod that is released before it moves.
 		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: read()},
 		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"list"}},
-		// What was done, and why not.
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		// What was done, and why not; and which nodes autoscalers say that they bring.
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "list"}},
 	}
 }
 

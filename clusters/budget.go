@@ -1,0 +1,347 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// decodesAtOnce is how many lists of a member are read and decoded at a time.
+const decodesAtOnce = 2
+
+// memberBudget is what the caches of one member may hold together.
+type memberBudget struct {
+	bytes   int64
+	objects int // of one kind
+	used    atomic.Int64
+	lists   chan struct{} // holds something for each list that is being read
+}
+
+func newMemberBudget(bytes int64, objects int) *memberBudget {
+	return &memberBudget{bytes: bytes, objects: objects, lists: make(chan struct{}, decodesAtOnce)}
+}
+
+// kindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
+type kindBudget struct {
+	*memberBudget
+	exceeded chan error // holds the first excess
+	meters   []*meter
+}
+
+func newKindBudget(of *memberBudget) *kindBudget {
+	return &kindBudget{memberBudget: of, exceeded: make(chan error, 1)}
+}
+
+type kindBudgetKey struct{}
+
+// tell passes an excess on to the kind whose request it is.
+func tell(ctx context.Context, excess error) {
+	if b, ok := ctx.Value(kindBudgetKey{}).(*kindBudget); ok {
+		b.tell(excess)
+	}
+}
+
+func (b *kindBudget) tell(excess error) {
+	select {
+	case b.exceeded <- excess:
+	default:
+	}
+}
+
+// release gives back what the kind's caches held. They must have been stopped.
+func (b *kindBudget) release() {
+	for _, m := range b.meters {
+		m.release()
+	}
+}
+
+// meter stands between an informer and its member: it trims what comes at once, so that no list is held whole, and keeps
+// account of what the cache holds. A list or a watch that exceeds the budget ends, and the kind's budget is told.
+type meter struct {
+	toolscache.ListerWatcherWithContext
+	budget *kindBudget
+	trim   toolscache.TransformFunc
+
+	mu       sync.Mutex
+	seed     maphash.Seed
+	held     generation
+	coming   *generation // a list that is being read; nil: none
+	released bool
+}
+
+// generation is the objects of one list and of the events since, by a hash of their names.
+type generation struct {
+	sizes map[uint64]uint32
+	bytes int64
+}
+
+func newMeter(of toolscache.ListerWatcher, budget *kindBudget, trim toolscache.TransformFunc) *meter {
+	m := &meter{
+		ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(of), budget: budget, trim: trim, seed: maphash.MakeSeed(),
+		held: generation{sizes: map[uint64]uint32{}},
+	}
+	budget.meters = append(budget.meters, m)
+	return m
+}
+
+// List is needed by an interface of client-go, which calls the one with a context.
+func (m *meter) List(options metav1.ListOptions) (runtime.Object, error) {
+	return m.ListWithContext(context.Background(), options)
+}
+
+// Watch is needed by an interface of client-go, which calls the one with a context.
+func (m *meter) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return m.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext reads one page. The first is asked for as it is now and not as a cache of the server has it, because
+// servers give what they have cached whole.
+func (m *meter) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
+	select {
+	case m.budget.lists <- struct{}{}:
+		defer func() { <-m.budget.lists }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	list, err := m.ListerWatcherWithContext.ListWithContext(context.WithValue(ctx, kindBudgetKey{}, m.budget), options)
+	if err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	if options.Continue == "" {
+		m.begin()
+	}
+	for i := range items {
+		if items[i], err = m.take(items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, meta.SetList(list, items)
+}
+
+// WatchWithContext follows a list, or brings one as events.
+func (m *meter) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	events, err := m.ListerWatcherWithContext.WatchWithContext(context.WithValue(ctx, kindBudgetKey{}, m.budget), options)
+	if err != nil {
+		return nil, err
+	}
+	if options.SendInitialEvents != nil && *options.SendInitialEvents {
+		m.begin()
+	} else {
+		m.commit()
+	}
+	return newMeteredWatch(events, m.event), nil
+}
+
+// meteredWatch passes events on through a function.
+type meteredWatch struct {
+	watch.Interface
+	events chan watch.Event
+	stop   func()
+}
+
+func newMeteredWatch(of watch.Interface, pass func(watch.Event) (watch.Event, bool)) *meteredWatch {
+	stopped := make(chan struct{})
+	w := &meteredWatch{Interface: of, events: make(chan watch.Event), stop: sync.OnceFunc(func() {
+		close(stopped)
+		of.Stop()
+	})}
+	go func() {
+		defer close(w.events)
+		for event := range of.ResultChan() {
+			if event, ok := pass(event); ok {
+				select {
+				case w.events <- event:
+				case <-stopped:
+					return
+				}
+			}
+		}
+	}()
+	return w
+}
+
+// ResultChan has the events.
+func (w *meteredWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch.
+func (w *meteredWatch) Stop() { w.stop() }
+
+// event takes account of an event. One that exceeds the budget is dropped: the whole cache is about to be.
+func (m *meter) event(e watch.Event) (watch.Event, bool) {
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		object, err := m.take(e.Object)
+		e.Object = object
+		return e, err == nil
+	case watch.Deleted:
+		m.drop(e.Object)
+		if object, err := m.trimmed(e.Object); err == nil {
+			e.Object = object
+		}
+	case watch.Bookmark:
+		if object, err := meta.Accessor(e.Object); err == nil && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			m.commit()
+		}
+	}
+	return e, true
+}
+
+func (m *meter) trimmed(object runtime.Object) (runtime.Object, error) {
+	trimmed, err := m.trim(object)
+	if err != nil {
+		return nil, err
+	}
+	return trimmed.(runtime.Object), nil
+}
+
+// begin starts a new list.
+func (m *meter) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.coming != nil {
+		m.budget.used.Add(-m.coming.bytes)
+	}
+	m.coming = &generation{sizes: map[uint64]uint32{}}
+}
+
+// commit puts the list that was read in the place of what was held.
+func (m *meter) commit() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.coming != nil {
+		m.budget.used.Add(-m.held.bytes)
+		m.held, m.coming = *m.coming, nil
+	}
+}
+
+// take trims an object and accounts for it.
+func (m *meter) take(object runtime.Object) (runtime.Object, error) {
+	trimmed, err := m.trimmed(object)
+	if err != nil {
+		return nil, err
+	}
+	of, ok := trimmed.(client.Object)
+	if !ok {
+		return trimmed, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	into := &m.held
+	if m.coming != nil {
+		into = m.coming
+	}
+	if m.released {
+		return trimmed, nil
+	}
+	key, size := m.key(of), weigh(of)
+	grown := int64(size) - int64(into.sizes[key])
+	into.sizes[key] = size
+	into.bytes += grown
+	used := m.budget.used.Add(grown)
+	switch {
+	case len(into.sizes) > m.budget.objects:
+		err = fmt.Errorf("%w: more than %d objects", errTooLarge, m.budget.objects)
+	case used > m.budget.bytes:
+		err = fmt.Errorf("%w: with it the caches of the member take more than %d bytes", errTooLarge, m.budget.bytes)
+	default:
+		return trimmed, nil
+	}
+	m.budget.tell(err)
+	return nil, err
+}
+
+func (m *meter) drop(object runtime.Object) {
+	of, ok := object.(client.Object)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := m.key(of)
+	for _, g := range []*generation{&m.held, m.coming} {
+		if g == nil || m.released {
+			continue
+		}
+		size := int64(g.sizes[key])
+		delete(g.sizes, key)
+		g.bytes -= size
+		m.budget.used.Add(-size)
+	}
+}
+
+func (m *meter) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.released {
+		return
+	}
+	m.released = true
+	m.budget.used.Add(-m.held.bytes)
+	if m.coming != nil {
+		m.budget.used.Add(-m.coming.bytes)
+	}
+	m.held, m.coming = generation{}, nil
+}
+
+func (m *meter) key(of client.Object) uint64 {
+	return maphash.Comparable(m.seed, types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()})
+}
+
+// entryBytes is what an entry of a cache takes beside the object: its key, in the store and in the indexes.
+const entryBytes = 256
+
+// weigh estimates what an object takes in memory.
+func weigh(object client.Object) uint32 {
+	size := entryBytes + int(reflect.TypeOf(object).Elem().Size())
+	switch of := object.(type) {
+	case *unstructured.Unstructured:
+		size += weighValue(of.Object)
+	case interface{ Size() int }:
+		size += of.Size()
+	default:
+		text, err := json.Marshal(object)
+		if err == nil {
+			size += len(text)
+		}
+	}
+	return uint32(min(size, 1<<31))
+}
+
+// weighValue is for what unstructured objects are made of.
+func weighValue(value any) int {
+	const interfaceSize, mapEntry = 16, 48
+	size := interfaceSize
+	switch of := value.(type) {
+	case map[string]any:
+		for key, entry := range of {
+			size += mapEntry + len(key) + weighValue(entry)
+		}
+	case []any:
+		for _, element := range of {
+			size += weighValue(element)
+		}
+	case string:
+		size += len(of)
+	}
+	return size
+}

@@ -1,0 +1,290 @@
+package clusters
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+)
+
+const (
+	// An object that is decoded takes more memory than its text has bytes; what takes more than so many times the largest
+	// answer is made to.
+	memoryPerByte = 3
+	// maxListed is how many objects one answer may have: lists of caches come in pages of 500, others whole.
+	maxListed, maxPage = 50_000, 10_000
+	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
+	// caches are as old as that.
+	maxRetryAfter = 5
+)
+
+var (
+	errUnreadable = errors.New("the answer cannot be read")
+	errEncoded    = errors.New("the answer is compressed, which it was asked not to be")
+)
+
+// intake bounds what a member's answers are before anything decodes them: their bytes, the number of objects, the memory
+// that they will take, and the quantities in them. It stands outside the limits of time and bytes.
+type intake struct {
+	member  string
+	shapes  *quantities.Shapes
+	answer  int64 // bytes of one answer
+	event   int64 // bytes of one event of a watch
+	objects int   // of one answer
+}
+
+// of is the same for answers of so many objects.
+func (i intake) of(objects int) intake {
+	i.objects = objects
+	return i
+}
+
+// guard bounds the answers of next.
+func (i intake) guard(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		stream := isStream(req)
+		if stream { // compressed events cannot be told from each other before they take memory
+			req = req.Clone(req.Context())
+			req.Header.Set("Accept-Encoding", "identity")
+		}
+		resp, err := next.RoundTrip(req)
+		if err != nil {
+			return nil, err
+		}
+		clampRetryAfter(resp.Header)
+		if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("member %s: %w", i.member, errEncoded)
+		}
+		resp.Body = i.body(req, resp, stream)
+		return resp, nil
+	})
+}
+
+// clampRetryAfter shortens how long the member asks to be left alone.
+func clampRetryAfter(header http.Header) {
+	value := header.Get("Retry-After")
+	if value == "" {
+		return
+	}
+	switch seconds, err := strconv.Atoi(value); {
+	case err != nil || seconds < 0:
+		header.Del("Retry-After")
+	case seconds > maxRetryAfter:
+		header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
+	}
+}
+
+// body is what clients read of an answer. What is neither JSON nor protobuf is marked as text, which no client decodes.
+func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.ReadCloser {
+	media, _, err := mime.ParseMediaType(cmp.Or(resp.Header.Get("Content-Type"), "application/json"))
+	protobuf := media == "application/vnd.kubernetes.protobuf"
+	if err != nil || media != "application/json" && !protobuf {
+		if err != nil || !strings.HasPrefix(media, "text/") {
+			resp.Header.Set("Content-Type", "text/plain")
+		}
+		return resp.Body
+	}
+	body := &lookedThrough{Closer: resp.Body, told: func(err error) error {
+		err = fmt.Errorf("member %s: %w", i.member, err)
+		tell(req.Context(), err)
+		return err
+	}}
+	if stream {
+		body.next = i.events(resp.Body, protobuf)
+	} else {
+		body.next = i.whole(resp.Body, resp.ContentLength, protobuf)
+	}
+	return body
+}
+
+// events returns the events of a watch one by one.
+func (i intake) events(from io.Reader, protobuf bool) func() ([]byte, error) {
+	frames := &frameReader{from: bufio.NewReader(from), limit: i.event, protobuf: protobuf}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.event)}
+	look := i.shapes.JSON
+	if protobuf {
+		look = i.shapes.ProtoEvent
+	}
+	return func() ([]byte, error) {
+		frame, err := frames.next()
+		if err != nil {
+			return nil, err
+		}
+		return frame, lookThrough(look, frames.content(), limits, "an event of a watch")
+	}
+}
+
+// whole returns an answer that says to have length bytes; negative: it does not say.
+func (i intake) whole(from io.Reader, length int64, protobuf bool) func() ([]byte, error) {
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
+	look := i.shapes.JSON
+	if protobuf {
+		look = i.shapes.Proto
+	}
+	read := false
+	return func() ([]byte, error) {
+		if read {
+			return nil, io.EOF
+		}
+		read = true
+		text, err := readWhole(from, min(length, i.answer))
+		if err != nil || len(text) == 0 {
+			return nil, cmp.Or(err, io.EOF)
+		}
+		return text, lookThrough(look, text, limits, "an answer")
+	}
+}
+
+// readWhole reads an answer that says to have so many bytes; the layer below bounds them.
+func readWhole(from io.Reader, length int64) ([]byte, error) {
+	var into bytes.Buffer
+	if length > 0 {
+		into.Grow(int(length) + bytes.MinRead)
+	}
+	_, err := into.ReadFrom(from)
+	return into.Bytes(), err
+}
+
+func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits quantities.Limits, what string) error {
+	switch err := look(text, limits); {
+	case err == nil:
+		return nil
+	case errors.Is(err, quantities.ErrTooLarge):
+		return fmt.Errorf("%s: %w: it has more than %d objects, or they take more than %d bytes", what, errTooLarge, limits.Objects, limits.Memory)
+	default:
+		return fmt.Errorf("%s: %w: %w", what, errUnreadable, err)
+	}
+}
+
+// lookedThrough is a body whose parts are looked through before they are read.
+type lookedThrough struct {
+	io.Closer
+	next func() ([]byte, error) // returns the next part, io.EOF at the end
+	told func(error) error      // names the member, and tells who has to know
+	part []byte
+	err  error
+}
+
+func (b *lookedThrough) Read(p []byte) (int, error) {
+	for len(b.part) == 0 {
+		if b.err == nil {
+			if b.part, b.err = b.next(); errors.Is(b.err, errTooLarge) || errors.Is(b.err, errUnreadable) {
+				b.part, b.err = nil, b.told(b.err)
+			}
+		}
+		if b.err != nil {
+			return 0, b.err
+		}
+	}
+	n := copy(p, b.part)
+	b.part = b.part[n:]
+	return n, nil
+}
+
+// frameReader takes the events of a watch apart: JSON objects one after the other, or protobuf with its length before each.
+type frameReader struct {
+	from     *bufio.Reader
+	limit    int64
+	protobuf bool
+	frame    bytes.Buffer
+}
+
+const (
+	lengthPrefix = 4
+	keptFrame    = 64 << 10 // larger buffers are not kept for the next event
+)
+
+// next returns the next event with all that belongs to it on the wire. It is good until the call after it.
+func (r *frameReader) next() ([]byte, error) {
+	if r.frame.Cap() > keptFrame {
+		r.frame = bytes.Buffer{}
+	}
+	r.frame.Reset()
+	if r.protobuf {
+		return r.nextProtobuf()
+	}
+	return r.nextJSON()
+}
+
+// content is the event that next returned.
+func (r *frameReader) content() []byte {
+	if r.protobuf {
+		return r.frame.Bytes()[lengthPrefix:]
+	}
+	return r.frame.Bytes()
+}
+
+func (r *frameReader) tooLarge() error {
+	return fmt.Errorf("an event of a watch: %w: it has more than %d bytes", errTooLarge, r.limit)
+}
+
+func (r *frameReader) nextProtobuf() ([]byte, error) {
+	var prefix [lengthPrefix]byte
+	if _, err := io.ReadFull(r.from, prefix[:]); err != nil {
+		return nil, err
+	}
+	length := int64(binary.BigEndian.Uint32(prefix[:]))
+	if length > r.limit {
+		return nil, r.tooLarge()
+	}
+	r.frame.Write(prefix[:])
+	if _, err := io.CopyN(&r.frame, r.from, length); err != nil {
+		return nil, unexpected(err)
+	}
+	return r.frame.Bytes(), nil
+}
+
+func (r *frameReader) nextJSON() ([]byte, error) {
+	depth, quoted, escaped := 0, false, false
+	for {
+		c, err := r.from.ReadByte()
+		if err != nil {
+			if depth > 0 {
+				err = unexpected(err)
+			}
+			return nil, err
+		}
+		if int64(r.frame.Len()) >= r.limit {
+			return nil, r.tooLarge()
+		}
+		if depth == 0 && c != '{' {
+			if c == ' ' || c == '\n' || c == '\r' || c == '\t' {
+				continue
+			}
+			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", errUnreadable)
+		}
+		r.frame.WriteByte(c)
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			quoted, escaped = c != '"', c == '\\'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return r.frame.Bytes(), nil
+			}
+		}
+	}
+}
+
+// unexpected is the error of a frame that ends too early.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

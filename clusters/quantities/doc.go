@@ -1,0 +1,11 @@
+// Package quantities makes the resource quantities in what a stranger sends safe to decode.
+//
+// resource.ParseQuantity computes powers of ten exactly: the 13 bytes of 1e-2147483647 keep a processor busy for hours and
+// take hundreds of megabytes, and no context ends it. Every quantity is therefore bounded in the encoded text, before any
+// decoder sees it: its exponent to [MaxExponent], beyond which the value does not change (Kubernetes rounds everything
+// smaller than 1n up to it), and its length to [MaxLength] characters. The text keeps its length, so that nothing around it
+// has to change.
+//
+// Where quantities can be follows from the Go types of a scheme: [Shapes] finds the paths that lead to one, as JSON field
+// names and as protobuf field numbers. Text in other places, a label that looks like a number for example, stays as it is.
+package quantities

@@ -1,0 +1,237 @@
+package quantities
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// Errors of what cannot be looked through, and so must not be decoded.
+var (
+	// ErrMalformed: the text is no JSON, or no protobuf, as far as it was looked at.
+	ErrMalformed = errors.New("malformed")
+	// ErrTooLarge: decoding would take more memory than is allowed, or there are too many objects.
+	ErrTooLarge = errors.New("too large")
+	// ErrEscaped: a quantity is written with escapes, which hide what it is.
+	ErrEscaped = errors.New("a quantity with escapes in it")
+)
+
+// maxDepth is how deep objects and arrays may be nested, as in encoding/json.
+const maxDepth = 10000
+
+// anyValue is what any value may take in memory, where it is decoded into no Go type of its own.
+const anyValue = 16
+
+// JSON bounds in place all quantities in a JSON text: an object of the scheme, a list, an event of a watch or a review. Names
+// of fields match whatever their case, as encoding/json has it. An error says that the text must not be decoded.
+func (s *Shapes) JSON(text []byte, limits Limits) error {
+	w := jsonWalker{text: text, tally: tally{limits: limits}}
+	for w.value(s.anything, 0, true) {
+		if w.space() == 0 && w.at >= len(w.text) {
+			return nil
+		}
+	}
+	return w.failure()
+}
+
+// jsonWalker goes through a text once. Its methods return false when it cannot go on.
+type jsonWalker struct {
+	tally
+	text []byte
+	at   int
+}
+
+func (w *jsonWalker) space() byte {
+	for w.at < len(w.text) {
+		switch c := w.text[w.at]; c {
+		case ' ', '\t', '\n', '\r':
+			w.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value goes past a value; at is nil where no quantity can be, root is set for what is not in anything else.
+func (w *jsonWalker) value(at *state, depth int, root bool) bool {
+	if depth > maxDepth || !w.spend(anyValue) {
+		return false
+	}
+	switch c := w.space(); c {
+	case 0:
+		return false
+	case '{':
+		return w.object(at, depth, root)
+	case '[':
+		return w.array(at, depth, false)
+	case '"':
+		text, plain, ok := w.quoted()
+		return ok && w.clamp(at, text, plain)
+	default:
+		start := w.at
+		for w.at < len(w.text) && !ends[w.text[w.at]] {
+			w.at++
+		}
+		if at != nil && at.quantity {
+			clampBare(w.text[start:w.at])
+		}
+		return w.at > start
+	}
+}
+
+// ends tells which bytes end a number or a word.
+var ends = [256]bool{' ': true, '\t': true, '\n': true, '\r': true, ',': true, ']': true, '}': true, '{': true, '[': true, '"': true, ':': true}
+
+func (w *jsonWalker) clamp(at *state, text []byte, plain bool) bool {
+	if at == nil || !at.quantity {
+		return true
+	}
+	if !plain {
+		w.err = ErrEscaped
+		return false
+	}
+	Clamp(bytes.TrimSpace(text))
+	return true
+}
+
+// clampBare bounds a quantity that is written as a number, which must not begin with several zeros.
+func clampBare(text []byte) {
+	if len(text) > MaxLength {
+		fill(text, ' ')
+		text[0] = '0'
+		return
+	}
+	Clamp(text)
+}
+
+// quoted goes past a string; plain tells that it has no escapes.
+func (w *jsonWalker) quoted() (text []byte, plain, ok bool) {
+	w.at++
+	start := w.at
+	plain = true
+	for {
+		end := bytes.IndexByte(w.text[w.at:], '"')
+		if end < 0 {
+			return nil, false, false
+		}
+		escape := bytes.IndexByte(w.text[w.at:w.at+end], '\\')
+		if escape < 0 {
+			w.at += end
+			text = w.text[start:w.at]
+			w.at++
+			return text, plain, true
+		}
+		plain = false
+		w.at += escape + 2 // past what is escaped, which may be a quotation mark
+		if w.at > len(w.text) {
+			return nil, false, false
+		}
+	}
+}
+
+func (w *jsonWalker) object(at *state, depth int, root bool) bool {
+	w.at++
+	if w.space() == '}' {
+		w.at++
+		return true
+	}
+	for {
+		if w.space() != '"' {
+			return false
+		}
+		name, plain, ok := w.quoted()
+		if !ok || w.space() != ':' {
+			return false
+		}
+		w.at++
+		child, items := at.field(name, plain)
+		if at != nil && !w.spend(at.entrySize) {
+			return false
+		}
+		if root && items && w.space() == '[' {
+			ok = w.array(child, depth+1, true)
+		} else {
+			ok = w.value(child, depth+1, false)
+		}
+		if !ok {
+			return false
+		}
+		switch w.space() {
+		case ',':
+			w.at++
+		case '}':
+			w.at++
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// field finds what a field leads to, nil where no quantity can be; items tells that it has the objects of a list.
+func (s *state) field(name []byte, plain bool) (child *state, items bool) {
+	items = string(name) == "items"
+	if s == nil && (items || plain) {
+		return nil, items
+	}
+	if s != nil {
+		if child, ok := s.names[string(name)]; ok {
+			return child, items
+		}
+	}
+	folded := foldedName(name, plain)
+	if items = folded == "items"; s == nil {
+		return nil, items
+	}
+	if child, ok := s.folded[folded]; ok {
+		return child, items
+	}
+	return s.value, items
+}
+
+// foldedName is a name as encoding/json compares it: without escapes, in lower case, with the two letters beyond ASCII that
+// it takes for one of them.
+func foldedName(name []byte, plain bool) string {
+	text := string(name)
+	if !plain {
+		var read string
+		if json.Unmarshal([]byte(`"`+text+`"`), &read) == nil {
+			text = read
+		}
+	}
+	return alike.Replace(strings.ToLower(text))
+}
+
+var alike = strings.NewReplacer("\u017f", "s", "\u212a", "k")
+
+func (w *jsonWalker) array(at *state, depth int, count bool) bool {
+	if depth > maxDepth {
+		return false
+	}
+	var element *state
+	size := 0
+	if at != nil {
+		element, size = at.element, at.elementSize
+	}
+	w.at++
+	if w.space() == ']' {
+		w.at++
+		return true
+	}
+	for {
+		if count && !w.count() || !w.spend(size) || !w.value(element, depth+1, false) {
+			return false
+		}
+		switch w.space() {
+		case ',':
+			w.at++
+		case ']':
+			w.at++
+			return true
+		default:
+			return false
+		}
+	}
+}

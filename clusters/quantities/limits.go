@@ -1,0 +1,43 @@
+package quantities
+
+// Limits bound what a text may become. Zero values bound nothing.
+type Limits struct {
+	// Objects of a list.
+	Objects int
+	// Memory in bytes that the decoded objects take, about: each element of an array and each entry of a map counts as much
+	// as its Go type has bytes, however short it is written.
+	Memory int
+}
+
+// tally counts what a text becomes.
+type tally struct {
+	limits          Limits
+	objects, memory int
+	err             error
+}
+
+func (t *tally) count() bool {
+	t.objects++
+	return t.within(t.objects, t.limits.Objects)
+}
+
+func (t *tally) spend(bytes int) bool {
+	t.memory += bytes
+	return t.within(t.memory, t.limits.Memory)
+}
+
+func (t *tally) within(is, most int) bool {
+	if most > 0 && is > most {
+		t.err = ErrTooLarge
+		return false
+	}
+	return true
+}
+
+// failure is why a walk could not go on.
+func (t *tally) failure() error {
+	if t.err != nil {
+		return t.err
+	}
+	return ErrMalformed
+}

@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Whatever gets lost or late, whoever stops, freezes or dies, and whatever a person does to the Lease: a replica that may
+// write is the only one, and what the others wrote has ended.
+func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
+	turns, stops := 0, 0
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			m := newLeaseModel(t, seed)
+			for range 20 * 60 * 10 { // ten minutes
+				time.Sleep(50 * time.Millisecond)
+				for i := range m.replicas {
+					m.write(i)
+				}
+				if m.random.IntN(40) == 0 {
+					m.disturb()
+				}
+			}
+			turns, stops = turns+m.turns, stops+m.stops
+		})
+	}
+	if turns < 180 || stops < 60 {
+		t.Errorf("ownership changed %d times and replicas stopped %d times in all: this shows little", turns, stops)
+	}
+}
+
+// leaseModel is three replicas that write as often as they may.
+type leaseModel struct {
+	t        *testing.T
+	seed     uint64
+	random   *rand.Rand
+	server   *leaseServer
+	replicas []*replica
+	ends     []time.Time // of the last write of each
+	owner    int
+	started  int
+	turns    int
+	stops    int
+}
+
+func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
+	m := &leaseModel{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), server: &leaseServer{}, owner: -1}
+	const size = 3
+	m.replicas, m.ends = make([]*replica, size), make([]time.Time, size)
+	for i := range m.replicas {
+		m.start(i)
+		eventually(t, time.Second, "the first replica acts", m.replicas[0].acts) // the others know that they are not the first
+	}
+	return m
+}
+
+// start has a new process take the place of replica i.
+func (m *leaseModel) start(i int) {
+	m.started++
+	m.replicas[i] = newReplica(m.t, m.server, m.started)
+	if m.random.IntN(4) > 0 { // else its watch is broken
+		m.server.follow(m.replicas[i])
+	}
+}
+
+// write lets replica i begin a write if it may. It takes up to the margin.
+func (m *leaseModel) write(i int) {
+	r := m.replicas[i]
+	if r.wire.isFrozen() {
+		return
+	}
+	_, ended, err := r.BeginWrite("a")
+	if err != nil {
+		return
+	}
+	if i != m.owner {
+		m.turns, m.owner = m.turns+1, i
+	}
+	for j, end := range m.ends {
+		if left := time.Until(end); j != i && left > 0 {
+			m.t.Fatalf("seed %d: replica %d writes while a write of replica %d goes on for %s", m.seed, i, j, left)
+		}
+	}
+	took := testMargin
+	if m.random.IntN(2) == 0 {
+		took = time.Duration(m.random.Int64N(int64(testMargin)))
+	}
+	if end := time.Now().Add(took); end.After(m.ends[i]) {
+		m.ends[i] = end
+	}
+	r.wire.late.Go(func() {
+		time.Sleep(took)
+		ended()
+	})
+}
+
+// disturb does something to one replica or to the Lease.
+func (m *leaseModel) disturb() {
+	i := m.random.IntN(len(m.replicas))
+	switch m.random.IntN(14) {
+	case 0:
+		m.stop(i)
+	case 1, 2:
+		m.replicas[i].wire.freeze()
+	case 3, 4, 5:
+		m.replicas[i].wire.thaw()
+	case 6:
+		m.server.remove()
+	case 7:
+		m.server.edit(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" })
+	default:
+		m.upset(m.replicas[i].wire)
+	}
+}
+
+// stop asks a replica to stop, frozen or not, and starts another in its place. What it wrote last goes on.
+func (m *leaseModel) stop(i int) {
+	m.stops++
+	r := m.replicas[i]
+	r.stop()
+	r.wire.thaw()
+	for range 20 * 60 {
+		select {
+		case <-r.done:
+			m.start(i)
+			return
+		default:
+			time.Sleep(50 * time.Millisecond)
+			for j := range m.replicas {
+				m.write(j)
+			}
+		}
+	}
+	m.t.Fatalf("seed %d: replica %d does not stop", m.seed, i)
+}
+
+func (m *leaseModel) upset(w *wire) {
+	random := m.random
+	w.set(func(w *wire) {
+		w.loseThere, w.loseAnswers, w.loseReceipts = random.IntN(4) == 0, random.IntN(4) == 0, random.IntN(4) == 0
+		w.there = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
+		w.back = time.Duration(random.IntN(6000)) * time.Millisecond / time.Duration(1+random.IntN(20))
+	})
+}

@@ -1,0 +1,194 @@
+package hub
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// A frozen process goes on where it was, and may find a request to stop when it does.
+func TestAReplicaThatStopsDoesNotGiveUpItsSuccessorsLease(t *testing.T) {
+	for name, watches := range map[string]bool{"successor watches": true, "successor's watch is broken": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &leaseServer{}
+				a := newReplica(t, server, 1)
+				eventually(t, time.Second, "a acts", a.acts)
+				b := newReplica(t, server, 2)
+				if watches {
+					server.follow(b)
+				}
+				time.Sleep(7 * time.Second)
+				a.wire.freeze()
+				eventually(t, time.Minute, "b takes over", b.acts)
+				time.Sleep(6 * time.Second)
+				a.stop()
+				a.wire.thaw()
+				<-a.done
+				if holder, _ := server.read(); holder.HolderIdentity != b.identity {
+					t.Errorf("the holder is now %q", holder.HolderIdentity)
+				}
+				if !b.acts() {
+					t.Error("b lost the Lease")
+				}
+			})
+		})
+	}
+}
+
+func TestADeletedLeaseDoesNotMakeTwoOwners(t *testing.T) {
+	for offset := range 20 {
+		for name, cut := range map[string]bool{"standby saw the last renewal": false, "standby was cut off": true} {
+			synctest.Test(t, func(t *testing.T) {
+				server := &leaseServer{}
+				a := newReplica(t, server, 1) // its watch is broken
+				eventually(t, time.Second, "a acts", a.acts)
+				b := newReplica(t, server, 2)
+				time.Sleep(7*time.Second + time.Duration(offset)*100*time.Millisecond)
+				if cut {
+					b.wire.set(func(w *wire) { w.loseThere = true })
+					time.Sleep(time.Minute)
+					b.wire.set(func(w *wire) { w.loseThere = false })
+				}
+				server.remove()
+				for range 500 {
+					time.Sleep(10 * time.Millisecond)
+					if a.acts() && b.acts() {
+						t.Fatalf("%s, %d: both act", name, offset)
+					}
+				}
+				if !cut && !a.acts() {
+					t.Errorf("%s, %d: the owner did not create the Lease anew", name, offset)
+				}
+			})
+		}
+	}
+}
+
+// A replica that starts knows nothing of an owner whose Lease was deleted just before.
+func TestAReplicaThatStartsAfterALeaseWasDeletedWaitsForItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1) // its watch is broken
+		eventually(t, time.Second, "a acts", a.acts)
+		time.Sleep(7 * time.Second)
+		a.wire.set(func(w *wire) { w.loseThere = true })
+		server.remove()
+		b := newReplica(t, server, 2)
+		eventually(t, time.Minute, "b takes over", func() bool {
+			if a.acts() && b.acts() {
+				t.Fatal("both act")
+			}
+			return b.acts()
+		})
+	})
+}
+
+func TestALeaseWhoseHolderIsErasedByHandDoesNotMakeTwoOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1) // its watch is broken
+		eventually(t, time.Second, "a acts", a.acts)
+		b := newReplica(t, server, 2)
+		server.follow(b)
+		time.Sleep(7 * time.Second)
+		server.edit(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" })
+		eventually(t, time.Minute, "somebody acts again, and only one", func() bool {
+			if a.acts() && b.acts() {
+				t.Fatal("both act")
+			}
+			return b.acts()
+		})
+	})
+}
+
+func TestAnOwnerThatStopsGivesTheLeaseUpAfterItsLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		b := newReplica(t, server, 2)
+		server.follow(b)
+		time.Sleep(7 * time.Second)
+		_, ended, err := a.BeginWrite("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := time.Now()
+		go a.end()
+		for time.Since(stopped) < testMargin-10*time.Millisecond {
+			time.Sleep(10 * time.Millisecond)
+			if b.acts() {
+				t.Fatalf("b acts %s after a's write began", time.Since(stopped))
+			}
+			if a.acts() {
+				t.Fatal("a begins writes while it stops")
+			}
+			if _, mine := a.Mine("m"); !mine {
+				t.Fatal("a ceased to be the owner while nobody else is")
+			}
+		}
+		ended()
+		eventually(t, time.Second, "b takes over", b.acts)
+		<-a.done
+	})
+}
+
+// A replica that stops before its last write is known to have ended stops all the same.
+func TestAReplicaThatStopsDoesNotWaitForEverForItsWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{}
+		a := newReplica(t, server, 1)
+		eventually(t, time.Second, "a acts", a.acts)
+		if _, _, err := a.BeginWrite("m"); err != nil {
+			t.Fatal(err)
+		}
+		a.stop()
+		eventually(t, testElection.LeaseDuration+time.Second, "a stopped", func() bool {
+			select {
+			case <-a.done:
+				return true
+			default:
+				return false
+			}
+		})
+	})
+}
+
+// moved returns at with the wall clock moved: the monotonic clock stands still while the machine is suspended.
+func moved(at time.Time, by time.Duration) time.Time {
+	type layout struct {
+		wall uint64 // 1 bit: has monotonic, 33 bits of seconds, 30 of nanoseconds
+		ext  int64
+		loc  *time.Location
+	}
+	raw := (*layout)(unsafe.Pointer(&at))
+	raw.wall += uint64(by/time.Second) << 30
+	return at
+}
+
+func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
+	owner := newTenure("a_id/10.0.0.1:1", 5*time.Second)
+	began := time.Now()
+	now := began
+	owner.now = func() time.Time { return now }
+	_, since := owner.stamp()
+	owner.renewed(since, since, 15*time.Second, 0)
+	if err := owner.MayWrite("m"); err != nil {
+		t.Fatal(err)
+	}
+	now = moved(began.Add(time.Second), 10*time.Minute)
+	if now.Sub(began) != time.Second || now.Round(0).Sub(began.Round(0)) != 10*time.Minute+time.Second {
+		t.Fatal("the test does not move the wall clock alone")
+	}
+	if owner.MayWrite("m") == nil {
+		t.Error("the fence is open 10 minutes after the last renewal of a Lease of 15 s")
+	}
+	now = moved(began.Add(time.Minute), -time.Hour)
+	if owner.MayWrite("m") == nil {
+		t.Error("the fence is open a minute after the last renewal because the wall clock was set back")
+	}
+}

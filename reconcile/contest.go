@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// quickRepairs is how often a field of an object is set right at once: a person who changes it by hand learns of it.
+	quickRepairs = 3
+	// calmAfter is the time without a repair after which the next ones are quick again, beside the wait itself.
+	calmAfter = 10 * time.Minute
+)
+
+// A contest is between a controller and another manager that wants another value of the same field.
+type contest struct {
+	repairs uint32 // in a row
+	last    time.Time
+	wait    time.Duration // after the last, until the next
+	rivals  string        // the managers that own the field beside us, for people; empty: not looked for yet
+}
+
+// contested returns the contest about an object, and whether its next repair has to wait.
+func (m *appliedMemory) contested(key appliedKey) (contest, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, ok := m.contests[key]
+	return c, ok && time.Since(c.last) < c.wait
+}
+
+// repaired notes a repair. From the fourth in a row on, each doubles the wait for the next.
+func (m *appliedMemory) repaired(key appliedKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.contests[key]
+	if time.Since(c.last) > c.wait+calmAfter {
+		c = contest{}
+	}
+	c.repairs, c.last, c.rivals = c.repairs+1, time.Now(), ""
+	if c.repairs >= quickRepairs {
+		c.wait = usualPace.backoff(c.repairs-quickRepairs+1, 0.5)
+	}
+	if m.contests == nil {
+		m.contests = map[appliedKey]contest{}
+	}
+	makeRoom(m.contests, key)
+	m.contests[key] = c
+}
+
+// named notes who the rivals are.
+func (m *appliedMemory) named(key appliedKey, rivals string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, ok := m.contests[key]; ok {
+		c.rivals = rivals
+		m.contests[key] = c
+	}
+}
+
+// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
+// now and then.
+type ContestedError struct {
+	Field   string        // for example "spec.replicas"
+	Rivals  string        // the other managers, for people
+	AtLeast time.Duration // between two repairs
+}
+
+func (e *ContestedError) Error() string {
+	return fmt.Sprintf("%s is set differently again and again by %s: it is set right at most every %s", e.Field, e.Rivals, e.AtLeast)
+}
+
+// mayRepair returns a [ContestedError] when the object was repaired too often lately.
+func (a *application) mayRepair(ctx context.Context, field string) error {
+	c, wait := a.memory.contested(a.key())
+	if !wait {
+		return nil
+	}
+	if c.rivals == "" {
+		c.rivals = a.findRivals(ctx, field)
+		a.memory.named(a.key(), c.rivals)
+	}
+	return &ContestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
+}
+
+// findRivals asks the member who else owns a field; the cache does not hold that.
+func (a *application) findRivals(ctx context.Context, field string) string {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(a.gvk)
+	if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
+		return "somebody"
+	}
+	managers := otherOwners(live.GetManagedFields(), a.manager(), field)
+	if len(managers) == 0 {
+		return "somebody"
+	}
+	return "the field manager " + strings.Join(managers, " and ")
+}
+
+// otherOwners names, quoted, the managers besides ours that own a field, or what it is in when the set of fields does not
+// name it by this path: elements of lists and keys with dots have other names there.
+func otherOwners(entries []metav1.ManagedFieldsEntry, ours, path string) []string {
+	for {
+		var names []string
+		for _, entry := range entries {
+			if entry.Manager != ours && entry.FieldsV1 != nil && ownsField(entry.FieldsV1.GetRawBytes(), path) {
+				names = append(names, strconv.Quote(entry.Manager))
+			}
+		}
+		end := strings.LastIndexAny(path, ".[")
+		if len(names) > 0 || end < 0 {
+			slices.Sort(names)
+			return slices.Compact(names)
+		}
+		path = path[:end]
+	}
+}

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// losable is a source whose lists and watches can be taken away; reads stay.
+type losable struct {
+	*source
+	mu   sync.Mutex
+	lost bool
+	open []apiwatch.Interface
+}
+
+var errMayNotWatch = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
+
+func (l *losable) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (apiwatch.Interface, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost {
+		return nil, errMayNotWatch
+	}
+	w, err := l.source.Watch(ctx, list, opts...)
+	if err == nil {
+		l.open = append(l.open, w)
+	}
+	return w, err
+}
+
+func (l *losable) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost {
+		return errMayNotWatch
+	}
+	return l.source.List(ctx, list, opts...)
+}
+
+// cut ends all watches, and says whether others may be opened.
+func (l *losable) cut(lost bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = lost
+	for _, w := range l.open {
+		w.Stop()
+	}
+	l.open = nil
+}
+
+type losableCluster struct {
+	*sourceCluster
+	losable *losable
+}
+
+func (c *losableCluster) WatchClient() client.WithWatch { return c.losable }
+
+// enterLosable makes a member join whose watches of dependencies can be taken away, with one object to reconcile.
+func (s *site) enterLosable(name string) *losable {
+	inner, _ := s.enter("without " + name)
+	cl := &losableCluster{&sourceCluster{newFakeCluster(s.ctx, &corev1.ConfigMap{}), inner.api}, &losable{source: inner.api}}
+	s.engage(s.ctx, s.c, name, cl)
+	cl.add(configMap("one"))
+	return cl.losable
+}
+
+func password() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "password"}}
+}
+
+func onPassword(*corev1.ConfigMap) []Dependency {
+	return []Dependency{OnSecret(types.NamespacedName{Name: "password"})}
+}
+
+func TestADependencyWhoseWatchIsLostIsLookedAtLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, onPassword)
+		member := s.enterLosable("a")
+		time.Sleep(10 * time.Second)
+		member.cut(true) // somebody takes "watch secrets" away; "get" stays
+		time.Sleep(time.Second)
+		if err := member.Create(s.ctx, password()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * retryInside)
+		if r, _ := s.Lookup(keyOf("c", "a", "one")); s.seen.count() == 0 {
+			t.Errorf("the Secret is there, and the object waits: %q", r.Reason)
+		}
+		s.hub.cancel()
+	})
+}
+
+// Whatever becomes of the watch and of what is depended on: the object is reconciled when it is there, and waits when the
+// watch says that it is not.
+func TestTheAnswerOfADependencyIsTheMembersWhateverBecomesOfItsWatch(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			s := newSite(t, onPassword)
+			member := s.enterLosable("a")
+			there, lost, history := false, false, ""
+			for range 40 {
+				step := random.IntN(4)
+				switch step {
+				case 0, 1:
+					lost = step == 1
+					member.cut(lost)
+				case 2:
+					if err := member.Create(s.ctx, password()); err == nil {
+						there = true
+					}
+				case 3:
+					if err := member.Delete(s.ctx, password()); err == nil {
+						there = false
+					}
+				}
+				history += fmt.Sprint(step)
+				time.Sleep(watchPause + 2*retryInside)
+				r, _ := s.Lookup(keyOf("c", "a", "one"))
+				if met := r.State == StateIdle; there && !met || !there && !lost && met {
+					t.Fatalf("seed %d, after %s: there %t, watch lost %t, and it is %s, %q", seed, history, there, lost, r.State, r.Reason)
+				}
+			}
+			member.cut(false)
+			s.hub.cancel()
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package spot
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Steering is how the pods of one member are sent to a capacity type: by a nodeSelector, or by required node affinity where
+// the nodes that fit do not all carry one label. It is never changed, and safe for concurrent use.
+type Steering struct {
+	labels         CapacityLabels
+	spot, onDemand way
+	elsewhere      []string // keys of capacity labels that no node of the member carries; nil while nothing is known of its nodes
+	steerBy        string   // the text that it was made with; see [CapacityLabels.CheckSteerBy]
+}
+
+// way is how pods are sent to one capacity type. Without a key and without terms it sends them nowhere.
+type way struct {
+	key, value string                    // of the nodeSelector; an empty key: by affinity
+	terms      []corev1.NodeSelectorTerm // of the required node affinity: alternatives
+
+	tolerations []toleration // of the taints that providers put on their spot nodes
+	// What admissions write, ready made: the path of the key, and the terms as JSON, with what is around them.
+	path                             string
+	required, nodeAffinity, affinity string
+}
+
+// carriage is what is known of one capacity label in a member.
+type carriage struct {
+	// carried says that a node carries the label, or its family, or did since the member was first followed.
+	carried bool
+	// furtherSpot and furtherOnDemand say that a node carries another value for the type than the first, or did.
+	furtherSpot, furtherOnDemand bool
+	// spotNow and onDemandNow say that there are nodes of the type by this label.
+	spotNow, onDemandNow bool
+}
+
+func (c carriage) now(capacity Capacity) bool {
+	return (capacity == Spot && c.spotNow) || (capacity == OnDemand && c.onDemandNow)
+}
+
+func (c carriage) further(capacity Capacity) bool {
+	return (capacity == Spot && c.furtherSpot) || (capacity == OnDemand && c.furtherOnDemand)
+}
+
+// Configured returns the steering of a member of whose nodes nothing is known: as the configuration says.
+func (c CapacityLabels) Configured() *Steering {
+	return c.steering(make([]carriage, len(c.labels)), "")
+}
+
+// steering decides how pods are sent where they belong, by what the nodes carry, one element for each label, or by the labels
+// that steerBy names, if it can be used.
+//
+// One label that nodes of both types carry is asked for by a nodeSelector, as it was always done. Otherwise spot pods go to
+// nodes with a spot value of any of the labels, and on-demand pods to nodes without one, so that unlabelled on-demand nodes
+// fit and an autoscaler's template nodes do. The first label is always among these: its spot nodes may be yet to come.
+func (c CapacityLabels) steering(nodes []carriage, steerBy string) *Steering {
+	s := &Steering{labels: c, steerBy: steerBy}
+	if len(c.labels) == 0 {
+		return s
+	}
+	named, _ := c.named(steerBy) // what cannot be used is reported elsewhere, and does not count
+	var carried, by []int
+	for i := range c.labels {
+		if nodes[i].carried {
+			carried = append(carried, i)
+		}
+		if slices.Contains(named, i) || (named == nil && (i == 0 || nodes[i].carried)) {
+			by = append(by, i)
+		}
+		if !nodes[i].carried && !slices.Contains(named, i) {
+			s.elsewhere = append(s.elsewhere, c.labels[i].Key)
+		}
+	}
+	if len(carried)+len(named) == 0 {
+		s.elsewhere = nil
+	}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		single := c.single(nodes, carried, named, capacity)
+		if single != nil {
+			*s.way(capacity) = single.alone(capacity, nodes[c.index(single.Key)].further(capacity))
+		} else {
+			*s.way(capacity) = c.alternatives(by, capacity)
+		}
+	}
+	return s
+}
+
+// single returns the label that is enough to find the nodes of a type; nil: none is. In a member where nodes carry others as
+// well it is enough while there are such nodes by it: an autoscaler that labels its nodes makes more of them, and the others
+// are as a rule those that it runs on itself.
+func (c CapacityLabels) single(nodes []carriage, carried, named []int, capacity Capacity) *NodeLabel {
+	switch {
+	case len(named) > 0:
+		carried = named
+	case len(carried) == 0:
+		carried = []int{0}
+	}
+	for _, i := range carried {
+		if c.labels[i].everyone {
+			if len(carried) == 1 || (named == nil && nodes[i].now(capacity)) {
+				return &c.labels[i]
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// alone asks for one label. further: there are nodes with another value for the type than the first, so any will do.
+func (l *NodeLabel) alone(capacity Capacity, further bool) way {
+	values := l.values(capacity)
+	if !further {
+		return way{key: l.Key, value: values[0], path: "/spec/nodeSelector/" + pointer(l.Key)}
+	}
+	return byAffinity([]corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: l.Key, Operator: corev1.NodeSelectorOpIn, Values: values},
+	}}})
+}
+
+// alternatives asks for a spot value of one of the labels, or for none of any.
+func (c CapacityLabels) alternatives(by []int, capacity Capacity) way {
+	var spot []corev1.NodeSelectorTerm
+	var onDemand corev1.NodeSelectorTerm
+	var tolerations []toleration
+	for _, i := range by {
+		l := &c.labels[i]
+		spot = append(spot, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: l.Key, Operator: corev1.NodeSelectorOpIn, Values: l.Spot},
+		}})
+		onDemand.MatchExpressions = append(onDemand.MatchExpressions, corev1.NodeSelectorRequirement{
+			Key: l.Key, Operator: corev1.NodeSelectorOpNotIn, Values: l.Spot,
+		})
+		if l.tainted {
+			tolerations = append(tolerations, l.tolerations()...)
+		}
+	}
+	if capacity == OnDemand {
+		return byAffinity([]corev1.NodeSelectorTerm{onDemand})
+	}
+	w := byAffinity(spot)
+	w.tolerations = tolerations
+	return w
+}
+
+// byAffinity makes the way with its JSON, which admissions only copy.
+func byAffinity(terms []corev1.NodeSelectorTerm) way {
+	w := way{terms: terms, required: textOf(corev1.NodeSelector{NodeSelectorTerms: terms})}
+	w.nodeAffinity = `{"requiredDuringSchedulingIgnoredDuringExecution":` + w.required + `}`
+	w.affinity = `{"nodeAffinity":` + w.nodeAffinity + `}`
+	return w
+}
+
+// tolerations are those of the taints that mark the provider's spot nodes.
+func (l *NodeLabel) tolerations() []toleration {
+	list := make([]toleration, len(l.Spot))
+	for i, value := range l.Spot {
+		list[i] = newToleration(corev1.Toleration{Key: l.Key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return list
+}
+
+func newToleration(t corev1.Toleration) toleration {
+	text, _ := json.Marshal(t) // of strings and a number, which can always be written
+	return toleration{t, string(text), "[" + string(text) + "]"}
+}
+
+func (s *Steering) way(capacity Capacity) *way {
+	if capacity == Spot {
+		return &s.spot
+	}
+	return &s.onDemand
+}
+
+// foreign tells whether a capacity label is one that no node of the member carries: whoever asks for it means another member.
+func (s *Steering) foreign(key string) bool { return slices.Contains(s.elsewhere, key) }
+
+// String says in a sentence where pods are sent by what.
+func (s *Steering) String() string {
+	return fmt.Sprintf("Pods of the member go to spot by %s, and on-demand by %s.", &s.spot, &s.onDemand)
+}
+
+func (w *way) String() string {
+	switch {
+	case w.key != "":
+		return "the nodeSelector " + w.key + "=" + w.value
+	case len(w.terms) == 0:
+		return "nothing"
+	}
+	terms := make([]string, len(w.terms))
+	for i := range w.terms {
+		var all []string
+		for _, e := range w.terms[i].MatchExpressions {
+			all = append(all, fmt.Sprintf("%s %s (%s)", e.Key, e.Operator, strings.Join(e.Values, ", ")))
+		}
+		terms[i] = strings.Join(all, " and ")
+	}
+	return "required node affinity: " + strings.Join(terms, " or ")
+}
+
+// RuleSteerBy is what [CapacityLabels.CheckSteerBy] wants of a value.
+const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that spot.nodeLabels names, or several of these with commas between them"
+
+// CheckSteerBy tells whether a registration may name the labels to steer by with a text: names of providers and keys of
+// labels, with commas between them. Empty names none.
+func (c CapacityLabels) CheckSteerBy(text string) error {
+	_, err := c.named(text)
+	return err
+}
+
+// named returns the indexes of the labels that a text names, in the order of the labels; nil when it is empty, or cannot be used.
+func (c CapacityLabels) named(text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var named []int
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		known := false
+		for i := range c.labels {
+			if l := &c.labels[i]; name != "" && (name == l.provider || name == l.Key) {
+				named, known = append(named, i), true
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("%q: want %s", shorten(text), RuleSteerBy)
+		}
+	}
+	slices.Sort(named)
+	return slices.Compact(named), nil
+}
+
+func (c CapacityLabels) index(key string) int {
+	return slices.IndexFunc(c.labels, func(l NodeLabel) bool { return l.Key == key })
+}
+
+func (l *NodeLabel) values(capacity Capacity) []string {
+	if capacity == Spot {
+		return l.Spot
+	}
+	return l.OnDemand
+}

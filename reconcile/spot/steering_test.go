@@ -1,0 +1,409 @@
+package spot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+const (
+	labelEKS            = "eks.amazonaws.com/capacityType"
+	labelGKEPool        = "cloud.google.com/gke-nodepool"
+	labelGKEProvisions  = "cloud.google.com/gke-provisioning"
+	labelGKESpot        = "cloud.google.com/gke-spot"
+	labelGKEPreemptible = "cloud.google.com/gke-preemptible"
+	labelAKSPool        = "kubernetes.azure.com/agentpool"
+	labelAKS            = "kubernetes.azure.com/scalesetpriority"
+)
+
+// nodeSet is a member's nodes as its provider labels and taints them.
+type nodeSet struct {
+	spot, onDemand []map[string]string
+	taints         []corev1.Taint // of the spot nodes
+}
+
+func noSchedule(key, value string) corev1.Taint {
+	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// providers are members as they are found: which labels are on which nodes was read off their documentation.
+var providers = map[string]nodeSet{
+	"karpenter": {spot: []map[string]string{{steerKey: "spot"}}, onDemand: []map[string]string{{steerKey: "on-demand"}}},
+	"karpenter with reserved capacity alone": {
+		spot: []map[string]string{{steerKey: "spot"}}, onDemand: []map[string]string{{steerKey: "reserved"}}},
+	"eks": {spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{labelEKS: "ON_DEMAND"}}},
+	"eks with a capacity block": {
+		spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{labelEKS: "CAPACITY_BLOCK"}}},
+	"gke": {
+		spot:     []map[string]string{{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"}},
+		onDemand: []map[string]string{{labelGKEPool: "b", labelGKEProvisions: "standard"}},
+		taints:   []corev1.Taint{noSchedule(labelGKESpot, "true")}},
+	"gke of an older version": {
+		spot:     []map[string]string{{labelGKEPool: "a", labelGKESpot: "true"}},
+		onDemand: []map[string]string{{labelGKEPool: "b"}}},
+	"gke with preemptible nodes": {
+		spot:     []map[string]string{{labelGKEPool: "a", labelGKEPreemptible: "true"}},
+		onDemand: []map[string]string{{labelGKEPool: "b"}}, taints: []corev1.Taint{noSchedule(labelGKEPreemptible, "true")}},
+	"aks": {
+		spot:     []map[string]string{{labelAKSPool: "a", labelAKS: "spot"}},
+		onDemand: []map[string]string{{labelAKSPool: "b"}}, taints: []corev1.Taint{noSchedule(labelAKS, "spot")}},
+	"karpenter beside eks": {
+		spot:     []map[string]string{{steerKey: "spot"}, {labelEKS: "SPOT"}},
+		onDemand: []map[string]string{{steerKey: "on-demand"}, {labelEKS: "ON_DEMAND"}}},
+	"karpenter for spot and eks for the rest": {
+		spot: []map[string]string{{steerKey: "spot"}}, onDemand: []map[string]string{{labelEKS: "ON_DEMAND"}}},
+	"eks for spot and karpenter for the rest": {
+		spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{steerKey: "on-demand"}, {steerKey: "reserved"}}},
+	"karpenter on aks": {
+		spot:     []map[string]string{{steerKey: "spot", labelAKS: "spot"}},
+		onDemand: []map[string]string{{steerKey: "on-demand", labelAKS: "regular"}, {labelAKSPool: "system"}}},
+}
+
+// steered returns the steering of a member with these nodes.
+func steered(t tb, labels CapacityLabels, nodes ...map[string]string) *Steering {
+	t.Helper()
+	var c census
+	c.begin(labels, nil, nil)
+	for _, node := range nodes {
+		c.replace(nil, node)
+	}
+	return c.steering()
+}
+
+// schedulable tells whether the scheduler would let a pod onto a node, as far as labels and taints go.
+func schedulable(pod *corev1.PodSpec, labels map[string]string, taints ...corev1.Taint) bool {
+	for key, value := range pod.NodeSelector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return !emptyTerm(&term) && termFits(&term, "node", labels) }) {
+			return false
+		}
+	}
+	for i := range taints {
+		if !slices.ContainsFunc(pod.Tolerations, func(own corev1.Toleration) bool { return toleratesTaint(&own, &taints[i]) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func toleratesTaint(own *corev1.Toleration, taint *corev1.Taint) bool {
+	return own.Key == taint.Key && (own.Effect == "" || own.Effect == taint.Effect) &&
+		(own.Operator == corev1.TolerationOpExists || own.Value == taint.Value)
+}
+
+// checkPlaces fails unless a pod fits a node of its type and none of the other.
+func checkPlaces(t tb, name string, pod *corev1.PodSpec, nodes nodeSet, capacity Capacity) {
+	t.Helper()
+	own, other := nodes.spot, nodes.onDemand
+	if capacity == OnDemand {
+		own, other = other, own
+	}
+	fits := func(list []map[string]string, taints ...corev1.Taint) bool {
+		return slices.ContainsFunc(list, func(labels map[string]string) bool { return schedulable(pod, labels, taints...) })
+	}
+	var taints []corev1.Taint
+	if capacity == Spot {
+		taints = nodes.taints
+	}
+	if !fits(own, taints...) {
+		t.Fatalf("%s: a pod that belongs on %s fits no such node: %s", name, capacity, textOf(pod))
+	}
+	if fits(other) { // taints of the others are no reason
+		t.Fatalf("%s: a pod that belongs on %s fits other nodes: %s", name, capacity, textOf(pod))
+	}
+}
+
+func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
+	for name, nodes := range providers {
+		s := newShell(t, nil, false)
+		for i, labels := range slices.Concat(nodes.spot, nodes.onDemand) {
+			s.cache(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: labels}})
+		}
+		s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
+		for i := range 10 {
+			placed := s.place(incoming(i))
+			pod := patched(t, podOf(nil, nil, nil), placed.Patch)
+			checkPlaces(t, name, &pod.Spec, nodes, placed.Reservation.Capacity)
+			if got := s.Capacity.OfPod(pod, nil); got != placed.Reservation.Capacity {
+				t.Errorf("%s: while no node has it, a pod for %s is taken for %q", name, placed.Reservation.Capacity, got)
+			}
+		}
+	}
+}
+
+func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T) {
+	p := mustPatcher(t)
+	spot, onDemand := map[string]string{steerKey: "spot"}, map[string]string{steerKey: "on-demand"}
+	system := map[string]string{labelEKS: "ON_DEMAND"}
+	for name, nodes := range map[string][]map[string]string{
+		"nothing is known":       nil,
+		"nodes of no known type": {{"kubernetes.io/hostname": "a"}, {steerKey: "strange"}},
+		"both types":             {spot, onDemand},
+		"spot is scaled to zero": {onDemand},
+		"it runs on other nodes": {spot, onDemand, system},
+	} {
+		s := steered(t, mustLabels(t), nodes...)
+		for _, capacity := range []Capacity{Spot, OnDemand} {
+			pod := podOf(nil, nil, nil)
+			got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), s, Reservation{ID: "r", Slot: 1, Capacity: capacity}))
+			if diff := cmp.Diff(map[string]string{steerKey: string(capacity)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
+				t.Errorf("%s: %s affinity %v", name, diff, got.Spec.Affinity)
+			}
+		}
+	}
+}
+
+// Reserved capacity is on-demand. The expression names the values, as the nodeSelector did, so that a node of unknown type does
+// not take a part of the floor.
+func TestOnDemandPodsMayUseReservedNodes(t *testing.T) {
+	s := steered(t, mustLabels(t), map[string]string{steerKey: "spot"}, map[string]string{steerKey: "on-demand"}, map[string]string{steerKey: "reserved"})
+	var pod corev1.PodSpec
+	s.steer(&pod, OnDemand, nil)
+	for _, c := range []struct {
+		labels map[string]string
+		want   bool
+	}{
+		{map[string]string{steerKey: "on-demand"}, true}, {map[string]string{steerKey: "reserved"}, true},
+		{map[string]string{steerKey: "spot"}, false}, {map[string]string{}, false},
+	} {
+		if got := schedulable(&pod, c.labels); got != c.want {
+			t.Errorf("on %v: %t", c.labels, got)
+		}
+	}
+	if s.spot.key != steerKey || s.spot.value != "spot" {
+		t.Errorf("spot pods go by %s", &s.spot)
+	}
+}
+
+// An autoscaler's template of a node has the labels that the pool's nodes will have, and no node of it may have been there yet.
+func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
+	for name, c := range map[string]struct {
+		there []map[string]string
+		comes map[string]string
+		for_  Capacity
+	}{
+		"karpenter, where it runs on a managed node group": {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{steerKey: "spot"}, Spot},
+		"eks spot":            {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{labelEKS: "SPOT"}, Spot},
+		"gke spot":            {[]map[string]string{{labelGKEPool: "a"}}, map[string]string{labelGKEPool: "b", labelGKESpot: "true"}, Spot},
+		"aks spot":            {[]map[string]string{{labelAKSPool: "a"}}, map[string]string{labelAKSPool: "b", labelAKS: "spot"}, Spot},
+		"aks on-demand":       {[]map[string]string{{labelAKSPool: "a", labelAKS: "spot"}}, map[string]string{labelAKSPool: "b"}, OnDemand},
+		"an unlabelled group": {[]map[string]string{{labelEKS: "SPOT"}}, map[string]string{}, OnDemand},
+	} {
+		var pod corev1.PodSpec
+		steered(t, mustLabels(t), c.there...).steer(&pod, c.for_, nil)
+		if !schedulable(&pod, c.comes) {
+			t.Errorf("%s: a %s pod fits no node of %v: %s", name, c.for_, c.comes, textOf(pod))
+		}
+	}
+	// Karpenter would choose spot nodes, which are cheaper, for on-demand pods that do not say otherwise.
+	var pod corev1.PodSpec
+	steered(t, mustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).steer(&pod, OnDemand, nil)
+	if schedulable(&pod, map[string]string{steerKey: "spot"}) {
+		t.Error("an on-demand pod may go to a spot node that Karpenter brings")
+	}
+}
+
+func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
+	var c census
+	var told []string
+	c.begin(mustLabels(t), nil, func(s *Steering) { told = append(told, s.String()) })
+	gke := map[string]string{labelGKEPool: "a", labelGKESpot: "true"}
+	c.replace(nil, gke)
+	first := c.steering()
+	for range 3 {
+		c.replace(nil, gke)
+	}
+	for range 4 {
+		c.replace(gke, nil)
+	}
+	if got := c.steering(); got.String() != first.String() || len(told) != 1 {
+		t.Errorf("pods are steered by %q after the nodes are gone, before by %q; it was told of %d changes", got, first, len(told))
+	}
+	if allocated := testing.AllocsPerRun(100, func() { c.steering() }); allocated > 0 {
+		t.Errorf("asking costs %v allocations", allocated)
+	}
+}
+
+// While Karpenter has nodes of a type it makes more of them; when it has none, nothing is known of it but its label.
+func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
+	var c census
+	c.begin(mustLabels(t), nil, nil)
+	own := map[string]string{steerKey: "spot"}
+	c.replace(nil, map[string]string{labelEKS: "SPOT"})
+	c.replace(nil, own)
+	if s := c.steering(); s.spot.key != steerKey {
+		t.Errorf("with nodes of Karpenter's pods go to spot by %s", &s.spot)
+	}
+	c.replace(own, nil)
+	var pod corev1.PodSpec
+	c.steering().steer(&pod, Spot, nil)
+	for _, labels := range []map[string]string{own, {labelEKS: "SPOT"}} {
+		if !schedulable(&pod, labels) {
+			t.Errorf("a spot pod does not fit %v: %s", labels, textOf(pod))
+		}
+	}
+}
+
+func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
+	market := NodeLabel{Key: "example.com/market", Spot: []string{"cheap", "idle"}, OnDemand: []string{"firm"}}
+	labels := mustLabels(t, market)
+	s := steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "firm"})
+	if s.spot.key != market.Key || s.spot.value != "cheap" || s.onDemand.value != "firm" {
+		t.Errorf("%s", s)
+	}
+	var pod corev1.PodSpec
+	steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "idle"}).steer(&pod, Spot, nil)
+	if !schedulable(&pod, map[string]string{market.Key: "idle"}) || !schedulable(&pod, map[string]string{market.Key: "cheap"}) {
+		t.Errorf("the second value of spot is not used: %s", textOf(pod))
+	}
+	if s := steered(t, labels, map[string]string{steerKey: "spot"}); s.spot.key != steerKey {
+		t.Errorf("where nodes carry Karpenter's label alone: %s", s)
+	}
+	// A label that only spot nodes carry cannot be asked for by on-demand pods, whatever is known.
+	aks := NodeLabel{Key: labelAKS, Spot: []string{"spot"}, OnDemand: []string{"regular"}}
+	pod = corev1.PodSpec{}
+	mustLabels(t, aks).Configured().steer(&pod, OnDemand, nil)
+	if !schedulable(&pod, map[string]string{labelAKSPool: "b"}) {
+		t.Errorf("on-demand pods fit no node of AKS: %s", textOf(pod))
+	}
+}
+
+func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
+	value := ""
+	var c census
+	changes := 0
+	c.begin(mustLabels(t), func() string { return value }, func(*Steering) { changes++ })
+	c.replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
+	told := c.steering().String()
+	for text, want := range map[string]string{
+		"karpenter":        "Pods of the member go to spot by the nodeSelector karpenter.sh/capacity-type=spot, and on-demand by the nodeSelector karpenter.sh/capacity-type=on-demand.",
+		labelGKESpot:       "Pods of the member go to spot by required node affinity: cloud.google.com/gke-spot In (true), and on-demand by required node affinity: cloud.google.com/gke-spot NotIn (true).",
+		" eks, karpenter ": "Pods of the member go to spot by required node affinity: karpenter.sh/capacity-type In (spot) or eks.amazonaws.com/capacityType In (SPOT), and on-demand by required node affinity: karpenter.sh/capacity-type NotIn (spot) and eks.amazonaws.com/capacityType NotIn (SPOT).",
+		"":                 told,
+		"openstack":        told,
+		"karpenter,":       told,
+	} {
+		value = text
+		if got := c.steering().String(); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	if changes < 4 {
+		t.Errorf("it was told of %d changes", changes)
+	}
+	labels := mustLabels(t)
+	for _, good := range []string{"", "gke", "aks", "karpenter,eks", steerKey} {
+		if err := labels.CheckSteerBy(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	if err := labels.CheckSteerBy("openstack"); err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), RuleSteerBy) {
+		t.Errorf("%v", err)
+	}
+}
+
+// drawTerms draws the required node affinity of a template.
+func drawTerms(t *rapid.T) []corev1.NodeSelectorTerm {
+	expression := rapid.SampledFrom([]corev1.NodeSelectorRequirement{
+		requirement("zone", corev1.NodeSelectorOpIn, "a"), requirement("zone", corev1.NodeSelectorOpNotIn, "b"), requirement("disk", corev1.NodeSelectorOpExists),
+		requirement(steerKey, corev1.NodeSelectorOpIn, "spot"), requirement(steerKey, corev1.NodeSelectorOpIn, "on-demand"),
+		requirement(labelEKS, corev1.NodeSelectorOpIn, "SPOT"), requirement(labelEKS, corev1.NodeSelectorOpNotIn, "SPOT"),
+		requirement(labelGKESpot, corev1.NodeSelectorOpDoesNotExist), requirement(labelAKS, corev1.NodeSelectorOpNotIn, "spot"),
+	})
+	list := rapid.SliceOfN(expression, 0, 3)
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.NodeSelectorTerm { return term(list.Draw(t, "term")...) }), 1, 3).Draw(t, "terms")
+}
+
+// drawTemplate draws a pod as its template makes it.
+func drawTemplate(t *rapid.T) *corev1.Pod {
+	pod := podOf(nil, nil, rapid.SampledFrom([]map[string]string{nil, {"disk": "ssd"}, {steerKey: "spot"}, {labelEKS: "ON_DEMAND", "disk": "ssd"}}).Draw(t, "selector"))
+	switch rapid.IntRange(0, 4).Draw(t, "affinity") {
+	case 0:
+		pod.Spec.Affinity = &corev1.Affinity{}
+	case 1:
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	case 2, 3:
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(drawTerms(t)...)}}
+	}
+	return pod
+}
+
+// Whatever a template asks for and whatever nodes are there, a patched pod fits no node of the other type, needs no second
+// patch, has the shape of its template, and fits a node of its type if the template's other demands leave one.
+func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
+	names := slices.Sorted(maps.Keys(providers))
+	labels, p := mustLabels(t), mustPatcher(t)
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(t, "provider")
+		nodes := providers[name]
+		s := steered(t, labels, slices.Concat(nodes.spot, nodes.onDemand)...)
+		capacity := rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")
+		pod := drawTemplate(t)
+		r := Reservation{ID: "r", Slot: 1, Capacity: capacity}
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), s, r))
+		if again := p.AppendPatch(nil, incomingOf(got), s, r); len(again) > 0 {
+			t.Fatalf("patched again: %s\nafter %s", again, textOf(got.Spec))
+		}
+		own, other := nodes.spot, nodes.onDemand
+		if capacity == OnDemand {
+			own, other = other, own
+		}
+		if fitsAny(&got.Spec, other) {
+			t.Fatalf("%s: a pod for %s fits a node of the other type: %s", name, capacity, textOf(got.Spec))
+		}
+		if !asksForCapacity(labels, &pod.Spec) && fitsAny(&pod.Spec, own) != fitsAny(&got.Spec, own) {
+			t.Fatalf("%s: a pod for %s fits %t, as its template %t: %s", name, capacity, fitsAny(&got.Spec, own), fitsAny(&pod.Spec, own), textOf(got.Spec))
+		}
+		if of := labels.OfPod(got, nil); of != capacity && fitsAny(&got.Spec, own) {
+			t.Fatalf("%s: a pod for %s is taken for %q: %s", name, capacity, of, textOf(got.Spec))
+		}
+		if diff := cmp.Diff(ShapeOf(&pod.Spec, "shop", "", labels).Constraints, ShapeOf(&got.Spec, "shop", "", labels).Constraints); diff != "" {
+			t.Fatalf("the shape has changed: %s", diff)
+		}
+	})
+}
+
+// fitsAny tells whether a pod fits any of the nodes, which are all in zone a and have an SSD.
+func fitsAny(pod *corev1.PodSpec, nodes []map[string]string) bool {
+	return slices.ContainsFunc(nodes, func(labels map[string]string) bool {
+		at := maps.Clone(labels)
+		maps.Copy(at, map[string]string{"zone": "a", "disk": "ssd"})
+		return schedulable(pod, at)
+	})
+}
+
+// asksForCapacity tells whether a template asks for a capacity label itself.
+func asksForCapacity(labels CapacityLabels, pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(labels.keys, func(key string) bool { return strings.Contains(textOf(pod), key) })
+}
+
+// What an admission costs where pods are steered by affinity, with one of their own and without.
+func BenchmarkAdmitPatchByAffinity(b *testing.B) {
+	p := mustPatcher(b)
+	s := steered(b, mustLabels(b), map[string]string{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"})
+	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
+	for name, own := range map[string]*corev1.NodeSelector{
+		"pod without one": nil, "pod with one": required(term(requirement("zone", corev1.NodeSelectorOpIn, "a", "b"))),
+	} {
+		b.Run(name, func(b *testing.B) {
+			in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web"}, Affinity: own != nil, NodeAffinity: own != nil, Required: own}
+			dst := make([]byte, 0, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				dst = p.AppendPatch(dst[:0], in, s, r)
+			}
+		})
+	}
+}

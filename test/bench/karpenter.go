@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
+)
+
+const (
+	// karpenterPace is by what the times of nodes and those of the hub, which are its defaults, are divided.
+	karpenterPace = 5
+	// karpenterLimit bounds each of the trials. Karpenter's own rounds, of 10 s and more, are not scaled.
+	karpenterLimit = 9 * time.Minute
+)
+
+// karpenterBench is a hub with one member in which Karpenter makes the nodes.
+type karpenterBench struct {
+	*bench
+	member *fleet.Member
+	api    *fleet.API
+}
+
+// karpenter measures what the hub evicts while the real Karpenter makes nodes, which take 90 s scaled, consolidates them, and
+// takes some of them at once. A trial that breaks does not keep the others from being measured.
+func (b *bench) karpenter(ctx context.Context) (err error) {
+	if _, err := fleet.HubBinary(); err != nil {
+		return err
+	}
+	f, err := fleet.Start(ctx, fleet.Options{Members: []string{"one"}, Nodes: fleet.NoNodes})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Stop()) }()
+	k := &karpenterBench{bench: b, member: f.Members[0]}
+	stop, err := k.start(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
+	var problems []error
+	for _, trial := range []karpenterTrial{
+		{"flap", small, k.flap}, {"consolidation", large, k.consolidation}, {"interruption", medium, k.interruption},
+	} {
+		b.logf("karpenter: %s", trial.name)
+		if err := k.try(ctx, trial); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", trial.name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// karpenterTrial is done in a namespace, with nodes of one type of instance.
+type karpenterTrial struct {
+	name     string
+	instance kube.Instance
+	do       func(ctx context.Context, namespace string) error
+}
+
+// The types of instances. Karpenter keeps a tenth of a CPU to itself, so that 3, 7 and 15 pods with a request of one fit.
+var (
+	small  = kube.Instance{Name: "small", CPU: 4}
+	medium = kube.Instance{Name: "medium", CPU: 8}
+	large  = kube.Instance{Name: "large", CPU: 16}
+)
+
+// start starts Karpenter and a hub process; what it returns ends the hub.
+func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(context.Context) error, error) {
+	options := fleet.ScaledKarpenter(karpenterPace)
+	options.Instances = []kube.Instance{small, medium, large}
+	if err := k.member.Cluster.StartKarpenter(ctx, options); err != nil {
+		return nil, err
+	}
+	if err := f.Register(ctx, k.member); err != nil {
+		return nil, err
+	}
+	replica, err := f.NewReplica("hub", fleet.Scaled(karpenterPace))
+	if err != nil {
+		return nil, err
+	}
+	process, err := replica.StartProcess(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := func(ctx context.Context) error { return process.Stop(ctx) }
+	if k.api, err = replica.Connect(); err != nil {
+		return nil, errors.Join(err, stop(ctx))
+	}
+	f.Balancer.Add(replica.Webhook)
+	if err := k.api.AwaitMembers(ctx, k.member); err != nil {
+		return nil, errors.Join(err, stop(ctx))
+	}
+	return func(ctx context.Context) error { k.api.Close(); return stop(ctx) }, nil
+}
+
+// try does one trial in a namespace of its own, when the nodes of the one before have gone.
+func (k *karpenterBench) try(ctx context.Context, trial karpenterTrial) error {
+	ctx, cancel := context.WithTimeout(ctx, karpenterLimit)
+	defer cancel()
+	if err := k.member.Cluster.SetNodePool(ctx, nodePool(trial.instance)); err != nil {
+		return err
+	}
+	if err := k.member.AwaitConsolidated(ctx, 0); err != nil {
+		return err
+	}
+	namespace, err := k.member.NewNamespace(ctx, "karpenter", fleet.Enabled())
+	if err != nil {
+		return err
+	}
+	return errors.Join(trial.do(ctx, namespace), k.member.DeleteNamespace(context.WithoutCancel(ctx), namespace))
+}
+
+// nodePool has nodes of one type of instance and both capacity types; those that are empty go.
+func nodePool(of kube.Instance) kube.NodePool {
+	return kube.NodePool{
+		Name: "general", Instances: []string{of.Name}, NodeStart: fleet.NodeTime / karpenterPace, Budgets: kube.Unlimited,
+		Consolidation: kube.WhenEmpty, ConsolidateAfter: 30 * time.Second / karpenterPace,
+	}
+}
+
+// placed makes a workload and waits until it is where its policy wants it.
+func (k *karpenterBench) placed(ctx context.Context, namespace string, replicas, percent, floor int) (*fleet.Workload, error) {
+	w, err := k.member.Create(ctx, fleet.Requesting(fleet.Deployment(namespace, "web", replicas, fleet.Policy(percent, floor)), "1"))
+	if err != nil {
+		return nil, err
+	}
+	return w, k.settled(ctx, w, replicas, percent, floor)
+}
+
+func (k *karpenterBench) settled(ctx context.Context, w *fleet.Workload, replicas, percent, floor int) error {
+	spot, onDemand := fleet.Want(replicas, percent, floor)
+	if err := w.AwaitMix(ctx, spot, onDemand); err != nil {
+		return err
+	}
+	return k.api.Settle(ctx, w, replicas)
+}
+
+// flap scales up and down four times over.
+func (k *karpenterBench) flap(ctx context.Context, namespace string) error {
+	const low, percent, floor = 10, 100, 1
+	w, err := k.placed(ctx, namespace, low, percent, floor)
+	if err != nil {
+		return err
+	}
+	flap := fleet.Flap{Workload: w, Low: low, High: 40, Percent: percent, Floor: floor, Rounds: 4}
+	outcome, err := flap.Run(ctx)
+	if err != nil {
+		return fmt.Errorf("nodes made in the rounds before: %v: %w", outcome.Made, err)
+	}
+	extra := 0
+	for _, made := range outcome.Made {
+		extra = max(extra, made-outcome.Made[0])
+	}
+	k.report.record("karpenter-flap-evictions", float64(outcome.Toll.ByHub))
+	k.report.record("karpenter-flap-extra-nodes", float64(extra))
+	k.report.note("karpenter, flap: nodes made by round %v; %d pods evicted by the hub, %d of them ready", outcome.Made, outcome.Toll.ByHub, outcome.Toll.ReadyByHub)
+	return nil
+}
+
+const (
+	karpenterReplicas = 100
+	karpenterPercent  = 80
+	karpenterFloor    = 20
+)
+
+// consolidation has 100 replicas on nodes that are more than half taken by other pods, which go.
+func (k *karpenterBench) consolidation(ctx context.Context, namespace string) error {
+	// With 11 of its 16 CPUs taken, a node has room for four replicas.
+	filler, err := k.member.Fill(ctx, namespace, "11", (karpenterReplicas-karpenterFloor)/4, karpenterFloor/4)
+	if err != nil {
+		return err
+	}
+	w, err := k.placed(ctx, namespace, karpenterReplicas, karpenterPercent, karpenterFloor)
+	if err != nil {
+		return err
+	}
+	return k.endure(ctx, w, "karpenter-consolidation-floor-breaks", func(ctx context.Context) error {
+		before, err := k.member.NodeClaims(ctx, "")
+		if err != nil {
+			return err
+		}
+		under := nodePool(large)
+		under.Consolidation = kube.WhenEmptyOrUnderutilized
+		if err := errors.Join(k.member.Cluster.SetNodePool(ctx, under), filler.Delete(ctx)); err != nil {
+			return err
+		}
+		return k.member.AwaitConsolidated(ctx, len(before)/2)
+	})
+}
+
+// interruption takes a fifth of the nodes of 100 replicas at once, of both capacity types.
+func (k *karpenterBench) interruption(ctx context.Context, namespace string) error {
+	w, err := k.placed(ctx, namespace, karpenterReplicas, karpenterPercent, karpenterFloor)
+	if err != nil {
+		return err
+	}
+	return k.endure(ctx, w, "karpenter-interruption-floor-breaks", func(ctx context.Context) error {
+		claims, err := k.member.NodeClaims(ctx, "")
+		if err != nil {
+			return err
+		}
+		interrupted := fleet.Fifth(claims)
+		if err := k.member.Cluster.DeleteNodeClaims(ctx, fleet.ClaimNames(interrupted)...); err != nil {
+			return err
+		}
+		return k.member.AwaitReplaced(ctx, interrupted)
+	})
+}
+
+// endure counts how often the hub breaks the floor while something is done, until the workload is placed again.
+func (k *karpenterBench) endure(ctx context.Context, w *fleet.Workload, entry string, do func(context.Context) error) error {
+	begun := time.Now()
+	toll, err := w.Endure(ctx, karpenterFloor, func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		return k.settled(ctx, w, karpenterReplicas, karpenterPercent, karpenterFloor)
+	})
+	if err != nil {
+		return err
+	}
+	for _, sentence := range toll.Breaks {
+		k.logf("%s: %s", w, sentence)
+	}
+	k.report.record(entry, float64(len(toll.Breaks)))
+	k.report.note("%s: done in %.0f s; %d pods evicted by the hub, %d of them ready; at least %d on-demand replicas ready, whoever took them",
+		entry, time.Since(begun).Seconds(), toll.ByHub, toll.ReadyByHub, toll.Lowest)
+	return nil
+}

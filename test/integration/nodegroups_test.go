@@ -1,0 +1,85 @@
+package integration
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
+)
+
+// onAKS is what everybody configures who has spot nodes there: AKS taints them.
+var onAKS = fleet.Settings{"spot.tolerations": []map[string]any{{
+	"key": "kubernetes.azure.com/scalesetpriority", "operator": "Equal", "value": "spot", "effect": "NoSchedule",
+}}}
+
+// TestNodeGroups has one hub with members of three providers, each with a spot and an on-demand node group that an autoscaler
+// scales, and nobody's nodes with Karpenter's label.
+func TestNodeGroups(t *testing.T) {
+	fleets.beside(t)
+	providers := []kube.Provider{kube.GKE, kube.EKS, kube.AKS}
+	f := startFleetWith(t, fleet.Options{Members: []string{"gke", "eks", "aks"}, Nodes: fleet.NoNodes})
+	for i, provider := range providers {
+		startGroup(t, f.Members[i], provider, kube.OnDemand, 1)
+	}
+	h := startHub(t, f, "node-groups", fleet.Scaled(pace), onAKS)
+	for i, provider := range providers {
+		t.Run(string(provider), func(t *testing.T) {
+			specs.beside(t)
+			nodeGroupSpec(t, h, f.Members[i], provider)
+		})
+	}
+}
+
+// nodeGroupSpec has a spot group with a node, and then one without.
+func nodeGroupSpec(t *testing.T, h *insideHub, m *fleet.Member, provider kube.Provider) {
+	const replicas, percent, floor = 10, 70, 1
+	for _, spec := range []struct {
+		name  string
+		least int
+	}{{"the replicas of a workload are scheduled on both types", 1}, {"also when the spot group is at zero", 0}} {
+		t.Run(spec.name, func(t *testing.T) {
+			spot := startGroup(t, m, provider, kube.Spot, spec.least)
+			p := placeFor(t, h, m, fleet.Enabled(), 2*patience)
+			w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+			p.mended(w, replicas, percent, floor)
+			p.Expect(len(spot.Nodes())).To(BeNumerically(">", spec.least), "the group has grown for its pods")
+			p.Expect(p.triggered()).NotTo(BeEmpty())
+		})
+	}
+}
+
+// startGroup starts a node group whose nodes take four pods with a request of one CPU, until the end of the test.
+func startGroup(t *testing.T, m *fleet.Member, provider kube.Provider, capacity string, least int) *kube.NodeGroup {
+	t.Helper()
+	group := kube.NewNodeGroup(t, m.Cluster, kube.NodeGroupSpec{
+		Name: string(provider) + "-" + capacity, Provider: provider, Capacity: capacity, Min: least, Max: 4,
+		Node:         kube.NodeSpec{CPU: "4", Start: fleet.NodeTime / pace / 2},
+		Registration: fleet.NodeTime / pace / 2, IdleFor: 10 * time.Minute / pace,
+	})
+	t.Cleanup(func() {
+		group.Stop()
+		if err := m.Cluster.RemoveNodes(context.Background(), group.Nodes()...); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	return group
+}
+
+// triggered are the Events of scale-ups in the spec's namespace.
+func (p *placing) triggered() []corev1.Event {
+	p.t.Helper()
+	var all corev1.EventList
+	p.Expect(p.member.Client().List(p.ctx, &all)).To(Succeed())
+	var found []corev1.Event
+	for _, event := range all.Items {
+		if event.Namespace == p.namespace && event.Reason == "TriggeredScaleUp" {
+			found = append(found, event)
+		}
+	}
+	return found
+}

@@ -1,0 +1,170 @@
+package webhook
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+)
+
+func TestCallsOfOneMemberWaitBeforeTheyHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		turns := newTurns()
+		var held []func()
+		for range 2 {
+			giveBack, err := turns.take(t.Context(), "greedy", maxKindBytesOfMember/2)
+			g.Expect(err).NotTo(HaveOccurred())
+			held = append(held, giveBack)
+		}
+		_, err := turns.take(t.Context(), "greedy", 1)
+		g.Expect(err).To(MatchError(context.DeadlineExceeded))
+		other, err := turns.take(t.Context(), "modest", maxConversion)
+		g.Expect(err).NotTo(HaveOccurred())
+		other()
+		waiting := make(chan error, 1)
+		go func() {
+			giveBack, err := turns.take(t.Context(), "greedy", 1)
+			if err == nil {
+				giveBack()
+			}
+			waiting <- err
+		}()
+		time.Sleep(time.Second)
+		held[0]()
+		g.Expect(<-waiting).To(Succeed())
+		held[1]()
+		g.Expect(turns.members).To(BeEmpty(), "nothing is kept of members without calls")
+	})
+}
+
+func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	var begun []*memberMetrics
+	for {
+		of, ok := metrics.begin("greedy", maxBody)
+		if !ok {
+			break
+		}
+		begun = append(begun, of)
+	}
+	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / maxBody))
+	of, ok := metrics.begin("modest", maxBody)
+	g.Expect(ok).To(BeTrue())
+	metrics.end(of, maxBody)
+	for _, of := range begun {
+		metrics.end(of, maxBody)
+	}
+	g.Expect(metrics.reading.Load()).To(BeZero())
+	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())
+}
+
+func TestACallWithoutALengthCountsAsTheLargest(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(expected(-1, 10)).To(Equal(int64(10)))
+	g.Expect(expected(11, 10)).To(Equal(int64(10)))
+	g.Expect(expected(3, 10)).To(Equal(int64(3)))
+}
+
+// listOf is a conversion that costs its sender nothing: the same object over and over.
+func listOf(object string, bytes int) io.Reader {
+	return io.MultiReader(
+		strings.NewReader(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[`),
+		strings.NewReader(strings.Repeat(object+",", bytes/(len(object)+1))), strings.NewReader(object+`]}}`))
+}
+
+func TestAConversionThatWouldFillTheMemoryIsRefusedBeforeItIsDecoded(t *testing.T) {
+	for what, c := range map[string]struct {
+		body   io.Reader
+		status int
+	}{
+		"too many bytes":     {listOf(`{"a":"`+strings.Repeat("b", 1000)+`"}`, maxConversion+1), http.StatusRequestEntityTooLarge},
+		"too many values":    {listOf(`0`, maxConversion-1024), http.StatusBadRequest},
+		"too many objects":   {listOf(`{}`, maxConversion-1024), http.StatusBadRequest},
+		"too many nested":    {listOf(`[[]]`, maxConversion-1024), http.StatusBadRequest},
+		"nothing of JSON":    {strings.NewReader(`{`), http.StatusOK},
+		"reasonable objects": {listOf(`{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"a:1"}]}}`, 1<<20), http.StatusOK},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			h := newKindSite(t, webapp.Policy{})
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, h.at("/convert"), c.body))
+			g.Expect(answer.Code).To(Equal(c.status), "%.200s", answer.Body)
+			g.Expect(testutil.CollectAndCount(h.answered)).To(Equal(1))
+		})
+	}
+}
+
+func TestAWebAppOfAVerySmallQuantityCostsNothing(t *testing.T) {
+	g := NewWithT(t)
+	h := newKindSite(t, webapp.Policy{})
+	app := `{"apiVersion":"apps.plimsoll.dev/VERSION","kind":"WebApp","metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"a","image":"a:1","resources":{"Requests":{"cpu":"1e-2147483647"}}}]}}`
+	for call, body := range map[string]io.Reader{
+		"/webapps/validate": strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","resource":{"group":"apps.plimsoll.dev","version":"v1","resource":"webapps"},` +
+			`"object":` + strings.Replace(app, "VERSION", "v1", 1) + `,"oldObject":` + strings.Replace(app, "VERSION", "v1", 1) + `}}`),
+		"/convert": listOf(strings.Replace(app, "VERSION", "v1beta1", 1), 0),
+	} {
+		answer := httptest.NewRecorder()
+		h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, h.at(call), body))
+		g.Expect(answer.Code).To(Equal(http.StatusOK), call)
+	}
+}
+
+func TestConnectionsThatAreTooManyAreClosed(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	capped := newCappedListener(listener, 2, 3)
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := capped.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	dial := func(from string) net.Conn {
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	refused := func(conn net.Conn) {
+		_, err := conn.Read(make([]byte, 1))
+		g.Expect(err).To(HaveOccurred(), "it is closed at once")
+	}
+	dial("127.0.0.1")
+	dial("127.0.0.1")
+	first := <-accepted
+	<-accepted
+	refused(dial("127.0.0.1"))
+	dial("127.0.0.2")
+	<-accepted
+	refused(dial("127.0.0.2"))
+	g.Expect(first.Close()).To(Succeed())
+	g.Expect(first.Close()).NotTo(Succeed(), "and it does not make room twice")
+	dial("127.0.0.3")
+	<-accepted
+	refused(dial("127.0.0.3"))
+	g.Expect(listener.Close()).To(Succeed())
+	for range accepted {
+		t.Error("a connection too many")
+	}
+}
