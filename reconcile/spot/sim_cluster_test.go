@@ -19,6 +19,7 @@ type simCluster struct {
 	serial  int
 
 	nodes     []*simNode
+	scaler    simScaler
 	workloads []*simWorkload
 	pods      map[types.UID]*simPod
 	probes    map[string]*Probe
@@ -26,6 +27,7 @@ type simCluster struct {
 
 	admit  func(s *simSet, p *simPod) // what the webhook does
 	strict bool                       // nothing is lost, refused or late
+	hangs  float64                    // chance that a pod takes minutes to end
 }
 
 type simNode struct {
@@ -33,7 +35,10 @@ type simNode struct {
 	capacity Capacity
 	room     int
 	doom     *Doom
+	joined   time.Time
 	goneAt   time.Time // zero: it is there
+	idle     time.Time // since when it is empty
+	scaled   bool      // the autoscaler made it, and takes it away
 }
 
 type simWorkload struct {
@@ -41,9 +46,11 @@ type simWorkload struct {
 	ordinals bool
 	replicas int
 	size     int // what a pod takes of a node's room
+	probed   int // what a probe takes, which may be less: volumes and topology spread are no part of it
 	policy   Policy
 	settings Settings
 	sets     []*simSet // of a Deployment the newest last
+	past     []*simSet // sets that want nothing and have nothing, kept to go back to
 	budgets  []*simBudget
 	ordered  bool // a StatefulSet makes one pod after the other
 }
@@ -74,7 +81,7 @@ type simPod struct {
 	readyAt    time.Time
 }
 
-func (w *simWorkload) shape() Shape { return Shape{CPU: int64(w.size)} }
+func (w *simWorkload) shape() Shape { return Shape{CPU: int64(w.probed)} }
 
 func newSimCluster(seed uint64) *simCluster {
 	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*Probe{}}
@@ -82,7 +89,7 @@ func newSimCluster(seed uint64) *simCluster {
 
 func (c *simCluster) addNode(capacity Capacity, room int) *simNode {
 	c.serial++
-	n := &simNode{name: fmt.Sprintf("%s-%d", capacity, c.serial), capacity: capacity, room: room}
+	n := &simNode{name: fmt.Sprintf("%s-%d", capacity, c.serial), capacity: capacity, room: room, joined: c.now}
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -123,6 +130,9 @@ func (c *simCluster) end(p *simPod) {
 	}
 	if p.GoneBy.IsZero() {
 		p.GoneBy = c.now.Add(2 * time.Second)
+		if !c.strict && c.rand.Float64() < c.hangs {
+			p.GoneBy = c.now.Add(time.Minute + time.Duration(c.rand.IntN(600))*time.Second)
+		}
 		c.write(p)
 	}
 }
@@ -145,13 +155,13 @@ func (c *simCluster) of(w *simWorkload) []*simPod {
 
 // active are the pods that a set's controller counts.
 func (c *simCluster) active(s *simSet) []*simPod {
-	return c.sorted(func(p *simPod) bool { return p.controller == s.uid && p.GoneBy.IsZero() })
+	return c.sorted(func(p *simPod) bool { return p.controller == s.uid && p.GoneBy.IsZero() && !p.Finished })
 }
 
 // supply counts the pods of a workload that are there and stay.
 func (c *simCluster) supply(w *simWorkload) (t tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
+		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
 			t.add(p.Capacity, 1)
 			if p.Ready {
 				ready++
@@ -209,7 +219,11 @@ func (c *simCluster) rollout(w *simWorkload) {
 		old -= s.replicas
 	}
 	w.sets = slices.DeleteFunc(w.sets, func(s *simSet) bool {
-		return s != newest && s.replicas == 0 && len(c.sorted(func(p *simPod) bool { return p.controller == s.uid })) == 0
+		if s == newest || s.replicas > 0 || len(c.sorted(func(p *simPod) bool { return p.controller == s.uid })) > 0 {
+			return false
+		}
+		w.past = append(w.past, s)
+		return true
 	})
 }
 
@@ -259,7 +273,7 @@ func (c *simCluster) create(s *simSet, name string) {
 func (c *simCluster) schedule() {
 	used := map[*simNode]int{}
 	for _, p := range c.pods {
-		if p.node != nil {
+		if p.node != nil && !p.Finished {
 			used[p.node] += p.set.size
 		}
 	}
@@ -272,7 +286,7 @@ func (c *simCluster) schedule() {
 		}
 		return nil
 	}
-	waiting := c.sorted(func(p *simPod) bool { return p.node == nil && p.GoneBy.IsZero() })
+	waiting := c.sorted(func(p *simPod) bool { return p.node == nil && p.GoneBy.IsZero() && !p.Finished })
 	c.rand.Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
 	for _, p := range waiting {
 		if n := place(p.Capacity, p.set.size); n != nil {
@@ -287,8 +301,11 @@ func (c *simCluster) schedule() {
 		}
 	}
 	for _, probe := range c.probes {
-		if !probe.Gated && probe.BoundAt.IsZero() && place(Spot, int(probe.Shape.CPU)) != nil {
-			probe.BoundAt = c.now
+		if probe.Gated || !probe.BoundAt.IsZero() {
+			continue
+		}
+		if n := place(probe.Capacity, int(probe.Shape.CPU)); n != nil {
+			probe.BoundAt, probe.NodeJoined = c.now, n.joined
 		}
 	}
 }
@@ -308,6 +325,12 @@ func (c *simCluster) run() {
 		case lost:
 		case !p.GoneBy.IsZero() && !c.now.Before(p.GoneBy):
 			c.remove(p)
+		case p.Finished:
+			if p.controller != "" && (c.strict || p.set.ordinals) {
+				c.remove(p) // the garbage collector, or the StatefulSet's controller
+			}
+		case p.Released != nil && !p.Released.Until.IsZero() && !c.now.Before(p.Released.Until):
+			c.fail(p) // activeDeadlineSeconds
 		case p.GoneBy.IsZero() && !p.Ready && !c.now.Before(p.readyAt):
 			p.Ready = true
 			c.write(p)
@@ -318,6 +341,29 @@ func (c *simCluster) run() {
 			b.count(w.replicas, c.of(w))
 		}
 	}
+}
+
+// fail ends a pod without anybody's asking.
+func (c *simCluster) fail(p *simPod) {
+	if p.GoneBy.IsZero() && !p.Finished {
+		p.Finished, p.Ready = true, false
+		c.write(p)
+	}
+}
+
+// recreate deletes a Deployment and makes it anew: the garbage collector ends the pods of its sets. Released ones are nobody's.
+func (c *simCluster) recreate(w *simWorkload) {
+	gone := map[types.UID]bool{}
+	for _, s := range append(w.sets, w.past...) {
+		gone[s.uid] = true
+	}
+	w.sets, w.past = nil, nil
+	for _, p := range c.of(w) {
+		if gone[p.controller] {
+			c.end(p)
+		}
+	}
+	c.newSet(w, w.replicas)
 }
 
 // lose takes a node away without a word: nobody changes its pods before the garbage collector does.

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -10,16 +11,19 @@ import (
 )
 
 // simHub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
-// started anew at any moment, and checks at every write what must hold.
+// started anew, or taken over from, at any moment, and checks at every write what must hold.
 type simHub struct {
 	*simCluster
 
-	cache   map[types.UID]Pod
-	slots   map[types.UID]*Accounting
-	drought *Drought
-	started time.Time
+	cache    map[types.UID]Pod
+	owners   map[types.UID]*owner
+	droughts map[Capacity]*Drought
+	started  time.Time // when the process that acts began to
+	taken    time.Time // until when another one acted; zero: none did
+	away     time.Time // until when the member cannot be reached
 
 	crash    float64 // chance to be started anew between two writes
+	blind    float64 // chance that a live list fails, or leaves a pod out
 	requests int
 	moves    map[*simWorkload]int       // evictions and releases for the mix
 	recent   map[*simWorkload][]simMove // moves since the last start, the oldest first
@@ -55,14 +59,28 @@ func (h *simHub) assert(ok bool, format string, args ...any) {
 // restart forgets everything but what a list shows.
 func (h *simHub) restart() {
 	clear(h.recent)
-	h.events, h.cache, h.slots = nil, map[types.UID]Pod{}, map[types.UID]*Accounting{}
+	h.events, h.cache, h.owners = nil, map[types.UID]Pod{}, map[types.UID]*owner{}
 	h.started = h.now
-	h.drought = NewDrought(DefaultDroughtSettings())
+	starts := &startTimes{}
+	h.droughts = map[Capacity]*Drought{}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		h.droughts[capacity] = newDrought(capacity, DefaultDroughtSettings(), starts)
+	}
 	for _, p := range h.probes {
-		h.drought.ObserveProbe(*p, h.now)
+		h.droughts[p.Capacity].ObserveProbe(*p, h.now)
 	}
 	for _, p := range h.sorted(func(p *simPod) bool { return p.Slot != NoSlot }) {
 		h.see(p.Pod)
+	}
+}
+
+// takeover lets another replica act, which was warm: its cache lags like that of the one before, and it knows of no
+// reservations.
+func (h *simHub) takeover() {
+	clear(h.recent)
+	h.owners, h.started, h.taken = map[types.UID]*owner{}, h.now, h.now
+	for _, p := range h.cache {
+		h.see(p)
 	}
 }
 
@@ -74,51 +92,72 @@ func (h *simHub) see(p Pod) {
 	h.tellDrought(&marked)
 }
 
-// tellDrought tells of a pod that is steered to spot. Its shape never changes, so it is read off the truth.
+// tellDrought tells of a pod that is steered to a capacity type. Its shape never changes, so it is read off the truth.
 func (h *simHub) tellDrought(p *Pod) {
 	truth := h.pods[p.UID]
-	if truth == nil || p.Capacity != Spot || !p.Alive() {
-		h.drought.Gone(p.UID)
-		return
+	for capacity, d := range h.droughts {
+		if truth == nil || p.Capacity != capacity || !p.Alive() {
+			d.Gone(p.UID)
+			continue
+		}
+		s := SpotPod{UID: p.UID, Shape: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
+			NodeComing: !p.Bound && h.coming(capacity)}
+		if p.Bound && truth.node != nil {
+			s.BoundAt, s.NodeJoined = truth.boundAt, truth.node.joined
+		}
+		if truth.set.ordinals {
+			s.Replica = replicaOf(p)
+		}
+		d.Observe(s, h.now)
 	}
-	s := SpotPod{UID: p.UID, Shape: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince}
-	if p.Bound {
-		s.BoundAt = truth.boundAt
-	}
-	h.drought.Observe(s, h.now)
 }
 
 // enrich adds what a hub knows of a pod's node and budgets.
 func (h *simHub) enrich(p Pod) Pod {
 	if truth := h.pods[p.UID]; truth != nil && truth.node != nil && p.Bound {
-		p.Doom = truth.node.doom
+		p.Doom, p.Capacity = truth.node.doom, truth.node.capacity // labels of nodes may change
 	}
 	return p
 }
 
-func (h *simHub) accounting(uid types.UID) *Accounting {
-	if h.slots[uid] == nil {
+func (h *simHub) owner(uid types.UID) *owner {
+	if h.owners[uid] == nil {
 		ordinals := false
 		for _, w := range h.workloads {
 			ordinals = ordinals || (w.ordinals && w.sets[0].uid == uid)
 		}
-		h.slots[uid] = NewAccounting(ordinals)
+		h.owners[uid] = &owner{uid: uid, slots: NewAccounting(ordinals)}
+		h.owners[uid].slots.TakeOver(h.taken)
 	}
-	return h.slots[uid]
+	return h.owners[uid]
 }
+
+func (h *simHub) accounting(uid types.UID) *Accounting { return h.owner(uid).slots }
 
 // deliver shows the hub what happened longer ago than lag.
 func (h *simHub) deliver(lag time.Duration) {
 	for len(h.events) > 0 && h.now.Sub(h.events[0].at) >= lag {
 		e := h.events[0]
 		h.events = h.events[1:]
-		if e.gone {
-			delete(h.cache, e.pod.UID)
-			h.accounting(e.pod.Owner).Gone(e.pod.UID, e.pod.Version, h.now)
-			h.drought.Gone(e.pod.UID)
-		} else {
+		if !e.gone {
 			h.see(e.pod)
+			continue
 		}
+		delete(h.cache, e.pod.UID)
+		h.accounting(e.pod.Owner).Gone(e.pod.UID, e.pod.Version, h.now)
+		for _, d := range h.droughts {
+			d.Gone(e.pod.UID)
+		}
+	}
+}
+
+// leave cuts the member off for a while. When it comes back, everything is listed anew.
+func (h *simHub) leave(until time.Time) { h.away = until }
+
+// joined tells of nodes that the autoscaler has brought.
+func (h *simHub) joined(nodes []*simNode) {
+	for _, n := range nodes {
+		h.droughts[n.capacity].NodeJoined(h.now)
 	}
 }
 
@@ -131,23 +170,31 @@ func (h *simHub) doomed() {
 
 func (h *simHub) mix(w *simWorkload) Mix {
 	m := w.policy.Mix()
-	_, m.Dry = h.drought.Dry(w.shape())
+	_, m.Dry = h.droughts[Spot].Dry(w.shape())
+	_, m.OnDemandDry = h.droughts[OnDemand].Dry(w.shape())
 	return m
 }
 
 // place answers an admission, sometimes twice.
 func (h *simHub) place(s *simSet, p *simPod) {
+	if h.now.Before(h.away) {
+		return // the webhook fails open
+	}
 	h.requests++
 	a := h.accounting(s.uid)
 	ask := Ask{ID: fmt.Sprintf("request-%d", h.requests), Wanted: s.replicas, Mix: h.mix(s.simWorkload)}
 	ask.Ordinal, _ = OrdinalOf(p.Name)
 	answer := a.Reserve(ask, h.now)
-	if answer.Doubt != DoubtNone {
+	if answer.Doubt == DoubtUnproven && h.rand.Float64() >= h.blind {
 		var pods []Pod
 		for _, p := range h.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
 			pods = append(pods, h.enrich(p.Pod))
 		}
-		a.Sync(pods, h.now, h.now)
+		a.Sync(pods, later(h.now, a.ProvenBy()), h.now)
+		answer = a.Reserve(ask, h.now)
+		h.assert(answer.Doubt != DoubtUnproven, "%s rests on a live list, and is in doubt", ask.ID)
+	}
+	if answer.Doubt != DoubtNone {
 		ask.Final = true
 		answer = a.Reserve(ask, h.now)
 	}
@@ -162,6 +209,17 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	}
 }
 
+// sources are the sets whose pods a plan looks at: those that have or want any, and those of which released pods are left.
+func (h *simHub) sources(w *simWorkload) []*simSet {
+	sets := slices.Clone(w.sets)
+	for _, s := range w.past {
+		if o := h.owners[s.uid]; o != nil && len(o.slots.pods) > 0 {
+			sets = append(sets, s)
+		}
+	}
+	return sets
+}
+
 func (h *simHub) observed(w *simWorkload) Observed {
 	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, Rolling: len(w.sets) > 1}
 	var selected []int
@@ -169,40 +227,74 @@ func (h *simHub) observed(w *simWorkload) Observed {
 		o.Budgets = append(o.Budgets, Budget{Name: b.name, Allowed: b.allowed, Healthy: b.healthy >= b.want && b.want > 0, UnhealthyAlways: b.always})
 		selected = append(selected, i)
 	}
-	owners := map[types.UID]bool{}
-	for _, s := range w.sets {
-		owner := Owner{UID: s.uid, Name: string(s.uid), Replicas: s.replicas}
-		owner.DrySince, _ = h.drought.Dry(w.shape())
-		owners[s.uid] = true
-		for _, p := range h.cache {
-			if p.Owner == s.uid {
-				p = h.enrich(p)
-				h.accounting(s.uid).Observe(&p, h.now)
-			}
-		}
-		owner.Accounting = h.accounting(s.uid).Summary(s.replicas, h.now)
-		o.LastMove = later(o.LastMove, h.accounting(s.uid).LastMove())
+	sets := h.sources(w)
+	for _, s := range sets {
+		o.Pods = append(o.Pods, h.cached(s.uid)...)
+		a := h.accounting(s.uid)
+		owner := Owner{UID: s.uid, Name: string(s.uid), Replicas: s.replicas, Accounting: a.Summary(s.replicas, h.now)}
+		owner.DrySince, _ = h.droughts[Spot].Dry(w.shape())
+		owner.OnDemandDrySince, _ = h.droughts[OnDemand].Dry(w.shape())
+		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts[Spot].OnTrial(w.shape()), h.droughts[OnDemand].OnTrial(w.shape())
+		o.LastMove = later(o.LastMove, a.LastMove())
 		o.Owners = append(o.Owners, owner)
 	}
-	add := func(p Pod) {
-		p = h.enrich(p)
-		h.accounting(p.Owner).Mark(&p)
-		p.Budgets = selected
-		o.Pods = append(o.Pods, p)
+	for i, s := range sets {
+		o.Pods = append(o.Pods, withoutKnown(h.unlabelled(s, o.Pods, len(o.Owners[i].Accounting.Reserved)), o.Pods)...)
 	}
-	for _, p := range h.cache {
-		if owners[p.Owner] || (p.Released != nil && p.Released.Workload == w.name) {
-			add(p)
-		}
-	}
-	for _, p := range h.of(w) { // what a live list finds
-		if p.Slot == NoSlot && owners[p.controller] {
-			add(p.Pod)
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		pod.Budgets = selected
+		if pod.Capacity != Unknown {
+			pod.NodeComing = h.droughts[pod.Capacity].NodeComing(pod.UID, h.now)
+			if w.ordinals {
+				pod.TriedUntil = h.droughts[pod.Capacity.Other()].Tried(replicaOf(pod))
+			}
 		}
 	}
 	slices.SortFunc(o.Pods, byAgeOf)
 	h.rand.Shuffle(len(o.Pods), func(i, j int) { o.Pods[i], o.Pods[j] = o.Pods[j], o.Pods[i] })
 	return o
+}
+
+// cached returns the pods of an owner that the cache shows, with what is known beyond it.
+func (h *simHub) cached(uid types.UID) []Pod {
+	var pods []Pod
+	a := h.accounting(uid)
+	for _, p := range h.cache {
+		if p.Owner == uid {
+			p = h.enrich(p)
+			a.Observe(&p, h.now)
+			a.Mark(&p)
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// unlabelled finds pods of a set without a slot as production does: by the set's status, and by live lists at times.
+func (h *simHub) unlabelled(s *simSet, known []Pod, reserved int) []Pod {
+	o, sub := h.owner(s.uid), subject{ordinals: s.ordinals}
+	visible := 0
+	for i := range known {
+		if p := &known[i]; p.Owner == s.uid && p.Released == nil && sub.counts(p) {
+			visible++
+		}
+	}
+	active := h.sorted(func(p *simPod) bool { return p.controller == s.uid && sub.counts(&p.Pod) })
+	if search, _ := o.wantsList(len(active), visible+reserved, h.now); search {
+		found := []foundPod{}
+		for _, p := range active {
+			if p.Slot == NoSlot && p.Alive() && h.rand.Float64() >= h.blind {
+				found = append(found, foundPod{Pod: p.Pod})
+			}
+		}
+		o.keepFound(found, h.now)
+	}
+	pods := []Pod{}
+	for i := range o.listed.found {
+		pods = append(pods, h.enrich(o.listed.found[i].Pod))
+	}
+	return pods
 }
 
 // reconcile plans a workload and does what the plan says, unless the hub is started anew in between.
@@ -217,7 +309,12 @@ func (h *simHub) reconcile(w *simWorkload) PlanResult {
 	}
 	h.checkPlan(w, &o, &r)
 	for _, s := range r.Stamps {
-		if p := h.pods[s.Pod]; p != nil {
+		p := h.pods[s.Pod]
+		if p == nil {
+			for i := range o.Owners {
+				h.owner(o.Owners[i].UID).searchAgain()
+			}
+		} else {
 			p.Slot = s.Slot
 			if s.DeletionCost != "" {
 				p.DeletionCost = s.DeletionCost
@@ -237,14 +334,51 @@ func (h *simHub) reconcile(w *simWorkload) PlanResult {
 		}
 		h.take(w, e)
 	}
+	h.removeEnded(w, o.Pods)
 	return r
+}
+
+// removeEnded removes released pods that have ended by themselves.
+func (h *simHub) removeEnded(w *simWorkload, pods []Pod) {
+	for i := range pods {
+		if p := h.pods[pods[i].UID]; p != nil && pods[i].Released != nil && pods[i].Finished && !w.settings.ReadOnly && !w.settings.Paused {
+			h.remove(p)
+		}
+	}
+}
+
+// finishStrays ends the releases of sets that are gone.
+func (h *simHub) finishStrays() {
+	known := map[types.UID]bool{}
+	for _, w := range h.workloads {
+		for _, s := range append(slices.Clone(w.sets), w.past...) {
+			known[s.uid] = true
+		}
+	}
+	groups := map[types.UID]*simWorkload{}
+	for _, p := range h.cache {
+		if r := p.Released; r != nil && !known[r.Owner] && h.now.Sub(r.At) >= strayPatience && h.pods[p.UID] != nil {
+			groups[r.Owner] = h.pods[p.UID].set.simWorkload
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(groups)) {
+		o := Observed{Pods: h.cached(uid)}
+		for _, e := range Finish(o, Settings{}, h.now).Evictions {
+			h.take(groups[uid], e)
+		}
+		h.removeEnded(groups[uid], o.Pods)
+	}
 }
 
 func (h *simHub) crashes() bool {
 	if h.rand.Float64() >= h.crash {
 		return false
 	}
-	h.restart()
+	if h.rand.IntN(2) == 0 {
+		h.restart()
+	} else {
+		h.takeover()
+	}
 	return true
 }
 
@@ -269,6 +403,7 @@ func (h *simHub) release(w *simWorkload, r Release) {
 	released := r.Released
 	p.Hash, p.Released = ReleasedHash(released.Hash), &released
 	h.write(p)
+	h.checkLeft(w, p.Name, r.From, released.For)
 }
 
 func (h *simHub) take(w *simWorkload, e Eviction) {
@@ -295,136 +430,8 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 	h.assert(e.For != PurposeDrought || !ready, "%s is evicted for a drought, and ready", e.Name)
 	if p != nil {
 		h.countLeaving(w, e.For)
+		h.checkLeft(w, e.Name, e.From, e.For)
 	}
-}
-
-// checkPlan checks what a plan says against what it was made from.
-func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
-	byUID := map[types.UID]*Pod{}
-	for i := range o.Pods {
-		byUID[o.Pods[i].UID] = &o.Pods[i]
-	}
-	if w.settings.ReadOnly {
-		h.assert(len(r.Stamps)+len(r.Releases)+len(r.Evictions) == 0, "a plan in read-only mode writes")
-	}
-	if w.settings.Paused {
-		h.assert(len(r.Releases)+len(r.Evictions) == 0, "a plan of a paused workload moves")
-	}
-	shut := w.policy.Window != nil && !w.policy.Window.Contains(h.now)
-	moves, goes := 0, map[types.UID]bool{}
-	room := make([]int, len(o.Budgets))
-	for _, e := range r.Evictions {
-		pod := byUID[e.Pod]
-		h.assert(!goes[e.Pod], "%s goes twice", e.Name)
-		goes[e.Pod] = true
-		switch e.For {
-		case PurposeAdvisory:
-			moves++
-			h.assert(pod.advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
-		case PurposeMove:
-			moves++
-			h.assert(!pod.leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
-			h.assert(e.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
-		case PurposeDrought:
-			h.assert(!pod.Ready && !pod.Bound && pod.Capacity == Spot, "%s is replaced for a drought, and has a node", e.Name)
-		case PurposeInterruption:
-			h.assert(pod.leaving(), "%s is replaced, and its node stays", e.Name)
-		case PurposeFinish:
-			h.assert(pod.Released != nil, "%s is finished, and was not released", e.Name)
-			h.assert(!shut || !pod.Released.For.Paced() || pod.leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
-		}
-		if pod.Ready && len(pod.Budgets) > 0 {
-			h.assert(len(pod.Budgets) == 1, "%s has several budgets", e.Name)
-			room[pod.Budgets[0]]++
-		}
-	}
-	for i, n := range room {
-		h.assert(n <= o.Budgets[i].Allowed, "%d evictions of ready pods where budget %s allows %d", n, o.Budgets[i].Name, o.Budgets[i].Allowed)
-	}
-	for _, release := range r.Releases {
-		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
-		goes[release.Pod] = true
-		floor := (release.From == OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
-		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
-		if release.Released.For.Paced() {
-			moves++
-		}
-		if release.Released.For == PurposeMove {
-			h.assert(release.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
-		}
-	}
-	limit := w.limit()
-	h.assert(moves == 0 || moves+r.Released+r.Doomed <= limit, "%d moves beside %d released and %d doomed pods, the limit is %d",
-		moves, r.Released, r.Doomed, limit)
-	h.checkStandIns(o, goes)
-	h.checkFloor(w, o, r)
-	h.assert(moves == 0 || !shut, "moves outside the window")
-	h.assert(moves == 0 || len(w.sets) == 1, "moves during a rollout")
-	together := moves
-	for _, move := range h.recent[w] {
-		if h.now.Sub(move.at) < w.settings.Cooldown {
-			together++
-			limit = max(limit, move.limit)
-		}
-	}
-	// Of those before, others may have taken the replacements away since, and nothing tells of them any more.
-	h.assert(moves == 0 || moves <= limit && together <= 2*limit, "%d moves within a cool-down, the limit is %d", together, limit)
-}
-
-// superseded tells whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
-func (h *simHub) superseded(o *Observed, pod *Pod) bool {
-	return !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
-}
-
-// checkStandIns checks that as many released pods stay as replicas do not serve that came, or should have come, since.
-func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
-	for _, owner := range o.Owners {
-		first, stay, end := h.now, 0, 0
-		for i := range o.Pods {
-			p := &o.Pods[i]
-			if p.Owner != owner.UID || p.Released == nil || !p.Alive() || !p.serves() {
-				continue
-			}
-			if p.Released.At.Before(first) {
-				first = p.Released.At
-			}
-			if goes[p.UID] && (p.Doom == nil || p.Doom.By.IsZero()) {
-				end++
-			} else if !goes[p.UID] {
-				stay++
-			}
-		}
-		fine := 0
-		for i := range o.Pods {
-			if p := &o.Pods[i]; p.Owner == owner.UID && p.Alive() && p.Released == nil && (p.Doom != nil || p.Ready || p.Created.Before(first.Truncate(time.Second))) {
-				fine++
-			}
-		}
-		h.assert(end == 0 || stay >= owner.Replicas-fine || h.now.Sub(first) >= StuckAfter,
-			"%d released pods go and %d stay, with %d of %d replicas in place", end, stay, fine, owner.Replicas)
-	}
-}
-
-// checkFloor checks that moves leave as many on-demand replicas as the floor asks for, of those that the hub can know of.
-func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *PlanResult) {
-	moves, have := 0, 0
-	for _, e := range r.Evictions {
-		if e.For == PurposeMove && e.From == OnDemand {
-			moves++
-		}
-	}
-	for _, release := range r.Releases {
-		if release.Released.For == PurposeMove && release.From == OnDemand {
-			moves++
-		}
-	}
-	for i := range o.Pods {
-		if o.Pods[i].Supply() && o.Pods[i].Capacity == OnDemand {
-			have++
-		}
-	}
-	floor := min(w.policy.Mix().Floor, w.replicas)
-	h.assert(moves == 0 || have-moves >= floor, "%d of %d on-demand replicas move, the floor is %d", moves, have, floor)
 }
 
 // countLeaving counts a move for the mix, and remembers when it was.
@@ -437,26 +444,35 @@ func (h *simHub) countLeaving(w *simWorkload, purpose Purpose) {
 	}
 }
 
-// stepDrought does what droughts ask for.
-func (h *simHub) stepDrought() {
-	for _, p := range h.probes {
-		h.drought.ObserveProbe(*p, h.now)
+// stepDroughts does what droughts ask for.
+func (h *simHub) stepDroughts() {
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		h.stepDrought(capacity, h.droughts[capacity])
 	}
-	plan := h.drought.Step(h.now)
+}
+
+func (h *simHub) stepDrought(capacity Capacity, d *Drought) {
+	for _, p := range h.probes {
+		if p.Capacity == capacity {
+			d.ObserveProbe(*p, h.now)
+			d.ProbeSign(p.Name, h.coming(capacity), h.now)
+		}
+	}
+	plan := d.Step(h.now)
 	for _, name := range plan.Delete {
 		delete(h.probes, name)
-		h.drought.ProbeGone(name)
+		d.ProbeGone(name)
 	}
 	for _, p := range plan.Create {
 		if h.crashes() {
 			return
 		}
 		h.probes[p.Name] = &p
-		h.drought.ObserveProbe(p, h.now)
+		d.ObserveProbe(p, h.now)
 	}
 	for _, name := range plan.Open {
 		p := h.probes[name]
 		p.Gated, p.OpenedAt = false, h.now
-		h.drought.ObserveProbe(*p, h.now)
+		d.ObserveProbe(*p, h.now)
 	}
 }

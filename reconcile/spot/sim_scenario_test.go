@@ -16,7 +16,7 @@ func simOf(t *testing.T, workloads int, strategy Strategy, percent int) *simHub 
 		c.addNode(OnDemand, 10*workloads)
 	}
 	for i := range workloads {
-		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, policy: policyOf(percent, 1),
+		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: policyOf(percent, 1),
 			settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
 			budgets:  []*simBudget{{name: "pdb", minimum: -1, maximum: 2}}}
 		c.workloads = append(c.workloads, w)
@@ -66,19 +66,19 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 		}
 		h.doomed()
 		took := h.until(t, "replaced from on-demand", 80*time.Second, func() bool { return h.serving().onDemand == 200 })
-		if verdicts := h.drought.Verdicts(); len(verdicts) != 1 || verdicts[0].Shape.CPU != 1 {
+		if verdicts := h.droughts[Spot].Verdicts(); len(verdicts) != 1 || verdicts[0].Shape.CPU != 1 {
 			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, verdicts)
 		}
 		clear(h.moves)
-		for h.drought.Verdicts()[0].Tries < 2 {
+		for h.droughts[Spot].Verdicts()[0].Tries < 2 {
 			h.tick(10*time.Second, 0)
 		}
 		if h.serving().onDemand != 200 || len(h.moves) > 0 {
 			t.Errorf("%s: replicas were moved to find out: %+v", strategy, h.moves)
 		}
 		h.addNode(Spot, 1000)
-		h.drought.NodeJoined(h.now)
-		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.drought.Verdicts()) == 0 })
+		h.droughts[Spot].NodeJoined(h.now)
+		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.droughts[Spot].Verdicts()) == 0 })
 		back := h.until(t, "back on spot", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })
 		t.Logf("%s: made good in %s, back %s after the probe", strategy, took, back)
 	}

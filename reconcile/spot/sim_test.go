@@ -15,6 +15,7 @@ func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
 		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: policyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
 		settings: Settings{MaxMoves: MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
 			Strategy: rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")}}
+	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
 	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
 		w.policy.Window, _ = ParseWindow("*/10 * * * *", "4m", "UTC")
 	}
@@ -43,43 +44,70 @@ func drawBudget(t *rapid.T, name string) *simBudget {
 // tick lets a moment pass: everybody does something, in any order.
 func (h *simHub) tick(d, lag time.Duration) {
 	h.now = h.now.Add(d)
-	h.deliver(lag)
-	for _, at := range h.rand.Perm(5) {
+	away := h.now.Before(h.away)
+	if !away && !h.away.IsZero() {
+		h.away = time.Time{}
+		h.restart()
+	}
+	if !away {
+		h.deliver(lag)
+	}
+	for _, at := range h.rand.Perm(7) {
 		if h.strict || h.rand.IntN(4) > 0 {
-			switch at {
-			case 0:
-				for _, w := range h.workloads {
-					h.control(w)
-				}
-			case 1:
-				h.schedule()
-			case 2:
-				h.run()
-			case 3:
-				for _, w := range h.workloads {
-					h.reconcile(w)
-				}
-			case 4:
-				h.stepDrought()
-			}
+			h.act(at, away)
 		}
 	}
-	h.doomed()
+	if !away {
+		h.doomed()
+	}
+}
+
+// act lets one of those who act do its work.
+func (h *simHub) act(who int, away bool) {
+	switch {
+	case who == 0:
+		for _, w := range h.workloads {
+			h.control(w)
+		}
+	case who == 1:
+		h.schedule()
+	case who == 2:
+		h.run()
+	case who == 3:
+		h.joined(h.scale())
+	case away:
+	case who == 4:
+		for _, w := range h.workloads {
+			h.reconcile(w)
+		}
+	case who == 5:
+		h.stepDroughts()
+	case who == 6:
+		h.finishStrays()
+	}
 }
 
 // calm ends all trouble: there is room everywhere, nothing is lost, and budgets let moves happen.
 func (h *simHub) calm() {
-	h.strict, h.crash = true, 0
+	h.strict, h.crash, h.blind = true, 0, 0
+	if !h.away.IsZero() {
+		h.away = h.now
+	}
 	for _, n := range h.nodes {
 		if n.goneAt.IsZero() && n.doom != nil && n.doom.By.IsZero() {
 			n.doom.By = h.now
 		}
 	}
-	h.addNode(Spot, 1000)
-	h.addNode(OnDemand, 1000)
-	h.drought.NodeJoined(h.now)
+	for _, p := range h.pods {
+		if p.GoneBy.After(h.now) {
+			p.GoneBy = h.now
+		}
+	}
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		h.joined([]*simNode{h.addNode(capacity, 1000)})
+	}
 	for _, w := range h.workloads {
-		w.settings.ReadOnly = false
+		w.settings.ReadOnly, w.policy.Problems = false, nil
 		for i := range w.budgets {
 			w.budgets = w.budgets[:1]
 			*w.budgets[i] = simBudget{name: w.budgets[i].name, minimum: -1, maximum: 2}
@@ -105,7 +133,7 @@ func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
 		have, ready := h.supply(w)
 		t.Logf("%s: %s: %s; waits %+v; supply %+v, %d ready of %d, policy %+v", w.name, r.State, r.Reason, r.Waits, have, ready, w.replicas, w.policy.Mix())
 	}
-	t.Fatalf("never %s; verdicts %+v, probes %+v", what, h.drought.Verdicts(), h.probes)
+	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[Spot].Verdicts(), h.droughts[OnDemand].Verdicts(), h.probes)
 }
 
 // atRest tells whether every replica is there, ready and alone, and nothing is left of earlier troubles.
@@ -121,7 +149,7 @@ func (h *simHub) atRest() bool {
 			}
 		}
 	}
-	return len(h.drought.Verdicts()) == 0 && len(h.probes) == 0
+	return len(h.droughts[Spot].Verdicts())+len(h.droughts[OnDemand].Verdicts())+len(h.probes) == 0
 }
 
 // exactMix tells whether every workload is as its policy wants it.
@@ -148,7 +176,11 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			c.addNode(Spot, 8)
 			c.addNode(OnDemand, 16)
 		}
+		c.scaler = simScaler{takes: time.Duration(rapid.SampledFrom([]int{5, 45, 90, 150}).Draw(t, "node start")) * time.Second, idle: 2 * time.Minute,
+			room: map[Capacity]int{Spot: 8, OnDemand: 8}, most: map[Capacity]int{Spot: 3, OnDemand: 3}, ordered: map[Capacity]simOrder{}}
+		c.hangs = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "hangs")
 		h := newSimHub(c)
+		h.blind = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "blind")
 		h.crash = rapid.SampledFrom([]float64{0, 0.02, 0.2}).Draw(t, "crash")
 		lag := rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(t, "lag")
 		one := func(t *rapid.T) *simWorkload { return rapid.SampledFrom(h.workloads).Draw(t, "workload") }
@@ -215,11 +247,46 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 				h.doomed()
 			},
 			"join": func(t *rapid.T) {
-				n := h.addNode(rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), 8)
-				if n.capacity == Spot {
-					h.drought.NodeJoined(h.now)
+				h.joined([]*simNode{h.addNode(rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), 8)})
+			},
+			"dry": func(t *rapid.T) {
+				h.scaler.most[rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")] = rapid.IntRange(0, 3).Draw(t, "nodes")
+			},
+			"relabel": func(t *rapid.T) {
+				if n := node(t); !n.scaled {
+					n.capacity = n.capacity.Other()
+					for _, p := range h.pods {
+						if p.node == n {
+							p.Capacity = n.capacity
+						}
+					}
 				}
 			},
+			"fail": func(t *rapid.T) {
+				if pods := h.of(one(t)); len(pods) > 0 {
+					if p := rapid.SampledFrom(pods).Draw(t, "pod"); p.node != nil {
+						h.fail(p)
+					}
+				}
+			},
+			"invalid": func(t *rapid.T) {
+				w := one(t)
+				w.policy.Problems = nil
+				if rapid.Bool().Draw(t, "bad") {
+					w.policy.Problems = []Problem{{Key: "key", Value: "value", Rule: "a rule"}}
+				}
+			},
+			"recreate": func(t *rapid.T) {
+				if w := one(t); !w.ordinals && rapid.IntRange(0, 3).Draw(t, "really") == 0 {
+					h.recreate(w)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				if h.away.IsZero() {
+					h.leave(h.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second))
+				}
+			},
+			"take over": func(*rapid.T) { h.takeover() },
 			"strategy": func(t *rapid.T) {
 				one(t).settings.Strategy = rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")
 			},
@@ -256,8 +323,10 @@ func (h *simHub) wantsNothing(t *rapid.T) {
 			t.Fatalf("%s is at rest, and its plan is %+v", w.name, r)
 		}
 	}
-	if plan := h.drought.Step(h.now); len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
-		t.Fatalf("no drought, and its plan is %+v", plan)
+	for capacity, d := range h.droughts {
+		if plan := d.Step(h.now); len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
+			t.Fatalf("no drought of %s, and its plan is %+v", capacity, plan)
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func (w *world) replaceOne() {
 }
 
 func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		w := newWorld(seed, 0, policyOf(30, 6))
 		w.live = seed%2 == 0
 		w.scale(20)
@@ -106,13 +106,17 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 		}
 		w.start(20)
 		w.deliver(len(w.events))
-		w.policy = policyOf(80, 3)
+		w.policy = policyOf(100, 4) // the floor is all that stays on-demand
 		for range 60 {
 			if w.rand.IntN(6) == 0 {
 				w.takeover()
 			}
 			if w.rand.IntN(6) == 0 {
 				w.kill()
+				w.control() // at once, or nobody could know of it
+			}
+			if w.rand.IntN(6) == 0 {
+				w.takeover()
 			}
 			w.act(0)
 			w.control()

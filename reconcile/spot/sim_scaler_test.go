@@ -1,0 +1,85 @@
+package spot
+
+import (
+	"slices"
+	"time"
+)
+
+// simScaler is the autoscaler of a cluster: it brings nodes for what waits for one, a while after that began, and takes nodes of
+// its own away that are empty.
+type simScaler struct {
+	takes   time.Duration
+	idle    time.Duration // how long a node may be empty
+	room    map[Capacity]int
+	most    map[Capacity]int // nodes of its own; 0: there is no such capacity
+	ordered map[Capacity]simOrder
+}
+
+// simOrder is a node that is on its way.
+type simOrder struct {
+	at    time.Time
+	tells bool // it can be seen that it comes
+}
+
+// scale lets the autoscaler do its work once. It returns the nodes that have joined.
+func (c *simCluster) scale() []*simNode {
+	var joined []*simNode
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		order, ordered := c.scaler.ordered[capacity]
+		switch {
+		case ordered && c.now.Sub(order.at) >= c.scaler.takes:
+			delete(c.scaler.ordered, capacity)
+			if !c.strict && c.rand.IntN(6) == 0 {
+				continue // it never came
+			}
+			n := c.addNode(capacity, c.scaler.room[capacity])
+			n.scaled = true
+			joined = append(joined, n)
+		case !ordered && c.waits(capacity) && c.made(capacity) < c.scaler.most[capacity]:
+			c.scaler.ordered[capacity] = simOrder{at: c.now, tells: c.rand.IntN(4) > 0}
+		}
+	}
+	c.scaleDown()
+	return joined
+}
+
+// waits tells whether something waits for a node of a type.
+func (c *simCluster) waits(capacity Capacity) bool {
+	for _, p := range c.pods {
+		if p.node == nil && p.Capacity == capacity && p.GoneBy.IsZero() && !p.UnschedulableSince.IsZero() {
+			return true
+		}
+	}
+	for _, p := range c.probes {
+		if !p.Gated && p.BoundAt.IsZero() && p.Capacity == capacity {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *simCluster) made(capacity Capacity) (n int) {
+	for _, node := range c.nodes {
+		if node.scaled && node.capacity == capacity && node.goneAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *simCluster) scaleDown() {
+	used := map[*simNode]bool{}
+	for _, p := range c.pods {
+		used[p.node] = true
+	}
+	c.nodes = slices.DeleteFunc(c.nodes, func(n *simNode) bool {
+		if !n.scaled || used[n] || n.idle.IsZero() {
+			n.idle = c.now
+			return false
+		}
+		return c.now.Sub(n.idle) > c.scaler.idle
+	})
+}
+
+// coming tells whether it can be seen that a node is on its way for pods of a type.
+func (c *simCluster) coming(capacity Capacity) bool { return c.scaler.ordered[capacity].tells }
