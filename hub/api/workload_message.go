@@ -154,6 +154,7 @@ var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
 	spot.WaitReadOnly:    plimsollv1.WaitKind_WAIT_KIND_READ_ONLY,
 	spot.WaitTemplate:    plimsollv1.WaitKind_WAIT_KIND_TEMPLATE,
 	spot.WaitProtected:   plimsollv1.WaitKind_WAIT_KIND_PROTECTED,
+	spot.WaitRefused:     plimsollv1.WaitKind_WAIT_KIND_REFUSED,
 }
 
 var capacities = map[spot.Capacity]plimsollv1.CapacityType{

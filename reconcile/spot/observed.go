@@ -287,9 +287,6 @@ type Release struct {
 	From Capacity
 	// Released is what the annotation says.
 	Released Released
-	// ActiveDeadline is what the pod's spec.activeDeadlineSeconds becomes in the same write, so that the pod ends at Released.Until
-	// without the hub as well: the time from its creation until then. It can be lowered later, and not raised.
-	ActiveDeadline time.Duration
 	// Why is a sentence for the Event.
 	Why string
 }

@@ -39,8 +39,7 @@ func (pl *planner) release(o *ownerPods, pod *Pod, purpose Purpose, why string) 
 	pl.take(pod, purpose)
 	until := pl.standInUntil(purpose)
 	pl.result.Releases = append(pl.result.Releases, Release{Pod: pod.UID, Name: pod.Name, From: pod.Capacity, Why: why,
-		Released:       Released{Owner: o.UID, OwnerName: o.Name, Hash: pod.Hash, For: purpose, At: pl.now.Truncate(time.Second), Until: until},
-		ActiveDeadline: until.Sub(pod.Created)})
+		Released: Released{Owner: o.UID, OwnerName: o.Name, Hash: pod.Hash, For: purpose, At: pl.now.Truncate(time.Second), Until: until}})
 	return true
 }
 

@@ -145,7 +145,9 @@ func (d *directory) observeDry(o *Observed) (dry bool) {
 			continue
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
-		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(d.shape(known))
+		shape := d.shape(known)
+		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(shape)
+		owner.Spread = shape.spread()
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {

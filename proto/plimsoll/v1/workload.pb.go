@@ -247,6 +247,8 @@ const (
 	WaitKind_WAIT_KIND_TEMPLATE WaitKind = 12
 	// The pods ask not to be disrupted.
 	WaitKind_WAIT_KIND_PROTECTED WaitKind = 13
+	// The API server refuses what is to be written, because of an admission policy for example.
+	WaitKind_WAIT_KIND_REFUSED WaitKind = 14
 )
 
 // Enum value maps for WaitKind.
@@ -266,6 +268,7 @@ var (
 		11: "WAIT_KIND_READ_ONLY",
 		12: "WAIT_KIND_TEMPLATE",
 		13: "WAIT_KIND_PROTECTED",
+		14: "WAIT_KIND_REFUSED",
 	}
 	WaitKind_value = map[string]int32{
 		"WAIT_KIND_UNSPECIFIED": 0,
@@ -282,6 +285,7 @@ var (
 		"WAIT_KIND_READ_ONLY":   11,
 		"WAIT_KIND_TEMPLATE":    12,
 		"WAIT_KIND_PROTECTED":   13,
+		"WAIT_KIND_REFUSED":     14,
 	}
 )
 
@@ -1359,7 +1363,7 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x14MOVE_PURPOSE_DROUGHT\x10\x02\x12\x1d\n" +
 	"\x19MOVE_PURPOSE_INTERRUPTION\x10\x03\x12\x17\n" +
 	"\x13MOVE_PURPOSE_FINISH\x10\x04\x12\x19\n" +
-	"\x15MOVE_PURPOSE_ADVISORY\x10\x05*\xd8\x02\n" +
+	"\x15MOVE_PURPOSE_ADVISORY\x10\x05*\xef\x02\n" +
 	"\bWaitKind\x12\x19\n" +
 	"\x15WAIT_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10WAIT_KIND_WINDOW\x10\x01\x12\x16\n" +
@@ -1375,7 +1379,8 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x12\x17\n" +
 	"\x13WAIT_KIND_READ_ONLY\x10\v\x12\x16\n" +
 	"\x12WAIT_KIND_TEMPLATE\x10\f\x12\x17\n" +
-	"\x13WAIT_KIND_PROTECTED\x10\r*\x96\x01\n" +
+	"\x13WAIT_KIND_PROTECTED\x10\r\x12\x15\n" +
+	"\x11WAIT_KIND_REFUSED\x10\x0e*\x96\x01\n" +
 	"\vValueSource\x12\x1c\n" +
 	"\x18VALUE_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15VALUE_SOURCE_WORKLOAD\x10\x01\x12\x1a\n" +
