@@ -76,7 +76,7 @@ func (s Shape) beyondProbes() bool {
 	})
 }
 
-// spread names the topologies over which pods of the shape must be spread, in a fixed order and with commas between them.
+// spread names the topologies over which pods of the shape must be spread, ordered and with commas between them.
 func (s Shape) spread() string {
 	var keys []string
 	for _, constraint := range s.Constraints {
@@ -86,6 +86,7 @@ func (s Shape) spread() string {
 			keys = append(keys, c.TopologyKey)
 		}
 	}
+	slices.Sort(keys)
 	return strings.Join(keys, ", ")
 }
 
