@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,12 @@ import (
 // countingFence lets every write begin, and counts those under way.
 type countingFence struct {
 	until    time.Time
-	underway int
+	underway atomic.Int32
 }
 
 func (f *countingFence) BeginWrite(string) (time.Time, func(), error) {
-	f.underway++
-	return f.until, func() { f.underway-- }, nil
+	f.underway.Add(1)
+	return f.until, func() { f.underway.Add(-1) }, nil
 }
 
 // evict sends an eviction through the fence with a time-out of 5 s.
@@ -93,10 +94,10 @@ func TestAWriteIsUnderWayUntilItCanNoLongerTakeEffect(t *testing.T) {
 				fence := &countingFence{}
 				began := time.Now()
 				_ = evict(fence, func(req *http.Request) (*http.Response, error) {
-					g.Expect(fence.underway).To(Equal(1))
+					g.Expect(fence.underway.Load()).To(BeEquivalentTo(1))
 					return test.wire(req)
 				})
-				for fence.underway > 0 {
+				for fence.underway.Load() > 0 {
 					time.Sleep(100 * time.Millisecond)
 					synctest.Wait()
 				}
