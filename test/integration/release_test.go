@@ -84,7 +84,7 @@ func releaseRefusedSpec(p *placing) {
 	p.Eventually(func() []string { return p.released(w) }).ShouldNot(BeEmpty())
 	for _, pod := range p.pods(w) {
 		if _, released := pod.Annotations[fleet.Keys.Released()]; released { // it ends without the hub as well
-			p.Expect(pod.Spec.ActiveDeadlineSeconds).To(HaveValue(And(BeNumerically(">=", time.Hour.Seconds()), BeNumerically("<", 2*time.Hour.Seconds()))))
+			p.Expect(pod.Spec.ActiveDeadlineSeconds).To(HaveValue(And(BeNumerically(">=", 6*time.Hour.Seconds()), BeNumerically("<", 7*time.Hour.Seconds()))))
 		}
 	}
 	p.reconciledAgain(deploymentController, w, 2)
