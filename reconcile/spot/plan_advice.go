@@ -72,7 +72,7 @@ func (pl *planner) roomForAdvised(o *ownerPods, capacity Capacity, replicas int)
 		return 0
 	}
 	t := pl.traffic(o, Unknown)
-	room := min(pl.budget(o, capacity), pl.limit(o)-len(o.doomed)-max(t.going, t.coming))
+	room := min(pl.budget(o, capacity), pl.limit(o)-len(o.doomed)-t.moving())
 	if room <= 0 {
 		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "replicas on the move have to be ready first")
 	}

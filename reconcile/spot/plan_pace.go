@@ -31,7 +31,7 @@ func (pl *planner) limitTo(o *ownerPods, to Capacity) int {
 func (pl *planner) budget(o *ownerPods, to Capacity) int {
 	limit := pl.limitTo(o, to)
 	t := pl.traffic(o, to.Other())
-	n := min(limit, pl.proven(o, to)+1) - len(o.doomed) - max(t.going, t.coming) - max(t.stuck-limit, 0)
+	n := min(limit, pl.proven(o, to)+1) - len(o.doomed) - t.moving() - max(t.stuck-limit, 0)
 	if pl.now.Before(pl.last.Add(pl.settings.Cooldown)) {
 		n = min(n, limit-pl.recent(o))
 	}
@@ -42,7 +42,7 @@ func (pl *planner) budget(o *ownerPods, to Capacity) int {
 func (pl *planner) paceOfDoomed(o *ownerPods) int {
 	limit := pl.limit(o)
 	t := pl.traffic(o, Unknown)
-	return limit - max(t.going, t.coming) - max(t.stuck-limit, 0)
+	return limit - t.moving() - max(t.stuck-limit, 0)
 }
 
 // cooling returns when the next batch may start, and whether that is later. A batch goes with the one before as long as the limit
@@ -88,8 +88,11 @@ func (pl *planner) recent(o *ownerPods) int {
 }
 
 // traffic is what is on the move of an owner, doomed pods aside: pods that are going away, released ones included, and, mostly the
-// same ones seen from the other end, replicas that are missing or not available yet. Stuck ones do not come up.
-type traffic struct{ going, coming, stuck int }
+// same ones seen from the other end, replicas that are missing or not available yet. Beside them are those that leave by this
+// plan. Stuck ones do not come up.
+type traffic struct{ going, coming, leaving, stuck int }
+
+func (t *traffic) moving() int { return max(t.going, t.coming) + t.leaving }
 
 // traffic counts what is on the move. Pods that are not available where they should leave, if that is anywhere, are no obstacle:
 // they are the first to go.
@@ -113,7 +116,7 @@ func (pl *planner) traffic(o *ownerPods, from Capacity) traffic {
 		_, leaves := pl.moving[pod.UID]
 		switch {
 		case leaves:
-			t.coming++
+			t.leaving++
 		case pl.available(pod) || (pod.Capacity == from && from != Unknown):
 		case pod.Ready || pl.now.Before(pod.UnreadySince.Add(StuckAfter)):
 			t.coming++
