@@ -255,8 +255,11 @@ func TestOwnership(t *testing.T) {
 	})
 
 	t.Run("an owner that is asked to stop hands over long before its Lease runs out", func(t *testing.T) {
-		// What was left of the last Lease would have to run out first.
-		if err := f.Hub.Client().Delete(step(t), (&pair{t: t, f: f}).lease()); err != nil {
+		// The Lease of a replica that was killed is waited out, for as long as the own one lasts; one that stops gives it up.
+		before := &pair{t: t, f: f}
+		heir := before.start("heir-of-the-killed", shortLease)
+		before.await(heir, true)
+		if err := heir.Stop(step(t)); err != nil {
 			t.Fatal(err)
 		}
 		p := startPair(t, f, longLease)
