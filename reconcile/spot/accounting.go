@@ -60,6 +60,7 @@ type seen struct {
 	doomed   bool      // as observed: its node goes for certain
 	released *Released // as observed, or as we are about to write it: it is no business of its owner any more
 	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+	missing  bool      // freed for the list's sake: the pod is gone, or its owner has let it go because it was released
 	letGo    bool      // released was not observed yet
 	doubted  bool      // the write by which it is freed or let go was not answered
 	before   time.Time // the last move before this pod was freed or let go
@@ -133,6 +134,9 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 	}
 	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
 	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.leaving()
+	if known.missing && p.Released != nil {
+		known.freed, known.missing = false, false
+	}
 	known.freed = known.freed || p.Evicted
 	if p.Released != nil || !known.letGo {
 		known.released, known.letGo = p.Released, false
@@ -210,7 +214,7 @@ func (a *Accounting) Restore(uid types.UID) {
 	known.doubted = false
 	switch {
 	case known.freed:
-		known.freed = false
+		known.freed, known.missing = false, false
 	case known.letGo:
 		known.released, known.letGo = nil, false
 	default:
@@ -284,6 +288,7 @@ func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
 	for uid, known := range a.pods {
 		if _, ok := listed[uid]; !ok && known.holds() && known.at.Before(asked) {
 			a.free(known)
+			known.missing = true
 		}
 	}
 	for _, r := range a.promised.byID {

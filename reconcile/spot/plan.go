@@ -261,7 +261,10 @@ func (pl *planner) slotOf(o *ownerPods, pod *Pod) int {
 
 // bySlot orders pods by slot, the older first where several have the same.
 func bySlot(a, b *Pod) int {
-	return cmp.Or(cmp.Compare(a.Slot, b.Slot), byAge(a, b))
+	if order := cmp.Compare(a.Slot, b.Slot); order != 0 {
+		return order
+	}
+	return byAge(a, b)
 }
 
 // byAge orders pods by creation, the older first.

@@ -181,22 +181,51 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 // victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then those on
 // nodes that may go, then those whose slot is of the other type, then from the highest slot down, the youngest first. Of a
 // StatefulSet the highest ordinal goes first. Pods that ask not to be disrupted are last.
+//
+// Alive pods are in the order of their slots, so those of a ReplicaSet need no sorting, which would cost most of the plan of a
+// very large one.
 func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
-	var pods []*Pod
-	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.Capacity == capacity && !going {
-			pods = append(pods, pod)
+	order := pl.victimOrder(o, capacity)
+	pods := make([]*Pod, len(order))
+	for i, at := range order {
+		pods[i] = o.alive[at]
+	}
+	return pods
+}
+
+// victimOrder returns the victims as indexes of the owner's alive pods.
+func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
+	var classes [1 << 5][]int32
+	for at, pod := range slices.Backward(o.alive) {
+		if pod.Capacity != capacity {
+			continue
+		}
+		if _, going := pl.moving[pod.UID]; !going {
+			class := pl.classOf(pod)
+			classes[class] = append(classes[class], int32(at))
 		}
 	}
-	slices.SortFunc(pods, func(a, b *Pod) int {
-		order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
-			compareBool(b.advised(), a.advised()))
-		if order == 0 && !pl.Ordinals {
-			order = compareBool(pl.mix.Of(a.Slot) == capacity, pl.mix.Of(b.Slot) == capacity)
+	if pl.Ordinals { // by their names, which the labels may not follow
+		for _, class := range classes {
+			slices.SortFunc(class, func(x, y int32) int {
+				a, b := o.alive[x], o.alive[y]
+				return cmp.Or(cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
+			})
 		}
-		return cmp.Or(order, cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
-	})
-	return pods
+	}
+	return slices.Concat(classes[:]...)
+}
+
+// classOf orders pods by how little it costs to move them, the cheapest first; see victims.
+func (pl *planner) classOf(pod *Pod) (class int) {
+	ownSlot := !pl.Ordinals && pl.mix.Of(pod.Slot) == pod.Capacity
+	for _, dear := range [...]bool{pod.DoNotDisrupt, pl.available(pod), pod.Bound, !pod.advised(), ownSlot} {
+		class <<= 1
+		if dear {
+			class |= 1
+		}
+	}
+	return class
 }
 
 // compareBool orders false before true.

@@ -2,8 +2,6 @@ package spot
 
 import (
 	"slices"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
@@ -37,47 +35,48 @@ func (pl *planner) stampOrdinals(o *ownerPods) {
 //
 // There are enough slots: alive pods and promised slots are no more than the replicas, for nothing is unexplained.
 func (pl *planner) assign(o *ownerPods) {
-	t := newTable(pl.mix, o.Replicas)
+	t := newTable(pl.mix, o.Replicas, o.alive)
 	for _, r := range pl.promised(o) {
 		t.take(r.Slot)
 	}
-	excess := pl.excessOf(o)
-	var stay, rest []*Pod
-	for _, pod := range o.alive {
-		if _, over := excess[pod.UID]; over || (pod.Capacity == Unknown && pl.mix.Managed) {
-			rest = append(rest, pod)
-		} else if !t.keep(pod) {
-			stay = append(stay, pod)
+	rest := pl.excessOf(o)
+	var stay, leave []int
+	for at, pod := range o.alive {
+		if rest[at] || (pod.Capacity == Unknown && pl.mix.Managed) {
+			leave = append(leave, at)
+		} else if !t.keep(at) {
+			stay = append(stay, at)
 		}
 	}
-	t.settle(append(rest, t.fill(stay, rest)...))
-	for _, pod := range o.alive {
-		_, going := pl.moving[pod.UID]
-		if slot, has := t.slots[pod.UID]; has && !going {
-			pl.stampPod(pod, slot)
+	t.settle(append(leave, t.fill(stay, leave)...))
+	for at, pod := range o.alive {
+		if slot := t.slots[at]; slot != NoSlot {
+			if _, going := pl.moving[pod.UID]; !going {
+				pl.stampPod(pod, int(slot))
+			}
 		}
 	}
 }
 
-// excessOf returns the pods of an owner that go by this plan, and those that are too many of their type beside them, in the
+// excessOf tells of each alive pod of an owner whether it goes by this plan, or is too many of its type beside those, in the
 // order in which they would be moved.
-func (pl *planner) excessOf(o *ownerPods) map[types.UID]struct{} {
+func (pl *planner) excessOf(o *ownerPods) []bool {
+	excess := make([]bool, len(o.alive))
 	if !pl.mix.Managed {
-		return nil
+		return excess
 	}
-	excess := make(map[types.UID]struct{}, len(pl.moving))
 	var stay tally
-	for _, pod := range o.alive {
+	for at, pod := range o.alive {
 		if _, going := pl.moving[pod.UID]; going {
-			excess[pod.UID] = struct{}{}
+			excess[at] = true
 		} else {
 			stay.add(pod.Capacity, 1)
 		}
 	}
 	for _, capacity := range []Capacity{Spot, OnDemand} {
 		if over := stay.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); over > 0 {
-			for _, pod := range pl.victims(o, capacity)[:over] {
-				excess[pod.UID] = struct{}{}
+			for _, at := range pl.victimOrder(o, capacity)[:over] {
+				excess[at] = true
 			}
 		}
 	}
@@ -119,15 +118,20 @@ func (pl *planner) noteCosts() {
 	}
 }
 
-// table is the slots of one ReplicaSet while they are assigned.
+// table is the slots of one ReplicaSet while they are assigned. Pods are named by their indexes in the order of their slots.
 type table struct {
 	mix   Mix
+	pods  []*Pod
 	taken []bool
-	slots map[types.UID]int // what was assigned
+	slots []int32 // what each pod was given; NoSlot: nothing
 }
 
-func newTable(mix Mix, replicas int) *table {
-	return &table{mix: mix, taken: make([]bool, replicas), slots: make(map[types.UID]int, replicas)}
+func newTable(mix Mix, replicas int, pods []*Pod) *table {
+	t := &table{mix: mix, pods: pods, taken: make([]bool, replicas), slots: make([]int32, len(pods))}
+	for at := range t.slots {
+		t.slots[at] = NoSlot
+	}
+	return t
 }
 
 // take takes a slot; false when it is not there or taken already.
@@ -139,59 +143,73 @@ func (t *table) take(slot int) bool {
 	return true
 }
 
-// keep leaves a pod on its slot, if it is free and of the pod's type.
-func (t *table) keep(pod *Pod) bool {
-	if (t.mix.Managed && t.mix.Of(pod.Slot) != pod.Capacity) || !t.take(pod.Slot) {
+// give gives a slot to a pod; false when it is not there or taken already.
+func (t *table) give(at, slot int) bool {
+	if !t.take(slot) {
 		return false
 	}
-	t.slots[pod.UID] = pod.Slot
+	t.slots[at] = int32(slot)
 	return true
 }
 
+// keep leaves a pod on its slot, if it is free and of the pod's type.
+func (t *table) keep(at int) bool {
+	pod := t.pods[at]
+	return (!t.mix.Managed || t.mix.Of(pod.Slot) == pod.Capacity) && t.give(at, pod.Slot)
+}
+
 // fill gives pods the free slots of their types, those on which others sit last, and returns the pods it has none for.
-func (t *table) fill(pods, others []*Pod) (left []*Pod) {
-	occupied := make(map[int]struct{}, len(others))
-	for _, pod := range others {
-		occupied[pod.Slot] = struct{}{}
+func (t *table) fill(pods, others []int) (left []int) {
+	if len(pods) == 0 {
+		return nil
 	}
-	free := map[Capacity][]int{}
-	for _, last := range []bool{false, true} {
-		for slot := range t.taken {
-			if _, sat := occupied[slot]; sat == last && !t.taken[slot] {
-				free[t.mix.Of(slot)] = append(free[t.mix.Of(slot)], slot)
-			}
-		}
-	}
-	for _, pod := range pods {
-		capacity := pod.Capacity
+	free := t.free(others)
+	for _, at := range pods {
+		capacity := t.pods[at].Capacity
 		if !t.mix.Managed {
 			capacity = Unknown
 		}
-		if len(free[capacity]) == 0 {
-			left = append(left, pod)
+		slots := &free[codeOf(capacity)]
+		if len(*slots) == 0 {
+			left = append(left, at)
 			continue
 		}
-		t.slots[pod.UID] = free[capacity][0]
-		t.take(free[capacity][0])
-		free[capacity] = free[capacity][1:]
+		t.give(at, (*slots)[0])
+		*slots = (*slots)[1:]
 	}
 	return left
 }
 
+// free returns the free slots of each type, those on which others sit last.
+func (t *table) free(others []int) (free [len(capacities)][]int) {
+	occupied := make([]bool, len(t.taken))
+	for _, at := range others {
+		if slot := t.pods[at].Slot; slot >= 0 && slot < len(occupied) {
+			occupied[slot] = true
+		}
+	}
+	for _, last := range []bool{false, true} {
+		for slot := range t.taken {
+			if occupied[slot] == last && !t.taken[slot] {
+				code := codeOf(t.mix.Of(slot))
+				free[code] = append(free[code], slot)
+			}
+		}
+	}
+	return free
+}
+
 // settle leaves pods on their slots where those are free, and gives the others the lowest that are.
-func (t *table) settle(pods []*Pod) {
-	slices.SortFunc(pods, bySlot)
-	var homeless []*Pod
-	for _, pod := range pods {
-		if t.take(pod.Slot) {
-			t.slots[pod.UID] = pod.Slot
-		} else {
-			homeless = append(homeless, pod)
+func (t *table) settle(pods []int) {
+	slices.Sort(pods) // those that were left over come after the others
+	var homeless []int
+	for _, at := range pods {
+		if !t.give(at, t.pods[at].Slot) {
+			homeless = append(homeless, at)
 		}
 	}
 	for slot := range t.taken {
-		if len(homeless) > 0 && t.take(slot) {
-			t.slots[homeless[0].UID] = slot
+		if len(homeless) > 0 && t.give(homeless[0], slot) {
 			homeless = homeless[1:]
 		}
 	}

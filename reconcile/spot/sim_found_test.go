@@ -30,3 +30,28 @@ func TestMovesAndAdviceOfOnePlanKeepTheLimitBesideStandIns(t *testing.T) {
 		t.Errorf("%d releases beside %d that stand in, the limit is 6: %s: %s", len(r.Releases), r.Released, r.State, r.Reason)
 	}
 }
+
+// The predecessor has released a pod, and the live list after the takeover, which shows what the ReplicaSet has, does not have
+// it. It is there all the same, and somebody has to end it.
+func TestAPodThatThePredecessorReleasedIsNotTakenForGone(t *testing.T) {
+	a, released := NewAccounting(false), &Released{Owner: testOwner, At: epoch, For: PurposeMove}
+	pod := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}
+	a.Observe(&pod, epoch)
+	a.TakeOver(epoch)
+	a.Sync(nil, a.ProvenBy(), a.ProvenBy())
+	if a.visible.all != 0 {
+		t.Fatal("a pod that is missing in the list holds its slot")
+	}
+	late := pod
+	late.Version = 2
+	a.Observe(&late, epoch.Add(time.Second))
+	if a.Mark(&late); !late.Evicted || a.visible.all != 0 {
+		t.Error("what the cache showed of it before the list counts")
+	}
+	late = pod
+	late.Version, late.Released = 3, released
+	a.Observe(&late, epoch.Add(2*time.Second))
+	if a.Mark(&late); late.Evicted || !a.Free(late.UID, epoch.Add(3*time.Second)) {
+		t.Error("it is never ended")
+	}
+}

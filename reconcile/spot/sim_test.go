@@ -132,6 +132,11 @@ func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
 		r := Plan(h.observed(w), w.policy, w.settings, h.now)
 		have, ready := h.supply(w)
 		t.Logf("%s: %s: %s; waits %+v; supply %+v, %d ready of %d, policy %+v", w.name, r.State, r.Reason, r.Waits, have, ready, w.replicas, w.policy.Mix())
+		for _, p := range h.of(w) {
+			if p.Slot == NoSlot || p.Finished || !p.GoneBy.IsZero() || p.Released != nil {
+				t.Logf("left of %s: %+v", w.name, p.Pod)
+			}
+		}
 	}
 	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[Spot].Verdicts(), h.droughts[OnDemand].Verdicts(), h.probes)
 }

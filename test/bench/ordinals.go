@@ -83,7 +83,7 @@ func largeWorkload() spot.Observed {
 	observed := spot.Observed{Replicas: largeReplicas, Owners: []spot.Owner{owner}, Pods: make([]spot.Pod, largeReplicas)}
 	for i := range observed.Pods {
 		observed.Pods[i] = spot.Pod{Name: "large-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i)), Owner: owner.UID, Slot: i, Capacity: mix.Of(i),
-			DeletionCost: strconv.Itoa(-i), Created: created, UnreadySince: created, Bound: true, Ready: true}
+			DeletionCost: mix.Cost(i), Created: created, UnreadySince: created, Bound: true, Ready: true}
 	}
 	return observed
 }

@@ -1,0 +1,56 @@
+package spot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		flag := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
+		n, m := rapid.IntRange(0, 12).Draw(t, "pods"), drawMix(t)
+		pods := make([]Pod, n)
+		for i := range pods {
+			pods[i] = Pod{Name: fmt.Sprintf("db-%d", rapid.IntRange(0, 20).Draw(t, "ordinal")), UID: types.UID(fmt.Sprint(i)), Owner: testOwner,
+				Slot: rapid.IntRange(NoSlot, 8).Draw(t, "slot"), Capacity: rapid.SampledFrom([]Capacity{Unknown, Spot, OnDemand}).Draw(t, "capacity"),
+				Ready: !flag("unready"), Bound: !flag("unbound"), DoNotDisrupt: flag("do not disrupt"),
+				Created: epoch.Add(time.Duration(rapid.IntRange(-2, 0).Draw(t, "age")) * time.Hour)}
+			if flag("advised") {
+				pods[i].Doom = &Doom{Node: "n", Weight: WeightAdvisory}
+			}
+		}
+		o := observedOf(pods, n)
+		o.Ordinals = flag("ordinals")
+		policy := policyOf(m.Percent, m.Floor)
+		pl := newPlanner(&o, &policy, testSettings, epoch)
+		owner := &pl.owners[0]
+		for i, pod := range owner.alive {
+			if i%4 == 3 {
+				pl.take(pod, PurposeDrought)
+			}
+		}
+		for _, capacity := range []Capacity{Spot, OnDemand} {
+			want := slices.DeleteFunc(slices.Clone(owner.alive), func(p *Pod) bool {
+				_, going := pl.moving[p.UID]
+				return p.Capacity != capacity || going
+			})
+			slices.SortFunc(want, func(a, b *Pod) int {
+				order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
+					compareBool(b.advised(), a.advised()))
+				if order == 0 && !o.Ordinals {
+					order = compareBool(pl.mix.Of(a.Slot) == capacity, pl.mix.Of(b.Slot) == capacity)
+				}
+				return cmp.Or(order, cmp.Compare(pl.slotOf(owner, b), pl.slotOf(owner, a)), byAge(b, a))
+			})
+			if got := pl.victims(owner, capacity); !slices.Equal(got, want) {
+				t.Fatalf("%s: %v, want %v", capacity, got, want)
+			}
+		}
+	})
+}
