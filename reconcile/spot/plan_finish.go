@@ -26,9 +26,10 @@ func (pl *planner) finishReleases() {
 	}
 }
 
-// finishOwner keeps as many released pods of an owner as replicas are not made good yet; of them those whose nodes stay, and
-// the newest. What was released for the mix ends within the disruption window, for its end is an eviction as well. Where the owner
-// wants no replicas any more, its released pods are of a revision that nobody wants: they end at once.
+// finishOwner keeps as many released pods of an owner as replicas are not made good yet; of them those that the floor needs, for a
+// spot replica that is ready replaces none of the floor, then those whose nodes stay, and the newest. What was released for the mix
+// ends within the disruption window, for its end is an eviction as well. Where the owner wants no replicas any more, its released
+// pods are of a revision that nobody wants: they end at once.
 func (pl *planner) finishOwner(o *ownerPods) {
 	slices.SortFunc(o.released, func(a, b *Pod) int {
 		stays := compareBool(a.leaving(), b.leaving())
@@ -41,17 +42,35 @@ func (pl *planner) finishOwner(o *ownerPods) {
 		return stays
 	})
 	superseded := o.Replicas == 0
-	keep := 0
+	keep, ofFloor := 0, 0
 	if !superseded {
-		keep = pl.outstanding(o)
+		all, onDemand := pl.outstanding(o)
+		ofFloor = min(pl.floor.lacking(onDemand), servingOnDemand(o.released))
+		keep = max(all-ofFloor, 0)
 	}
 	for _, pod := range o.released {
-		standsIn := keep > 0 && pod.serves()
-		if standsIn {
+		standsIn := false
+		switch {
+		case !pod.serves():
+		case ofFloor > 0 && pod.Capacity == OnDemand:
+			standsIn = true
+			ofFloor--
+		case keep > 0:
+			standsIn = true
 			keep--
 		}
 		pl.finish(o, pod, standsIn, superseded)
 	}
+}
+
+func servingOnDemand(pods []*Pod) int {
+	n := 0
+	for _, pod := range pods {
+		if pod.Capacity == OnDemand && pod.serves() {
+			n++
+		}
+	}
+	return n
 }
 
 // finish evicts a released pod unless it stands in for a replica, or may not go now.
@@ -102,29 +121,37 @@ func (pl *planner) standInUntil(purpose Purpose) time.Time {
 	return until.Truncate(time.Second)
 }
 
-// outstanding returns how many replacements of released pods are not ready: replicas that are missing, and those that came
-// since the first release and do not serve yet. Replicas that were broken before are none of them.
+// outstanding returns how many replacements of released pods are not ready, and how many of them may be on-demand: replicas that
+// are missing, and those that came since the first release and do not serve yet. Replicas that were broken before are none of them.
+// On-demand replicas whose nodes are gone are replaced soon.
 //
 // A replacement that nobody makes is waited for only so long: where a quota counts the released pod, its end is what lets
 // the replacement be made.
-func (pl *planner) outstanding(o *ownerPods) int {
+func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 	first := pl.now
 	for _, pod := range o.released {
 		if at := pod.Released.At; at.Before(first) {
 			first = at
 		}
 	}
-	n := 0
 	if missing := o.Replicas - len(o.alive) - len(o.doomed); missing > 0 {
 		if until := later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
-			n = missing
+			all, onDemand = missing, missing
 			pl.recheck(until)
 		}
 	}
 	for _, pod := range o.alive {
 		if !pl.available(pod) && !pod.Created.Before(first.Truncate(time.Second)) {
-			n++
+			all++
+			if pod.Capacity == OnDemand {
+				onDemand++
+			}
 		}
 	}
-	return n
+	for _, pod := range o.doomed {
+		if pod.Capacity == OnDemand && !pl.available(pod) {
+			onDemand++
+		}
+	}
+	return all, onDemand
 }

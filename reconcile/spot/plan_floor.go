@@ -53,6 +53,10 @@ func (pl *planner) floorStands(pod *Pod) bool {
 	return f.staying > f.least
 }
 
+// lacking returns how many on-demand replicas more should serve for the floor, of those that are about to: replicas that do not come
+// up whatever is done are not waited for.
+func (f *floor) lacking(coming int) int { return max(min(f.least-f.staying-f.leaving, coming), 0) }
+
 // floorYields tells whether a pod of the floor goes before its replacement serves, because it cannot be released: where its node
 // goes soon, and else one at a time, for all of them are lost with their nodes.
 func (pl *planner) floorYields(pod *Pod) bool {

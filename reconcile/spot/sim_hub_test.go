@@ -28,6 +28,8 @@ type simHub struct {
 	moves    map[*simWorkload]int       // evictions and releases for the mix
 	recent   map[*simWorkload][]simMove // moves since the last start, the oldest first
 	asserted []string                   // what did not hold
+
+	evicted func(*simWorkload, *simPod, Eviction) // called after an eviction of a ready pod; nil: by none
 }
 
 // simMove is when a replica was moved, and how many might have been at a time.
@@ -431,6 +433,9 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 	if p != nil {
 		h.countLeaving(w, e.For)
 		h.checkLeft(w, e.Name, e.From, e.For)
+		if ready && h.evicted != nil {
+			h.evicted(w, p, e)
+		}
 	}
 }
 

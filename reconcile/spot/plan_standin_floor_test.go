@@ -1,0 +1,72 @@
+package spot
+
+import (
+	"testing"
+	"time"
+)
+
+// standingIn are 20 replicas with a floor of 3, of which one on-demand and one spot replica were released, in this order.
+func standingIn() (o Observed, onDemand, spot *Pod) {
+	policy := policyOf(100, 3)
+	pods := replicas(20, policy.Mix())
+	for i := range pods {
+		pods[i].Hash = "abc"
+	}
+	release := func(slot int, at time.Duration) {
+		old := pods[slot]
+		old.UID, old.Name, old.Hash = old.UID+"-old", old.Name+"-old", ReleasedHash("abc")
+		old.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeAdvisory, At: epoch.Add(-at)}
+		old.Doom = &Doom{Node: "n", Weight: WeightAdvisory}
+		pods = append(pods, old)
+		pods[slot].Created, pods[slot].UnreadySince = epoch.Add(-at), epoch.Add(-at)
+	}
+	release(0, 40*time.Second)
+	release(19, 30*time.Second)
+	return observedOf(pods, 20), &pods[0], &pods[19]
+}
+
+// finished are the released pods that a plan ends.
+func finished(r *PlanResult) map[string]bool {
+	ended := map[string]bool{}
+	for _, e := range r.Evictions {
+		if e.For == PurposeFinish {
+			ended[e.Name] = true
+		}
+	}
+	return ended
+}
+
+// While all nodes drift, replicas of both types are released, and spot replacements come up first.
+func TestASpotReplacementEndsNoStandInOfTheFloor(t *testing.T) {
+	o, onDemand, spot := standingIn()
+	onDemand.Ready = false
+	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	if ended := finished(&r); len(ended) != 1 || !ended[spot.Name+"-old"] {
+		t.Errorf("the on-demand replacement does not serve: %v ended", ended)
+	}
+	onDemand.Ready, spot.Ready = true, false
+	r = Plan(o, policyOf(100, 3), testSettings, epoch)
+	if ended := finished(&r); len(ended) != 1 || !ended[onDemand.Name+"-old"] {
+		t.Errorf("the spot replacement does not serve: %v ended", ended)
+	}
+}
+
+// A replacement that was ready may be lost again before the pod that it replaces has ended.
+func TestAStandInOfTheFloorServesOnWhenItsReplacementIsLost(t *testing.T) {
+	o, onDemand, _ := standingIn()
+	onDemand.Doom = &Doom{Node: "m", Gone: true}
+	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	if ended := finished(&r); ended[onDemand.Name+"-old"] {
+		t.Errorf("the node of the on-demand replacement is gone: %v ended", ended)
+	}
+}
+
+// A replica of the floor that was broken before any was released does not serve whatever is done.
+func TestAReplicaOfTheFloorThatWasBrokenBeforeKeepsNoStandIn(t *testing.T) {
+	o, _, _ := standingIn()
+	o.Pods[1].Ready = false
+	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	if ended := finished(&r); len(ended) != 2 {
+		t.Errorf("%v ended", ended)
+	}
+}

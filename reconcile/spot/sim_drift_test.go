@@ -1,0 +1,132 @@
+package spot
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// simSight is how late a hub may see what others do; see sightDelay of test/fleet.
+const simSight = 2 * time.Second
+
+// simDrift replaces the nodes of a cluster as Karpenter does when all of them have drifted: it taints one node after the other,
+// waits until the replacement of each has started, deletes the node and evicts its pods.
+type simDrift struct {
+	*simHub
+	old     []*simNode
+	tainted map[*simNode]time.Time // when the replacement of a tainted node has started
+	round   time.Duration          // how often it begins to replace a node
+	begun   time.Time              // when the last node was tainted
+	drained []time.Time            // when a ready on-demand replica was evicted that was not the hub's to keep
+	breaks  []string
+}
+
+// driftOf is one workload of 20 replicas at 100 % with a floor of 3, on nodes with room for one to three, all of which drift.
+func driftOf(t *testing.T, seed uint64, strategy Strategy) *simDrift {
+	t.Helper()
+	c := newSimCluster(seed)
+	c.strict = true
+	c.scaler = simScaler{takes: 18 * time.Second, idle: 6 * time.Second, room: map[Capacity]int{Spot: 3, OnDemand: 3},
+		most: map[Capacity]int{Spot: 30, OnDemand: 30}, ordered: map[Capacity]simOrder{}}
+	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: policyOf(100, 3),
+		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
+	c.workloads = []*simWorkload{w}
+	c.newSet(w, w.replicas)
+	d := &simDrift{simHub: newSimHub(c), tainted: map[*simNode]time.Time{}}
+	for range 7 {
+		c.addNode(Spot, 3).scaled = true
+	}
+	room := []int{3, 2, 1}[seed%3]
+	for range (2 + room) / room {
+		c.addNode(OnDemand, room).scaled = true
+	}
+	d.round = time.Duration(1+c.rand.IntN(10)) * time.Second
+	d.until(t, "at rest", 5*time.Minute, func() bool { return d.atRest() && d.exactMix() })
+	d.old = append(d.old, d.nodes...)
+	d.rand.Shuffle(len(d.old), func(i, j int) { d.old[i], d.old[j] = d.old[j], d.old[i] })
+	d.evicted = d.judge
+	return d
+}
+
+// judge notes when an eviction by the hub leaves fewer ready on-demand replicas than the floor, those apart that the drain took
+// so lately that the hub could not see it.
+func (d *simDrift) judge(w *simWorkload, p *simPod, e Eviction) {
+	if p.Capacity != OnDemand {
+		return
+	}
+	ready := 0
+	for _, other := range d.of(w) {
+		if other.Capacity == OnDemand && other.Ready && other.GoneBy.IsZero() {
+			ready++
+		}
+	}
+	for _, at := range d.drained {
+		if d.now.Sub(at) <= simSight {
+			ready++
+		}
+	}
+	if floor := w.policy.Mix().Floor; ready < floor {
+		d.breaks = append(d.breaks, fmt.Sprintf("at %s: after %s was evicted (%s: %s), %d on-demand replicas were ready of a floor of %d", d.now.Sub(epoch), p.Name, e.For, e.Why, ready, floor))
+	}
+}
+
+// step lets Karpenter do its work once.
+func (d *simDrift) step() {
+	if len(d.old) > 0 && d.now.Sub(d.begun) >= d.round {
+		n := d.old[0]
+		d.old, d.begun = d.old[1:], d.now
+		n.doom = &Doom{Node: n.name, Notice: "taint karpenter.sh/disrupted", Since: d.now, Weight: WeightAdvisory}
+		d.tainted[n] = d.now.Add(d.scaler.takes + time.Duration(d.rand.IntN(20))*time.Second)
+		d.doomed()
+	}
+	for n, ready := range d.tainted {
+		switch {
+		case d.now.Before(ready):
+		case n.doom.Weight == WeightAdvisory:
+			d.joined([]*simNode{d.addNode(n.capacity, n.room)})
+			n.doom = &Doom{Node: n.name, Notice: "the node is being deleted", Since: d.now}
+			d.doomed()
+		default:
+			d.drain(n)
+		}
+	}
+}
+
+// drain evicts the pods of a node that is being deleted; when it has none, it goes.
+func (d *simDrift) drain(n *simNode) {
+	pods := d.sorted(func(p *simPod) bool { return p.node == n })
+	for _, p := range pods {
+		if p.GoneBy.IsZero() && p.Ready && p.Capacity == OnDemand {
+			d.drained = append(d.drained, d.now)
+		}
+		d.end(p)
+	}
+	if len(pods) == 0 {
+		n.goneAt = d.now
+		delete(d.tainted, n)
+	}
+}
+
+func TestTheHubTakesNoReplicaOfTheFloorWhileAllNodesDrift(t *testing.T) {
+	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+		for _, lag := range []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond} {
+			for seed := range uint64(60) {
+				d := driftOf(t, seed, strategy)
+				done := func() bool { return len(d.old)+len(d.tainted) == 0 && d.atRest() && d.exactMix() }
+				for limit := d.now.Add(20 * time.Minute); !done(); {
+					if d.now.After(limit) {
+						t.Fatalf("%s, lag %s, seed %d: the drift does not end", strategy, lag, seed)
+					}
+					d.tick(250*time.Millisecond, lag)
+					d.step()
+					if len(d.asserted) > 0 {
+						t.Fatalf("%s, lag %s, seed %d: %s", strategy, lag, seed, d.asserted[0])
+					}
+				}
+				if len(d.breaks) > 0 {
+					t.Errorf("%s, lag %s, seed %d: %s", strategy, lag, seed, d.breaks)
+				}
+			}
+		}
+	}
+}
