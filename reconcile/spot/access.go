@@ -20,12 +20,14 @@ func Access() []clusters.Access {
 	}
 }
 
-// SignAccess is what spot placement may be allowed beside that: reading what autoscalers say about nodes that are on their way.
-// Without it members are not Degraded; pods are given the time that nodes were seen to take. In a member that is registered for
+// SignAccess is what spot placement may be allowed beside that: reading what autoscalers say about nodes that are on their way,
+// or that they can make. Without it members are not Degraded: pods are given the time that nodes were seen to take, and reserved capacity
+// is used once it has a node. In a member that is registered for
 // named namespaces, what is cluster-scoped is not granted.
 func SignAccess() []clusters.Access {
 	return []clusters.Access{
 		{Resource: "events", Verbs: []string{"list"}, For: "seeing in Events on pods that nodes are on their way"},
 		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"list"}, ClusterScoped: true, For: "seeing which nodes Karpenter has launched"},
+		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"list"}, ClusterScoped: true, For: "using reserved capacity that has no node yet"},
 	}
 }

@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -14,6 +15,7 @@ type census struct {
 	mu     sync.Mutex
 	labels CapacityLabels
 	counts []labelCount // by label
+	pools  []carriage   // by label: which values nodes can have that do not exist yet; nil: nobody says
 
 	steerBy func() string   // what the member's registration names to steer by; nil: nothing
 	changed func(*Steering) // told of every new steering that differs, with mu held
@@ -64,6 +66,31 @@ func (c *census) replace(before, after map[string]string) {
 	}
 }
 
+// expect takes in which values of labels the nodes of the member's NodePools can have, in place of what was expected before.
+// Karpenter's label is not carried by that alone: nodes of others may be all there are.
+func (c *census) expect(values []poolValue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pools := make([]carriage, len(c.counts))
+	for _, v := range values {
+		at := c.labels.index(v.key)
+		if at < 0 {
+			continue
+		}
+		l := &c.labels.labels[at]
+		switch l.of(v.value) {
+		case Spot:
+			pools[at].furtherSpot = pools[at].furtherSpot || v.value != l.Spot[0]
+		case OnDemand:
+			pools[at].furtherOnDemand = pools[at].furtherOnDemand || v.value != l.OnDemand[0]
+		}
+	}
+	if !slices.Equal(pools, c.pools) {
+		c.pools = pools
+		c.steerLocked(c.current.Load().steerBy)
+	}
+}
+
 // add counts a node n times.
 func (c *labelCount) add(l *NodeLabel, labels map[string]string, n int) {
 	value, has := labels[l.Key]
@@ -88,6 +115,10 @@ func (c *census) steerLocked(steerBy string) *Steering {
 	nodes := make([]carriage, len(c.counts))
 	for i := range c.counts {
 		nodes[i] = c.counts[i].carriage
+		if c.pools != nil {
+			nodes[i].furtherSpot = nodes[i].furtherSpot || c.pools[i].furtherSpot
+			nodes[i].furtherOnDemand = nodes[i].furtherOnDemand || c.pools[i].furtherOnDemand
+		}
 	}
 	before, s := c.current.Load(), c.labels.steering(nodes, steerBy)
 	c.current.Store(s)

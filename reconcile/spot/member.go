@@ -103,6 +103,7 @@ func (m *member) follow(ctx context.Context) {
 	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)
+	go m.followPools(ctx, f.directory)
 	defer f.detach()
 	defer m.withdraw()
 	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()

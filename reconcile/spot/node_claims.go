@@ -44,15 +44,7 @@ func nodeClaimOf(obj *unstructured.Unstructured) (nodeClaim, bool) {
 	if obj.GetDeletionTimestamp() != nil || !conditionTrue(obj, "Launched") || conditionTrue(obj, "Initialized") {
 		return nodeClaim{}, false
 	}
-	c := nodeClaim{made: obj.GetCreationTimestamp().Time, labels: obj.GetLabels()}
-	requirements, _, _ := unstructured.NestedSlice(obj.Object, "spec", "requirements")
-	for _, item := range requirements {
-		r, _ := item.(map[string]any)
-		key, _, _ := unstructured.NestedString(r, "key")
-		operator, _, _ := unstructured.NestedString(r, "operator")
-		values, _, _ := unstructured.NestedStringSlice(r, "values")
-		c.required = append(c.required, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOperator(operator), Values: values})
-	}
+	c := nodeClaim{made: obj.GetCreationTimestamp().Time, labels: obj.GetLabels(), required: requirementsAt(obj, "spec", "requirements")}
 	allocatable, _, _ := unstructured.NestedStringMap(obj.Object, "status", "allocatable")
 	cpu, memory := amountOf(allocatable["cpu"]), amountOf(allocatable["memory"])
 	c.cpu, c.memory = cpu.MilliValue(), memory.Value()

@@ -26,14 +26,14 @@ func driftOf(t *testing.T, seed uint64, strategy Strategy) *simDrift {
 	t.Helper()
 	c := newSimCluster(seed)
 	c.strict = true
-	c.scaler = simScaler{takes: 18 * time.Second, idle: 6 * time.Second, room: map[Capacity]int{Spot: 3, OnDemand: 3},
+	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[Capacity]int{Spot: 3, OnDemand: 3},
 		most: map[Capacity]int{Spot: 30, OnDemand: 30}, ordered: map[Capacity]simOrder{}}
 	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: policyOf(100, 3),
 		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
 	c.workloads = []*simWorkload{w}
 	c.newSet(w, w.replicas)
 	d := &simDrift{simHub: newSimHub(c), tainted: map[*simNode]time.Time{}}
-	for range 7 {
+	for range 6 + c.rand.IntN(5) { // with room for more than the replicas, or not
 		c.addNode(Spot, 3).scaled = true
 	}
 	room := []int{3, 2, 1}[seed%3]

@@ -15,7 +15,8 @@ func memberRules() []rbacv1.PolicyRule {
 		// Which namespaces are enabled, and who the cluster is (the UID of kube-system).
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read()},
 		// Which nodes Karpenter has launched: pods wait for those. Without it the Events on pods tell.
-		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"list"}},
+		// And which capacity types its nodes can have: reserved capacity is used before it has a node.
+		{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims", "nodepools"}, Verbs: []string{"list"}},
 	}, commonRules(WebhookConfiguration)...)...)
 }
 

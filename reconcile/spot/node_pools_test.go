@@ -1,0 +1,99 @@
+package spot
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// nodePoolOf is a NodePool whose nodes have one of these capacity types.
+func nodePoolOf(operator corev1.NodeSelectorOperator, values ...any) unstructured.Unstructured {
+	pool := unstructured.Unstructured{Object: map[string]any{}}
+	requirements := []any{map[string]any{"key": steerKey, "operator": string(operator), "values": values}}
+	_ = unstructured.SetNestedSlice(pool.Object, requirements, "spec", "template", "spec", "requirements")
+	return pool
+}
+
+// steeredByPools is how pods of a member go on-demand that has these NodePools, and nodes with these labels.
+func steeredByPools(t *testing.T, c *census, server *signServer, nodes ...map[string]string) string {
+	t.Helper()
+	d := signDirectory(t, server)
+	values, err := d.signs.poolValues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, labels := range nodes {
+		c.replace(nil, labels)
+	}
+	c.expect(values)
+	return c.steering().onDemand.String()
+}
+
+const (
+	byKarpentersLabel = "the nodeSelector karpenter.sh/capacity-type=on-demand"
+	byReserved        = "required node affinity: karpenter.sh/capacity-type In (on-demand, reserved)"
+)
+
+func TestReservedCapacityOfANodePoolIsUsedBeforeItsFirstNode(t *testing.T) {
+	labelled := unstructured.Unstructured{Object: map[string]any{}}
+	_ = unstructured.SetNestedStringMap(labelled.Object, map[string]string{steerKey: "reserved"}, "spec", "template", "metadata", "labels")
+	for name, c := range map[string]struct {
+		pools []unstructured.Unstructured
+		nodes []map[string]string
+		want  string
+	}{
+		"no NodePool":               {nil, nil, byKarpentersLabel},
+		"spot and on-demand":        {[]unstructured.Unstructured{nodePoolOf("In", "spot", "on-demand")}, nil, byKarpentersLabel},
+		"reserved beside on-demand": {[]unstructured.Unstructured{nodePoolOf("In", "on-demand", "reserved")}, nil, byReserved},
+		"a pool of reserved alone": {[]unstructured.Unstructured{nodePoolOf("In", "on-demand"), nodePoolOf("In", "reserved")},
+			[]map[string]string{{steerKey: "on-demand"}, {steerKey: "spot"}}, byReserved},
+		"by a label of the template": {[]unstructured.Unstructured{labelled}, nil, byReserved},
+		"reserved left out":          {[]unstructured.Unstructured{nodePoolOf("NotIn", "reserved")}, nil, byKarpentersLabel},
+		"nobody names it":            {[]unstructured.Unstructured{nodePoolOf("Exists")}, nil, byKarpentersLabel},
+	} {
+		census := &census{}
+		census.begin(mustLabels(t), nil, nil)
+		if got := steeredByPools(t, census, &signServer{claims: c.pools}, c.nodes...); got != c.want {
+			t.Errorf("%s: on-demand pods go by %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestANodePoolThatGoesTakesItsReservedCapacityWithIt(t *testing.T) {
+	told := 0
+	c := &census{}
+	c.begin(mustLabels(t), nil, func(*Steering) { told++ })
+	reserved := &signServer{claims: []unstructured.Unstructured{nodePoolOf("In", "reserved")}}
+	for range 2 {
+		if got := steeredByPools(t, c, reserved); got != byReserved {
+			t.Fatal(got)
+		}
+	}
+	if got := steeredByPools(t, c, &signServer{}); got != byKarpentersLabel || told != 2 {
+		t.Errorf("on-demand pods go by %s after %d changes", got, told)
+	}
+}
+
+// Where Karpenter has no nodes and another's nodes carry their own labels, on-demand pods go to nodes of any of them that are not spot.
+func TestANodePoolDoesNotHideTheNodesOfAnotherProvider(t *testing.T) {
+	c := &census{}
+	c.begin(mustLabels(t), nil, nil)
+	pools := &signServer{claims: []unstructured.Unstructured{nodePoolOf("In", "reserved")}}
+	got := steeredByPools(t, c, pools, map[string]string{labelEKS: "SPOT"}, map[string]string{labelEKS: "ON_DEMAND"})
+	if !strings.Contains(got, "NotIn") || !strings.Contains(got, labelEKS) {
+		t.Errorf("on-demand pods go by %s", got)
+	}
+}
+
+func TestAMemberWithoutNodePoolsHasNoneAndOneThatHidesThemSaysSo(t *testing.T) {
+	d := signDirectory(t, &signServer{refuses: noSuchKind()})
+	if values, err := d.signs.poolValues(t.Context()); err != nil || len(values) > 0 {
+		t.Errorf("no such kind: %v, %v", values, err)
+	}
+	d = signDirectory(t, &signServer{refuses: forbiddenClaims()})
+	if _, err := d.signs.poolValues(t.Context()); err == nil {
+		t.Error("forbidden: no error")
+	}
+}
