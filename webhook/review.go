@@ -189,6 +189,9 @@ func (s *scanner) spec(r *review) {
 		case "tolerations":
 			once.once(s, 1<<2)
 			r.pod.Tolerations = s.tolerations(r)
+		case "topologySpreadConstraints":
+			once.once(s, 1<<3)
+			r.pod.Spreads = s.spreads()
 		default:
 			s.skip()
 		}

@@ -64,6 +64,12 @@ type asGoReads struct {
 					Value    string `json:"value"`
 					Effect   string `json:"effect"`
 				} `json:"tolerations"`
+				Spreads []struct {
+					Key      string `json:"topologyKey"`
+					When     string `json:"whenUnsatisfiable"`
+					Affinity string `json:"nodeAffinityPolicy"`
+					Taints   string `json:"nodeTaintsPolicy"`
+				} `json:"topologySpreadConstraints"`
 			} `json:"spec"`
 		} `json:"object"`
 	} `json:"request"`
@@ -109,6 +115,10 @@ func readByGo(body []byte) (review, error) {
 		r.pod.Tolerations = append(r.pod.Tolerations, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator),
 			Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
+	for _, c := range spec.Spreads {
+		r.pod.Spreads = append(r.pod.Spreads, spot.IncomingSpread{Key: c.Key, Must: c.When == "DoNotSchedule",
+			Affinity: corev1.NodeInclusionPolicy(c.Affinity), Taints: corev1.NodeInclusionPolicy(c.Taints)})
+	}
 	for _, owner := range meta.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
 			r.pod.Owner = spot.OwnerRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
@@ -145,7 +155,7 @@ var sameReview = cmp.Options{cmp.AllowUnexported(review{}), cmpopts.IgnoreFields
 func FuzzReview(f *testing.F) {
 	f.Add(reviewOf("192a64db", `,"dryRun":true,"object":{"metadata":{"name":"a-0","labels":{"a":"b"},"annotations":{"c":"\"ö\\n"},`+
 		`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"a","uid":"1","controller":true}]},`+
-		`"spec":{"nodeSelector":{"d":"e"},"tolerations":[{"key":"f","operator":"Equal","value":"g","effect":"NoSchedule"}],"affinity":{"nodeAffinity":`+
+		`"spec":{"nodeSelector":{"d":"e"},"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"j","whenUnsatisfiable":"DoNotSchedule","nodeAffinityPolicy":"Honor","nodeTaintsPolicy":"Ignore"}],"tolerations":[{"key":"f","operator":"Equal","value":"g","effect":"NoSchedule"}],"affinity":{"nodeAffinity":`+
 		`{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"h","operator":"In","values":["i"]}],"matchFields":[]}]}}}}}`))
 	for _, seed := range oddReviews {
 		if len(seed) < 1<<10 { // the comparison is slow for what is nested deeply

@@ -20,6 +20,10 @@ type Incoming struct {
 	Required *corev1.NodeSelector
 	// Tolerations that the pod has already.
 	Tolerations []corev1.Toleration
+	// Spreads are the pod's topology spread constraints.
+	Spreads []IncomingSpread
+	// Together are the topology keys over which pods of both capacity types are to be spread together; see [Spread].
+	Together []string
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
 	// Floor is how many slots the on-demand floor of the pod's workload takes; see [Mix.Cost].
@@ -89,6 +93,7 @@ func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *Steering, r Reservati
 	p.stamp(&ops, in, r)
 	if r.Capacity != Unknown {
 		p.steer(&ops, in, s, r.Capacity)
+		spreadTogether(&ops, in)
 	}
 	if r.Capacity == Spot {
 		p.tolerate(&ops, in.Tolerations, s)

@@ -48,6 +48,11 @@ func incomingOf(pod *corev1.Pod) *Incoming {
 	if in.NodeAffinity {
 		in.Required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		in.Spreads = append(in.Spreads, IncomingSpread{Key: c.TopologyKey, Must: c.WhenUnsatisfiable == corev1.DoNotSchedule,
+			Affinity: policyOfSpread(c.NodeAffinityPolicy), Taints: policyOfSpread(c.NodeTaintsPolicy)})
+	}
 	return in
 }
 

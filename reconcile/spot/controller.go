@@ -177,6 +177,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 		return o, recheck, err
 	}
 	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
+	dir.observeSpreads(&o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
 	if (settings.Strategy == StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {

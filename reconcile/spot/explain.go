@@ -105,10 +105,6 @@ func (pl *planner) noteProtection() {
 	least := pl.floor.least
 	for i := range pl.owners {
 		o := &pl.owners[i]
-		if n := pl.unscheduled(o, Spot) + pl.unscheduled(o, OnDemand); n > 0 && o.Spread != "" {
-			pl.note("%s for a node, and the template has to spread its pods evenly over %s (whenUnsatisfiable: DoNotSchedule): pods on spot and on-demand count together, and each needs a node of its type where there are fewest",
-				count(n, "replica waits", "replicas wait"), o.Spread)
-		}
 		for _, pod := range o.alive {
 			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
 				pl.result.Unprotected = true

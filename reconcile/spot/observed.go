@@ -160,9 +160,8 @@ type Owner struct {
 	SpotOnTrial, OnDemandOnTrial bool
 	// Contradiction says which of the member's nodes the owner's template leaves out by itself.
 	Contradiction Contradiction
-	// Spread names the topologies over which the owner's template spreads its pods and must (whenUnsatisfiable: DoNotSchedule),
-	// such as "topology.kubernetes.io/zone"; empty: none.
-	Spread string
+	// Spreads are the topology spread constraints of the owner's template that must hold.
+	Spreads []Spread
 }
 
 // Summary is what an [Accounting] knows beyond the pods that the cache shows.
@@ -208,6 +207,9 @@ type PlanResult struct {
 	Unprotected bool
 	// Contradiction is what keeps replicas from the capacity type where they belong, whatever the hub does.
 	Contradiction Contradiction
+	// Skew says which topology spread constraint the replicas, which all run, do not keep over both capacity types, in which domains,
+	// and why; empty: they keep all.
+	Skew string
 	// Moving is how many replicas are on the move now, whatever for, without those that this plan starts: what counts against
 	// a [Ceiling]. Released pods that only wait for a disruption window, and what is stuck, are not on the move.
 	Moving int

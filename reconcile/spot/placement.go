@@ -123,6 +123,7 @@ func (m *member) standing(ctx context.Context, dir *directory, kind string, pod 
 // reserve asks the accounting until it has no doubt, or the time to doubt is over.
 func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s standing, pod *PodRequest) Placement {
 	taken := m.takenOver(dir)
+	pod.together(dir, s.owner)
 	var deadline <-chan time.Time
 	for final := false; ; {
 		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, taken, final)

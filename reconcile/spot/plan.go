@@ -41,6 +41,7 @@ func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 		pl.tellUrgent()
 		pl.noteStrategy()
 		pl.noteProtection()
+		pl.tellSpread()
 	}
 	pl.stamp()
 	pl.settle()

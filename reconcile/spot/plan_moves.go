@@ -180,7 +180,8 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 
 // victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then those on
 // nodes that may go, then those whose slot is of the other type, then from the highest slot down, the youngest first. Of a
-// StatefulSet the highest ordinal goes first. Pods that ask not to be disrupted are last.
+// StatefulSet the highest ordinal goes first. Pods that ask not to be disrupted are last. Where the template has to spread its
+// pods, those of the fullest domains come before others, whatever their slots.
 //
 // Alive pods are in the order of their slots, so those of a ReplicaSet need no sorting, which would cost most of the plan of a
 // very large one.
@@ -201,7 +202,7 @@ func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
 			continue
 		}
 		if _, going := pl.moving[pod.UID]; !going {
-			class := pl.classOf(pod)
+			class := pl.classOf(pod, len(o.Spreads) > 0)
 			classes[class] = append(classes[class], int32(at))
 		}
 	}
@@ -213,12 +214,17 @@ func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
 			})
 		}
 	}
+	if u := pl.spreadOf(o); u != nil {
+		for class := range classes {
+			classes[class] = pl.balance(o, u, classes[class], capacity.Other())
+		}
+	}
 	return slices.Concat(classes[:]...)
 }
 
 // classOf orders pods by how little it costs to move them, the cheapest first; see victims.
-func (pl *planner) classOf(pod *Pod) (class int) {
-	ownSlot := !pl.Ordinals && pl.mix.Of(pod.Slot) == pod.Capacity
+func (pl *planner) classOf(pod *Pod, spread bool) (class int) {
+	ownSlot := !pl.Ordinals && pl.mix.Of(pod.Slot) == pod.Capacity && !spread // a slot can be exchanged, a domain cannot
 	for _, dear := range [...]bool{pod.DoNotDisrupt, pl.available(pod), pod.Bound, !pod.advised(), ownSlot} {
 		class <<= 1
 		if dear {
@@ -286,7 +292,8 @@ func (pl *planner) waitCooldown(until time.Time, replicas int) {
 // The floor stands. A spot replica may always go: its replacement is on-demand. On-demand replicas go only while there are
 // more than wanted, which is never fewer than the floor, and one that serves only while enough others do.
 func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
-	started := 0
+	started, to := 0, pl.from.Other()
+	spread := pl.spreadOf(o)
 	for _, pod := range victims {
 		if started == budget {
 			break
@@ -296,8 +303,10 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 			pl.protect(pod)
 		case pod.Slot == NoSlot:
 			budget-- // its place in the batch
+		case pl.heldBack(spread, pod, to):
 		case pl.leave(o, pod, PurposeMove, pl.why(o)):
 			started++
+			spread.remove(pod)
 		case !pod.Ready:
 			budget = started
 		}
@@ -309,8 +318,8 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 	case pl.waiting(WaitBudget):
 		pl.state(StateWaiting, "%s; a disruption budget allows none now", todo)
-	case pl.waiting(WaitReplacement), pl.waiting(WaitWindow), pl.waiting(WaitProtected):
-		pl.state(StateWaiting, "%s; %s", todo, cmp.Or(pl.reasonOf(WaitReplacement), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected)))
+	case pl.waiting(WaitReplacement), pl.waiting(WaitWindow), pl.waiting(WaitProtected), pl.waiting(WaitTemplate):
+		pl.state(StateWaiting, "%s; %s", todo, cmp.Or(pl.reasonOf(WaitReplacement), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), pl.reasonOf(WaitTemplate)))
 	default:
 		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", count(pl.excess, "replica"), pl.from, pl.from.Other())
 	}

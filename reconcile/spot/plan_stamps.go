@@ -49,6 +49,7 @@ func (pl *planner) assign(o *ownerPods) {
 		}
 	}
 	t.settle(append(leave, t.fill(stay, leave)...))
+	pl.evenOut(o, t)
 	for at, pod := range o.alive {
 		if slot := t.slots[at]; slot != NoSlot {
 			if _, going := pl.moving[pod.UID]; !going {

@@ -259,19 +259,6 @@ func TestAFloorThatNoBudgetProtectsIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestReplicasThatWaitUnderATopologySpreadAreExplained(t *testing.T) {
-	o := observedOf(replicas(10, spotOnly), 10)
-	o.Pods[9].pendingFor(time.Minute)
-	o.Owners[0].Spread = "topology.kubernetes.io/zone"
-	if r := Plan(o, policyOf(100, 0), testSettings, epoch); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "topology.kubernetes.io/zone") {
-		t.Errorf("notes %q", r.Notes)
-	}
-	o.Pods[9] = replicas(10, spotOnly)[9]
-	if r := Plan(o, policyOf(100, 0), testSettings, epoch); len(r.Notes) != 0 {
-		t.Errorf("notes %q", r.Notes)
-	}
-}
-
 func TestALadderOfFallBacksIsExplained(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy   Policy

@@ -60,6 +60,11 @@ type Pod struct {
 	// NodeComing says that a node is on its way for the pod, or set aside for it, by a sign that an autoscaler or the scheduler
 	// gives: it waits for that node, and does not show that capacity is missing.
 	NodeComing bool
+	// Node is the name of its node; empty: it has none.
+	Node string
+	// Domains are set by the caller: in which domain of each of its owner's [Spread]s the pod runs, negative for none; nil: that is
+	// not known, or it has no node. Pods of a node may share them.
+	Domains []int32
 	// NodeJoined is set by the caller: when the pod's node came; zero: that is not known, or it has none.
 	NodeJoined time.Time
 	// TriedUntil is until when an ordinal of a StatefulSet is left on its capacity type, for when it was moved to the other it found
@@ -93,7 +98,7 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
 		Moved: pod.Annotations[keys.Moved()] == movedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Bound:    pod.Spec.NodeName != "", UnreadySince: pod.CreationTimestamp.Time,
+		Bound:    pod.Spec.NodeName != "", Node: pod.Spec.NodeName, UnreadySince: pod.CreationTimestamp.Time,
 	}
 	p.Version, _ = strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	if pod.DeletionTimestamp != nil {

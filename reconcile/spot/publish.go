@@ -34,7 +34,7 @@ func viewOf(member string, key WorkloadKey, p *planned) WorkloadView {
 		Member: member, WorkloadKey: key, State: plan.State, Reason: plan.Reason, Policy: p.policy, Settings: p.settings,
 		Replicas: p.observed.Replicas, SpotWanted: plan.SpotWanted, OnDemandWanted: plan.OnDemandWanted, SpotActual: plan.SpotActual,
 		OnDemandActual: plan.OnDemandActual, Unassigned: plan.UnknownActual, Pending: plan.Pending,
-		Contradiction: plan.Contradiction, Unprotected: plan.Unprotected, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.at,
+		Contradiction: plan.Contradiction, Unprotected: plan.Unprotected, Skew: plan.Skew, Doomed: plan.Doomed, Released: plan.Released, Waits: waits, NextCheck: plan.Recheck, Planned: p.at,
 	}
 }
 
@@ -66,6 +66,9 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 	}
 	if now.Unprotected && (!known || !before.Unprotected) {
 		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
+	}
+	if now.Skew != "" && (!known || before.Skew == "") {
+		all = append(all, announcement{true, "Skewed", sentence(now.Skew)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
 		all = append(all, announcement{true, "Contradiction", sentence(c.reason()) + " " + c.consequence()})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Shape is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
@@ -74,20 +72,6 @@ func (s Shape) beyondProbes() bool {
 		return strings.HasPrefix(c, constraintVolume) || strings.HasPrefix(c, constraintDevice) ||
 			strings.HasPrefix(c, constraintSpread) || strings.HasPrefix(c, constraintScheduler)
 	})
-}
-
-// spread names the topologies over which pods of the shape must be spread, ordered and with commas between them.
-func (s Shape) spread() string {
-	var keys []string
-	for _, constraint := range s.Constraints {
-		text, ok := strings.CutPrefix(constraint, constraintSpread)
-		_, text, _ = strings.Cut(text, "/") // after the namespace
-		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && !slices.Contains(keys, c.TopologyKey) {
-			keys = append(keys, c.TopologyKey)
-		}
-	}
-	slices.Sort(keys)
-	return strings.Join(keys, ", ")
 }
 
 // String returns the shape as text: equal shapes have equal texts, and [ParseShape] reads them.

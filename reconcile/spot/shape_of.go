@@ -12,16 +12,17 @@ import (
 
 // Kinds of constraints, as they begin.
 const (
-	constraintSelector  = "select:"    // key=value of a node selector
-	constraintNode      = "node:"      // an expression of required node affinity
-	constraintNodes     = "nodes:"     // required node affinity with alternatives
-	constraintNear      = "near:"      // a term of required pod affinity
-	constraintApart     = "apart:"     // a term of required pod anti-affinity
-	constraintSpread    = "spread:"    // a topology spread constraint that must hold
-	constraintPort      = "port:"      // a port of the node
-	constraintVolume    = "volume:"    // a claim, which may be bound to some nodes; that of a StatefulSet without its ordinal
-	constraintDevice    = "device:"    // a claim of a device
-	constraintScheduler = "scheduler:" // another scheduler, with rules of its own
+	constraintSelector  = "select:"     // key=value of a node selector
+	constraintNode      = "node:"       // an expression of required node affinity
+	constraintNodes     = "nodes:"      // required node affinity with alternatives
+	constraintNear      = "near:"       // a term of required pod affinity
+	constraintApart     = "apart:"      // a term of required pod anti-affinity
+	constraintSpread    = "spread:"     // a topology spread constraint that must hold
+	constraintSpreadAll = "spread-all:" // a topology key: a template's constraint over it counts all nodes
+	constraintPort      = "port:"       // a port of the node
+	constraintVolume    = "volume:"     // a claim, which may be bound to some nodes; that of a StatefulSet without its ordinal
+	constraintDevice    = "device:"     // a claim of a device
+	constraintScheduler = "scheduler:"  // another scheduler, with rules of its own
 )
 
 // ShapeOf reads the shape off a pod, or off the template of one: then name is empty. What steers to a capacity type is left
@@ -174,6 +175,13 @@ func (r *shapeReader) podConstraints() {
 	}
 	for _, spread := range r.spec.TopologySpreadConstraints {
 		if spread.WhenUnsatisfiable == corev1.DoNotSchedule {
+			// Admission sets this policy, so that it would tell pods from their template.
+			if policyOfSpread(spread.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore {
+				spread.NodeAffinityPolicy = nil
+				if r.name == "" {
+					r.constrain(constraintSpreadAll, spread.TopologyKey)
+				}
+			}
 			r.constrain(constraintSpread, r.namespace+"/"+textOf(spread))
 		}
 	}

@@ -202,15 +202,3 @@ func TestATextThatIsNoShapeIsAnError(t *testing.T) {
 		}
 	}
 }
-
-func TestAShapeNamesTheTopologiesThatItsPodsMustSpreadOver(t *testing.T) {
-	spec := corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
-		{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule},
-		{TopologyKey: corev1.LabelHostname, MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule},
-		{TopologyKey: corev1.LabelTopologyRegion, MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway},
-	}}
-	got := ShapeOf(&spec, "shop", "", mustLabels(t)).spread()
-	if want := corev1.LabelHostname + ", " + corev1.LabelTopologyZone; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

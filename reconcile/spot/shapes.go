@@ -91,6 +91,9 @@ type template struct {
 	shape  Shape
 	needs  nodeNeeds
 	memo   contradictionMemo
+
+	constraints []corev1.TopologySpreadConstraint // that must hold
+	spreadMemo  spreadMemo
 }
 
 // templateOf reads what keepTemplate noted on a cached object; nil when there is nothing.
@@ -99,7 +102,7 @@ func templateOf(obj client.Object, labels map[string]string) *template {
 	if !ok {
 		return nil
 	}
-	return &template{labels: labels, shape: shape, needs: needsOf(shape)}
+	return &template{labels: labels, shape: shape, needs: needsOf(shape), constraints: shape.spreadConstraints()}
 }
 
 // learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.

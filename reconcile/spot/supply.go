@@ -147,7 +147,6 @@ func (d *directory) observeDry(o *Observed) (dry bool) {
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
 		shape := d.shape(known)
 		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(shape)
-		owner.Spread = shape.spread()
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {

@@ -49,6 +49,8 @@ type WorkloadView struct {
 	Contradiction Contradiction
 	// Unprotected says that no disruption budget keeps others from the floor.
 	Unprotected bool
+	// Skew says which topology spread constraint is not kept over both capacity types, where and why; empty: none.
+	Skew string
 	// Settings are those in force.
 	Settings Settings
 	// Waits are what is waited for, the soonest to end first.

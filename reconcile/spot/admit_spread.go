@@ -1,0 +1,41 @@
+package spot
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// IncomingSpread is what an admission request shows of a topology spread constraint.
+type IncomingSpread struct {
+	// Key is the topologyKey.
+	Key string
+	// Must says that whenUnsatisfiable is DoNotSchedule.
+	Must bool
+	// Affinity and Taints are nodeAffinityPolicy and nodeTaintsPolicy; empty where they are not set.
+	Affinity, Taints corev1.NodeInclusionPolicy
+}
+
+// countsByDefault tells whether the constraint must hold and leaves it to Kubernetes which nodes count.
+func (s *IncomingSpread) countsByDefault() bool {
+	return s.Must && s.Affinity == "" && s.Taints != corev1.NodeInclusionPolicyHonor
+}
+
+// spreadTogether has the scheduler count all nodes for the constraints that may hold over both capacity types. What the
+// constraint says of itself stays.
+func spreadTogether(ops *patch, in *Incoming) {
+	for i := range in.Spreads {
+		if s := &in.Spreads[i]; s.countsByDefault() && slices.Contains(in.Together, s.Key) {
+			ops.add("/spec/topologySpreadConstraints/"+strconv.Itoa(i)+"/nodeAffinityPolicy", string(corev1.NodeInclusionPolicyIgnore))
+		}
+	}
+}
+
+// together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
+func (pod *PodRequest) together(dir *directory, o *owner) {
+	pod.Together = nil
+	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.countsByDefault() }) {
+		pod.Together = dir.together(o)
+	}
+}
