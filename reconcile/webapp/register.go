@@ -142,9 +142,14 @@ func Rights() []clusters.Access {
 		{Resource: "serviceaccounts", Verbs: keep},
 		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: keep},
 		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: keep},
-		{Resource: "secrets", Verbs: read},
 		{Resource: "configmaps", Verbs: read},
 	}
+}
+
+// SecretRights are what WebApps that name Secrets need in their namespaces: Kubernetes has no right to read only the Secrets that
+// another object names, nor to read metadata alone.
+func SecretRights() []clusters.Access {
+	return []clusters.Access{{Resource: "secrets", Verbs: []string{"get", "list", "watch"}}}
 }
 
 // Access is what a member that has WebApps must permit, so that it can say what is missing. Secrets and ConfigMaps are left
@@ -152,7 +157,7 @@ func Rights() []clusters.Access {
 func Access() []clusters.Access {
 	var needed []clusters.Access
 	for _, right := range Rights() {
-		if right.Group == "" && (right.Resource == "secrets" || right.Resource == "configmaps") {
+		if right.Group == "" && right.Resource == "configmaps" {
 			continue
 		}
 		right.Beside, right.For = &v1.WebApp{}, "keeping WebApps"

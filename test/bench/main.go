@@ -49,6 +49,7 @@ var runs = []run{
 	{name: "drought", needs: byDefault, do: (*bench).drought},
 	{name: "interruption", needs: byDefault, do: (*bench).interruption},
 	{name: "idle", needs: byDefault, do: (*bench).idle},
+	{name: "escapes", needs: byDefault, do: (*bench).escapes},
 	{name: "bigburst", do: (*bench).bigBurst},
 	{name: "mass", do: (*bench).massMoves},
 	{name: "webapp", do: (*bench).webApps},

@@ -58,6 +58,7 @@ var entries = []entry{
 	{name: "karpenter-flap-extra-nodes", unit: "nodes"},
 	{name: "karpenter-consolidation-floor-breaks", unit: "breaks"},
 	{name: "karpenter-interruption-floor-breaks", unit: "breaks"},
+	{name: "hostile-escapes", unit: "escapes"},
 }
 
 // A report collects what was measured.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -29,12 +30,12 @@ const HubUser = "system:serviceaccount:" + Namespace + ":" + account
 // ByHub passes requests of the hub.
 var ByHub = kube.ByUser(HubUser)
 
-// Prepare makes in a member what a registration needs there: an account with the rights that the hub asks for, and the
-// webhook configuration that it keeps current. It may be called again.
+// Prepare makes in a member what a registration needs there: an account with the rights that the hub asks for, the policies
+// that bind it, and the webhook configuration that it keeps current. It may be called again.
 func (m *Member) Prepare(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: account, Namespace: Namespace}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: confine.PodSecurityLabels()}},
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rights()},
 		&rbacv1.ClusterRoleBinding{
@@ -54,12 +55,21 @@ func (m *Member) Prepare(ctx context.Context) error {
 		},
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.ConfigurationName}},
 	}
+	for _, made := range confine.Policies(m.confined()) {
+		objects = append(objects, made.Policy, made.Binding)
+	}
 	for _, object := range objects {
 		if err := m.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("member %s: make %T %s: %w", m.Name, object, object.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// confined is what binds the hub's account in the member: the policies that `plimsoll register` makes. The second prefix is that
+// of the project whose workloads the hub can take over.
+func (m *Member) confined() confine.Account {
+	return confine.Account{Namespace: Namespace, Name: account, Webhook: webhook.ConfigurationName, Prefixes: []string{spot.DefaultPrefix, "spotalis.io"}}
 }
 
 // rights are what the hub says that it needs for placing pods, and the one webhook configuration that it keeps current.

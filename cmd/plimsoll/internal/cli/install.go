@@ -9,7 +9,8 @@ import (
 )
 
 func installCommand(env Environment) *cobra.Command {
-	var kubeconfig, context, namespace string
+	var kubeconfig, context string
+	var webApps enroll.WebApps
 	var dryRun bool
 	command := &cobra.Command{
 		Use:   "install [MEMBER]",
@@ -23,11 +24,12 @@ current. Doing it again changes nothing, and a definition of a newer Plimsoll is
 MEMBER is the context of the member in your kubeconfig, unless --context names another.`,
 		Example: `  plimsoll install prod-eu
   plimsoll install --context prod-eu
+  plimsoll install prod-eu --secrets shop,cart
   plimsoll install --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if dryRun {
-				text, err := enroll.RenderInstall(namespace)
+				text, err := enroll.RenderInstall(webApps)
 				if err == nil {
 					_, err = env.Out.Write(text)
 				}
@@ -40,7 +42,7 @@ MEMBER is the context of the member in your kubeconfig, unless --context names a
 			if err != nil {
 				return fmt.Errorf("member: %w", err)
 			}
-			if err := enroll.Install(c.Context(), namespace, member, changes(env.Out)); err != nil {
+			if err := enroll.Install(c.Context(), webApps, member, changes(env.Out)); err != nil {
 				return fmt.Errorf("install: %w", err)
 			}
 			return nil
@@ -49,7 +51,9 @@ MEMBER is the context of the member in your kubeconfig, unless --context names a
 	flags := command.Flags()
 	flags.StringVar(&context, "context", "", "context of the member (default: MEMBER, or the current one of --kubeconfig)")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig with the member (default: what kubectl uses)")
-	flags.StringVar(&namespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
+	flags.StringSliceVar(&webApps.Secrets, "secrets", nil,
+		"namespaces in which the hub may read Secrets, for WebApps that name some; * for all of them (default: none)")
+	flags.StringVar(&webApps.Namespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be applied, and talk to no cluster")
 	return command
 }

@@ -75,6 +75,10 @@ them to read nodes. One cluster can be registered several times, under several n
 	flags.StringSliceVar(&r.Namespaces, "namespaces", nil, "register these namespaces of the member only, with rights in them alone (default: the whole cluster)")
 	flags.StringSliceVar(&r.WorkloadResources, "workload-resources", nil,
 		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
+	flags.StringSliceVar(&r.AnnotationPrefixes, "annotation-prefix", nil,
+		"prefix of labels and annotations that the hub may change in the member, as in its spot.annotationPrefix (default: plimsoll.dev)")
+	flags.StringVar(&r.WebhookURL, "webhook-url", "",
+		"URL at which the member reaches the hub, as in its webhook.url: webhooks may be at no other (default: the first one that the hub writes)")
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
 	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")

@@ -43,11 +43,13 @@ func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change
 		return change, err
 	}
 	if before != nil && !ours(before) && o.body.GetLabels()[MemberLabel] == "" {
-		change.Action, change.Note = Kept, "it was there before, and is used as it is"
+		change.Action, change.Note = Kept, kept(before)
 		return change, nil
 	}
 	after, err := c.client(o).Apply(ctx, o.body.GetName(), o.body, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun})
 	switch {
+	case older(o, err):
+		change.Action, change.Note = Skipped, tooOld
 	case err != nil:
 		return change, c.failed("apply "+o.String(), err)
 	case before == nil:

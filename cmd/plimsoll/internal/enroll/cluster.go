@@ -45,7 +45,7 @@ func (c *Cluster) failed(doing string, err error) error {
 type Change struct {
 	// Side is member or hub; Object is the kind and name, as in secret/plimsoll-system/prod-eu.
 	Side, Object string
-	// Action is created, updated, unchanged, kept, deleted or absent.
+	// Action is created, updated, unchanged, kept, deleted, absent or skipped.
 	Action string
 	// Note says why, where that is not plain.
 	Note string
@@ -59,4 +59,5 @@ const (
 	Kept      = "kept" // it is somebody else's
 	Deleted   = "deleted"
 	Absent    = "absent"
+	Skipped   = "skipped" // the cluster does not know its kind
 )

@@ -5,15 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 )
@@ -21,12 +22,38 @@ import (
 // WebAppRole is the ClusterRole that lets the hub keep WebApps in a member, and its binding.
 const WebAppRole = "plimsoll-webapps"
 
+// AllNamespaces among [WebApps.Secrets] stands for every namespace.
+const AllNamespaces = "*"
+
+// WebApps says what is installed for them in a member.
+type WebApps struct {
+	// Namespace is that of the hub's account in the member.
+	Namespace string
+	// Secrets are the namespaces in which the hub may read Secrets; [AllNamespaces] alone: in all of them.
+	Secrets []string
+}
+
+func (w WebApps) validate() error {
+	if err := validLabel("namespace", w.Namespace); err != nil {
+		return err
+	}
+	for _, namespace := range w.Secrets {
+		if namespace == AllNamespaces && len(w.Secrets) == 1 {
+			continue
+		}
+		if err := validLabel("namespace of Secrets", namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Install has a member know WebApps: their definition, what the hub may do about them there, and the configuration by which
 // the member asks the hub what may be stored. What somebody else made is used as it is, and a definition that must not be
-// replaced is an error. memberNamespace is that of the hub's account.
-func Install(ctx context.Context, memberNamespace string, member *Context, report func(Change)) error {
-	if problems := validation.IsDNS1123Label(memberNamespace); len(problems) > 0 {
-		return fmt.Errorf("namespace %q: %s", memberNamespace, problems[0])
+// replaced is an error.
+func Install(ctx context.Context, w WebApps, member *Context, report func(Change)) error {
+	if err := w.validate(); err != nil {
+		return err
 	}
 	c, err := Connect(SideMember, member)
 	if err != nil {
@@ -41,7 +68,7 @@ func Install(ctx context.Context, memberNamespace string, member *Context, repor
 			return c.failed("replace customresourcedefinition/"+crd.Name, errors.New(refusal))
 		}
 	}
-	objects, err := webAppObjects(memberNamespace, there)
+	objects, err := w.objects(there)
 	if err != nil {
 		return err
 	}
@@ -63,8 +90,11 @@ func Install(ctx context.Context, memberNamespace string, member *Context, repor
 }
 
 // RenderInstall returns what [Install] would apply to a member without any of it, as YAML. It talks to no cluster.
-func RenderInstall(memberNamespace string) ([]byte, error) {
-	objects, err := webAppObjects(memberNamespace, nil)
+func RenderInstall(w WebApps) ([]byte, error) {
+	if err := w.validate(); err != nil {
+		return nil, err
+	}
+	objects, err := w.objects(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -105,20 +135,25 @@ func definitionObject(there *apiextensionsv1.CustomResourceDefinition) func() (o
 	}
 }
 
-// webAppObjects are what is made in a member, in this order.
-func webAppObjects(namespace string, there *apiextensionsv1.CustomResourceDefinition) ([]object, error) {
-	return collect(
+// objects are what is made in a member, in this order.
+func (w WebApps) objects(there *apiextensionsv1.CustomResourceDefinition) ([]object, error) {
+	rules := webAppRules()
+	everywhere := slices.Contains(w.Secrets, AllNamespaces)
+	if everywhere {
+		rules = append(rules, rulesOf(webapp.SecretRights())...)
+	}
+	makers := []func() (object, error){
 		definitionObject(there),
 		func() (object, error) {
 			return of("clusterroles", &rbacv1.ClusterRole{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", WebAppRole), Rules: webAppRules(),
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", WebAppRole), Rules: rules,
 			})
 		},
 		func() (object, error) {
 			return of("clusterrolebindings", &rbacv1.ClusterRoleBinding{
 				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", WebAppRole),
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: WebAppRole},
-				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Account}},
+				Subjects: w.subjects(),
 			})
 		},
 		// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
@@ -128,20 +163,34 @@ func webAppObjects(namespace string, there *apiextensionsv1.CustomResourceDefini
 				ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
 			})
 		},
-	)
+	}
+	if !everywhere {
+		for _, namespace := range w.Secrets {
+			makers = append(makers, roleIn(namespace, WebAppRole, rulesOf(webapp.SecretRights()), w.subjects())...)
+		}
+	}
+	return collect(makers...)
 }
 
-// webAppRules are what the hub may do about WebApps, in every namespace. Secrets and ConfigMaps are read for what WebApps wait
-// for: the hub keeps their names and versions, and never a value.
-func webAppRules() []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
-	for _, right := range webapp.Rights() {
+func (w WebApps) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: Account}}
+}
+
+func rulesOf(rights []clusters.Access) (rules []rbacv1.PolicyRule) {
+	for _, right := range rights {
 		resource := right.Resource
 		if right.Subresource != "" {
 			resource += "/" + right.Subresource
 		}
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{resource}, Verbs: right.Verbs})
 	}
+	return rules
+}
+
+// webAppRules are what the hub may do about WebApps, in every namespace. ConfigMaps are read for what WebApps wait for: the hub
+// keeps their names and versions, and never a value.
+func webAppRules() []rbacv1.PolicyRule {
+	rules := rulesOf(webapp.Rights())
 	keep := append([]string{"patch"}, read()...)
 	return append(rules,
 		// The one definition, and the one configuration. The hub can neither make nor delete any.

@@ -1,12 +1,17 @@
 package enroll
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestInstallIsPinned(t *testing.T) {
-	text, err := RenderInstall(DefaultNamespace)
+	text, err := RenderInstall(WebApps{Namespace: DefaultNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,17 +22,32 @@ func TestInstallIsPinned(t *testing.T) {
 	golden(t, "install.golden.yaml", rest)
 }
 
-func TestTheHubMayWriteNoSecretForWebApps(t *testing.T) {
-	for _, rule := range webAppRules() {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				if (resource == "secrets" || resource == "configmaps") && verb != "get" && verb != "list" && verb != "watch" {
-					t.Errorf("may %s %s", verb, resource)
+func TestTheHubReadsSecretsForWebAppsWhereItWasAllowedTo(t *testing.T) {
+	for _, w := range []WebApps{{}, {Secrets: []string{"shop", "cart"}}, {Secrets: []string{AllNamespaces}}} {
+		w.Namespace = DefaultNamespace
+		objects, err := w.objects(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var allowed []string
+		for _, o := range objects {
+			rules, _, _ := unstructured.NestedSlice(o.body.Object, "rules")
+			for _, rule := range rules {
+				text := fmt.Sprint(rule)
+				if strings.Contains(text, "*") {
+					t.Errorf("a wildcard: %s", text)
 				}
-				if verb == "*" || resource == "*" {
-					t.Errorf("may %s %s", verb, resource)
+				if !strings.Contains(text, "[secrets]") {
+					continue
 				}
+				if !strings.Contains(text, "verbs:[get list watch]") {
+					t.Errorf("%s may do more than read Secrets: %s", o, text)
+				}
+				allowed = append(allowed, cmp.Or(o.body.GetNamespace(), AllNamespaces))
 			}
+		}
+		if !slices.Equal(allowed, w.Secrets) {
+			t.Errorf("Secrets of %v: the roles are for %v", w.Secrets, allowed)
 		}
 	}
 }

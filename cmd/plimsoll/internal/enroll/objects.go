@@ -2,6 +2,7 @@ package enroll
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/hub/confine"
 )
 
 // Names of what is made.
@@ -61,6 +64,9 @@ func describe(resource schema.GroupVersionResource, namespace, name string) stri
 	if strings.HasSuffix(kind, "sse") { // classes
 		kind = strings.TrimSuffix(kind, "e")
 	}
+	if stem, ok := strings.CutSuffix(kind, "ie"); ok { // policies
+		kind = stem + "y"
+	}
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
@@ -99,9 +105,12 @@ func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
+// namespaceObject is a namespace in which no pod may do more than the restricted Pod Security Standard lets it.
 func namespaceObject(name string) func() (object, error) {
 	return func() (object, error) {
-		return of("namespaces", &corev1.Namespace{TypeMeta: typeMeta("v1", "Namespace"), ObjectMeta: meta("", name)})
+		namespace := &corev1.Namespace{TypeMeta: typeMeta("v1", "Namespace"), ObjectMeta: meta("", name)}
+		maps.Copy(namespace.Labels, confine.PodSecurityLabels())
+		return of("namespaces", namespace)
 	}
 }
 
@@ -113,6 +122,9 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 		func() (object, error) {
 			return of("serviceaccounts", &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: meta(r.MemberNamespace, own.account)})
 		},
+	}
+	makers = append(makers, r.policies()...) // before the account has any right
+	makers = append(makers,
 		func() (object, error) {
 			rules := append(memberRules(), r.workloadRules()...)
 			if len(r.Namespaces) > 0 {
@@ -128,8 +140,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: own.role},
 				Subjects: r.subjects(),
 			})
-		},
-	}
+		})
 	for _, namespace := range r.Namespaces {
 		makers = append(makers, grants(r, namespace)...)
 	}
@@ -168,20 +179,23 @@ func grants(r Registration, namespace string) []func() (object, error) {
 	return role(r, namespace, rules)
 }
 
-// role is one in a namespace of the member, and its binding.
+// role is one of the hub in a namespace of the member, and its binding.
 func role(r Registration, namespace string, rules []rbacv1.PolicyRule) []func() (object, error) {
-	role := r.names().role
+	return roleIn(namespace, r.names().role, rules, r.subjects())
+}
+
+func roleIn(namespace, name string, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) []func() (object, error) {
 	return []func() (object, error){
 		func() (object, error) {
 			return of("roles", &rbacv1.Role{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: meta(namespace, role), Rules: rules,
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: meta(namespace, name), Rules: rules,
 			})
 		},
 		func() (object, error) {
 			return of("rolebindings", &rbacv1.RoleBinding{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "RoleBinding"), ObjectMeta: meta(namespace, role),
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-				Subjects: r.subjects(),
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "RoleBinding"), ObjectMeta: meta(namespace, name),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+				Subjects: subjects,
 			})
 		},
 	}

@@ -29,6 +29,10 @@ type Registration struct {
 	// Server overrides the URL at which the hub finds the member; CA, in PEM, whom it trusts there.
 	Server string
 	CA     []byte
+	// AnnotationPrefixes are those of the hub's labels and annotations in the member; empty: plimsoll.dev.
+	AnnotationPrefixes []string
+	// WebhookURL is where the member reaches the hub's webhooks; "": the hub may choose the host once.
+	WebhookURL string
 	// TokenDuration asks for a token that expires after it; 0: one that does not.
 	TokenDuration time.Duration
 }
@@ -51,6 +55,9 @@ func (r Registration) Validate() error {
 		if len(validation.IsDNS1035Label(plural)) > 0 || len(validation.IsDNS1123Subdomain(group)) > 0 {
 			return fmt.Errorf("workload resource %q: must be a plural and a group, as in rollouts.argoproj.io", resource)
 		}
+	}
+	if err := r.validatePolicies(); err != nil {
+		return err
 	}
 	if r.TokenDuration != 0 && r.TokenDuration < 10*time.Minute {
 		return fmt.Errorf("token duration %s: must be at least 10m", r.TokenDuration)

@@ -1,0 +1,85 @@
+package confine
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// grant is one thing that the account may write: empty fields match anything, but for the subresource.
+type grant struct {
+	group, resource, subresource string
+	operations                   []string
+	namespace, name              string
+}
+
+const (
+	create = "CREATE"
+	update = "UPDATE"
+	remove = "DELETE"
+)
+
+// grants are all that the account may write of Kubernetes' own kinds. RBAC decides beside it.
+func grants(a Account) []grant {
+	const admission = "admissionregistration.k8s.io"
+	all := []grant{
+		// Slots, releases, probes.
+		{resource: "pods", operations: []string{update}},
+		{resource: "pods", operations: []string{create, remove}, namespace: a.ProbeNamespace},
+		{resource: "pods", subresource: "eviction", operations: []string{create}},
+		{resource: "events", operations: []string{create, update}},
+		{group: admission, resource: "mutatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
+		{group: admission, resource: "validatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
+		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: definition},
+		// Its own token.
+		{resource: "serviceaccounts", subresource: "token", operations: []string{create}, namespace: a.Namespace, name: a.Name},
+		// What a hub keeps where it runs, for a member that is the hub cluster itself: Leases, its authority, tokens.
+		{group: "coordination.k8s.io", resource: "leases", operations: []string{create, update, remove}, namespace: a.Namespace},
+		{resource: "configmaps", operations: []string{create, update}, namespace: a.Namespace},
+		{resource: "secrets", operations: []string{create, update}, namespace: a.Namespace},
+	}
+	if a.RegistrationNamespace != a.Namespace {
+		all = append(all, grant{resource: "secrets", operations: []string{update}, namespace: a.RegistrationNamespace})
+	}
+	for _, part := range webAppKinds() {
+		all = append(all, grant{group: part.group, resource: part.resource, operations: []string{create, update, remove}})
+	}
+	return all
+}
+
+// expression is true for a request that the grant covers.
+func (g grant) expression() string {
+	terms := []string{
+		"request.resource.group == " + quote(g.group), "request.resource.resource == " + quote(g.resource),
+		"request.subResource == " + quote(g.subresource), "request.operation in " + list(g.operations...),
+	}
+	if g.namespace != "" {
+		terms = append(terms, "request.namespace == "+quote(g.namespace))
+	}
+	if g.name != "" {
+		terms = append(terms, "request.name == "+quote(g.name))
+	}
+	return "(" + strings.Join(terms, " && ") + ")"
+}
+
+// kinds denies every write of Kubernetes' own kinds that no grant covers. Kinds of other groups are left to RBAC: the owner of
+// a member grants them one by one to reconcilers of their own.
+func kinds(a Account) rule {
+	all := grants(a)
+	terms := make([]string, 0, len(all))
+	for _, g := range all {
+		terms = append(terms, g.expression())
+	}
+	return rule{
+		suffix:    "kinds",
+		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*", "*/*")},
+		conditions: []admissionregistrationv1.MatchCondition{{
+			Name: "of-kubernetes-own-groups", Expression: `!request.resource.group.contains(".") || request.resource.group.endsWith(".k8s.io")`,
+		}},
+		validations: []admissionregistrationv1.Validation{
+			deny(strings.Join(terms, " ||\n"), "may only write pods, evictions, Events, its webhook configurations, the parts of WebApps and its own token"),
+			deny(`request.resource.resource != "secrets" || request.operation == "DELETE" || object.type != "kubernetes.io/service-account-token"`,
+				"may not ask for the token of a service account by a Secret"),
+		},
+	}
+}

@@ -1,0 +1,130 @@
+package confine
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+)
+
+// own is a CEL expression that is true when a key is one of the account's labels or annotations.
+func (a Account) own(key string) string {
+	terms := make([]string, 0, len(a.Prefixes))
+	for _, prefix := range a.Prefixes {
+		terms = append(terms, key+".startsWith("+quote(prefix+"/")+")")
+	}
+	return "(" + strings.Join(terms, " || ") + ")"
+}
+
+// onlyOwn is true when two maps differ in keys alone that fit.
+func onlyOwn(before, after, fits string) string {
+	same := func(of, other string) string {
+		return of + ".all(k, (k in " + other + " && " + other + "[k] == " + of + "[k]) || " + fits + ")"
+	}
+	return same(after, before) + " && " + same(before, after)
+}
+
+// pods lets the account change its own labels and annotations, the deletion cost, and what a release and a probe need.
+func pods(a Account) rule {
+	var gates []string
+	for _, prefix := range a.Prefixes {
+		gates = append(gates, prefix+"/probe")
+	}
+	updates := func(expression string) string { return `request.operation != "UPDATE" || (` + expression + ")" }
+	same := func(fields ...string) string {
+		terms := make([]string, 0, len(fields))
+		for _, field := range fields {
+			terms = append(terms, "object."+field+" == oldObject."+field)
+		}
+		return strings.Join(terms, " && ")
+	}
+	released := a.has("variables.annotations", "/released")
+	return rule{
+		suffix:    "pods",
+		resources: []admissionregistrationv1.RuleWithOperations{on("", "CREATE UPDATE DELETE", "pods")},
+		variables: []admissionregistrationv1.Variable{
+			variable("pod", "object != null ? object : oldObject"),
+			variable("labels", "variables.pod.metadata.?labels.orValue({})"),
+			variable("annotations", "variables.pod.metadata.?annotations.orValue({})"),
+			variable("oldLabels", "oldObject != null ? oldObject.metadata.?labels.orValue({}) : {}"),
+			variable("oldAnnotations", "oldObject != null ? oldObject.metadata.?annotations.orValue({}) : {}"),
+		},
+		validations: []admissionregistrationv1.Validation{
+			deny(updates(onlyOwn("variables.oldLabels", "variables.labels", "("+a.own("k")+` || k == "pod-template-hash")`)),
+				"may only change its own labels of pods"),
+			deny(updates(`variables.oldLabels[?"pod-template-hash"] == variables.labels[?"pod-template-hash"] || (`+released+
+				` && "pod-template-hash" in variables.oldLabels && variables.labels[?"pod-template-hash"] == `+
+				`optional.of("released-" + variables.oldLabels["pod-template-hash"]))`),
+				"may only change pod-template-hash to release a pod"),
+			deny(updates(onlyOwn("variables.oldAnnotations", "variables.annotations", "("+a.own("k")+" || k == "+quote(spot.DeletionCost)+")")),
+				"may only change its own annotations of pods, and the deletion cost"),
+			deny(updates(same("metadata.?ownerReferences", "metadata.?finalizers")), "may not change owners or finalizers of pods"),
+			deny(updates(same("spec.containers", "spec.?initContainers", "spec.?ephemeralContainers", "spec.?tolerations", "spec.?nodeSelector",
+				"spec.?affinity", "spec.?terminationGracePeriodSeconds")), "may not change what a pod runs, nor where"),
+			deny(updates("oldObject.spec.?schedulingGates.orValue([]).all(g, g.name in "+list(gates...)+
+				" || object.spec.?schedulingGates.orValue([]).exists(n, n.name == g.name))"), "may only take its own scheduling gate away"),
+			deny(updates("object.spec.?activeDeadlineSeconds == oldObject.spec.?activeDeadlineSeconds || "+released),
+				"may only bound the life of a pod that it releases"),
+			deny(`request.operation == "UPDATE" || (`+a.probe()+")", "may only create and delete probes"),
+			deny(`request.operation != "CREATE" || (`+harmless("object.spec")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
+				`object.spec.?automountServiceAccountToken == optional.of(false) && size(object.spec.containers) == 1 && `+
+				`!has(object.spec.containers[0].env) && !has(object.spec.containers[0].envFrom) && !has(object.spec.containers[0].command) && `+
+				`!has(object.metadata.ownerReferences))`,
+				"may only create pods that run nothing but a pause container, without volumes, environment or token"),
+		},
+	}
+}
+
+// has is true when a map has a key of the account's with that suffix.
+func (a Account) has(in, suffix string) string {
+	terms := make([]string, 0, len(a.Prefixes))
+	for _, prefix := range a.Prefixes {
+		terms = append(terms, quote(prefix+suffix)+" in "+in)
+	}
+	return "(" + strings.Join(terms, " || ") + ")"
+}
+
+// probe is true for a pod that says that it is a probe.
+func (a Account) probe() string {
+	return `variables.labels[?"app.kubernetes.io/managed-by"] == optional.of("plimsoll") && ` +
+		`variables.labels[?"app.kubernetes.io/name"] == optional.of(` + quote(spot.ProbePriorityClass) + `) && ` + a.has("variables.labels", "/slot")
+}
+
+// harmless is true for pods that reach nothing of their node. The baseline Pod Security Standard asks for the same.
+func harmless(spec string) string {
+	containers := func(field string) string {
+		context := "c.?securityContext"
+		return spec + ".?" + field + ".orValue([]).all(c, !" + context + ".?privileged.orValue(false) && " +
+			"size(" + context + ".?capabilities.?add.orValue([])) == 0 && " +
+			"c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))"
+	}
+	return strings.Join([]string{
+		"!" + spec + ".?hostNetwork.orValue(false)", "!" + spec + ".?hostPID.orValue(false)", "!" + spec + ".?hostIPC.orValue(false)",
+		"!has(" + spec + ".nodeName)", containers("containers"), containers("initContainers"),
+	}, " && ")
+}
+
+// evictions name the UID of the pod, and leave Kubernetes' own namespaces alone.
+func evictions() rule {
+	return rule{
+		suffix:    "evictions",
+		resources: []admissionregistrationv1.RuleWithOperations{on("", create, "pods/eviction")},
+		validations: []admissionregistrationv1.Validation{
+			deny("!(request.namespace in "+systemNamespaces()+")", "may not evict pods of Kubernetes' own namespaces"),
+			deny("object.?deleteOptions.?preconditions.?uid.hasValue()", "may only evict a pod by its UID"),
+			deny("!object.?deleteOptions.?gracePeriodSeconds.hasValue()", "may not shorten the time that a pod has to end"),
+		},
+	}
+}
+
+// events are its own.
+func events() rule {
+	return rule{
+		suffix:    "events",
+		resources: []admissionregistrationv1.RuleWithOperations{on("", "CREATE UPDATE", "events")},
+		validations: []admissionregistrationv1.Validation{
+			deny(`(oldObject != null ? oldObject : object).?source.?component.orValue("").startsWith("plimsoll")`, "may only write its own Events"),
+		},
+	}
+}

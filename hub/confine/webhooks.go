@@ -1,0 +1,81 @@
+package confine
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// definition is the name of the one CustomResourceDefinition that the hub keeps.
+const definition = "webapps.apps.plimsoll.dev"
+
+// callPath is in every URL of the hub's webhooks.
+const callPath = "/webhook/v1/members/"
+
+// allowedURLs is true when the URLs that are written are the hub's: below its URL, when that is known, else at the host that was
+// written before. To take all of them away is refused, as anything could be written after it.
+func (a Account) allowedURLs(before, after string) string {
+	if a.URL != nil {
+		base := strings.TrimSuffix(a.URL.String(), "/") + callPath
+		return after + ".all(u, u.startsWith(" + quote(base) + "))"
+	}
+	return "size(" + before + ") == 0 || (size(" + after + ") > 0 && " + after + ".all(u, isURL(u) && " +
+		before + ".exists(o, url(o).getScheme() == url(u).getScheme() && url(o).getHost() == url(u).getHost())))"
+}
+
+// sameOwners is true when nobody's finalizer or owner changed.
+const sameOwners = "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences && " +
+	"object.metadata.?finalizers == oldObject.metadata.?finalizers"
+
+// webhooks lets the account keep its configurations current: calls of the hub, about pods that are created and WebApps, which
+// never hold a cluster up.
+func webhooks(a Account) rule {
+	urls := func(of string) string {
+		return of + ".?webhooks.orValue([]).filter(w, has(w.clientConfig.url)).map(w, w.clientConfig.url)"
+	}
+	enabled := make([]string, 0, len(a.Prefixes))
+	for _, prefix := range a.Prefixes {
+		enabled = append(enabled, prefix+"/enabled")
+	}
+	each := func(expression string) string { return "object.?webhooks.orValue([]).all(w, " + expression + ")" }
+	return rule{
+		suffix: "webhooks",
+		resources: []admissionregistrationv1.RuleWithOperations{
+			on("admissionregistration.k8s.io", update, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+		},
+		variables: []admissionregistrationv1.Variable{variable("urls", urls("object")), variable("oldURLs", urls("oldObject"))},
+		validations: []admissionregistrationv1.Validation{
+			deny(each("has(w.clientConfig.url) && !has(w.clientConfig.service)")+" && ("+a.allowedURLs("variables.oldURLs", "variables.urls")+")",
+				"may only have its own URL called"),
+			deny(each(`w.?rules.orValue([]).all(r, `+
+				`(r.apiGroups == [""] && r.resources == ["pods"] && r.operations == ["CREATE"]) || `+
+				`(r.apiGroups == ["apps.plimsoll.dev"] && r.resources.all(x, x in ["webapps", "webapps/scale"])))`),
+				"may only be asked about pods that are created, and about WebApps"),
+			deny(each(`!w.?rules.orValue([]).exists(r, "" in r.apiGroups) || (`+
+				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "In" && e.?values.orValue([]) == ["true"] && e.key in `+list(enabled...)+`) && `+
+				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "NotIn" && e.key == "kubernetes.io/metadata.name" && "kube-system" in e.?values.orValue([])))`),
+				"may only be asked about pods of enabled namespaces, and never of kube-system"),
+			deny(each(`w.?failurePolicy.orValue("") == "Ignore" && w.?timeoutSeconds.orValue(10) <= 10`), "may not hold a cluster up: failurePolicy must be Ignore"),
+			deny(sameOwners, "may not change owners or finalizers of its webhook configurations"),
+		},
+	}
+}
+
+// definitions lets the account keep the schema and the converter of WebApps current.
+func definitions(a Account) rule {
+	url := func(of string) string {
+		return of + ".spec.?conversion.?webhook.?clientConfig.?url.hasValue() ? [" + of + ".spec.conversion.webhook.clientConfig.url] : []"
+	}
+	return rule{
+		suffix:    "definitions",
+		resources: []admissionregistrationv1.RuleWithOperations{on("apiextensions.k8s.io", update, "customresourcedefinitions")},
+		variables: []admissionregistrationv1.Variable{variable("urls", url("object")), variable("oldURLs", url("oldObject"))},
+		validations: []admissionregistrationv1.Validation{
+			deny("!object.spec.?conversion.?webhook.?clientConfig.?service.hasValue() && ("+a.allowedURLs("variables.oldURLs", "variables.urls")+")",
+				"may only have its own URL called"),
+			deny("object.spec.group == oldObject.spec.group && object.spec.names == oldObject.spec.names && object.spec.scope == oldObject.spec.scope",
+				"may not change what is defined"),
+			deny(sameOwners, "may not change owners or finalizers of the definition"),
+		},
+	}
+}

@@ -1,0 +1,71 @@
+package integration
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+// TestTheHubsTokenOpensNothingInAMemberButItsOwnWork tries what somebody with the hub's token might, with the rights that a
+// registration and WebApps give it, and again with all rights that RBAC has: then the policies alone stand in the way.
+func TestTheHubsTokenOpensNothingInAMemberButItsOwnWork(t *testing.T) {
+	fleets.beside(t)
+	f := startFleet(t, "one")
+	m := f.Members[0]
+	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(patience)
+	g.Expect(m.InstallWebApps(t.Context())).To(Succeed())
+	h := startHub(t, f, "escapes")
+	g.Eventually(func(g Gomega) {
+		var written admissionregistrationv1.MutatingWebhookConfiguration
+		g.Expect(m.Client().Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, &written)).To(Succeed())
+		g.Expect(written.Webhooks).NotTo(BeEmpty())
+	}).Should(Succeed())
+	g.Expect(m.PrepareEscapes(t.Context())).To(Succeed())
+	kubeconfig, err := m.DirectKubeconfig(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	refused := func(escapes []fleet.Escape) func(g Gomega) {
+		return func(g Gomega) { // policies and bindings take a moment until an API server knows them
+			became, err := fleet.TryEscapes(t.Context(), kubeconfig, escapes)
+			g.Expect(err).NotTo(HaveOccurred())
+			for name, err := range became {
+				g.Expect(fleet.Refused(err)).To(BeTrue(), "%s: %v", name, err)
+			}
+		}
+	}
+	g.Expect(len(fleet.Escapes())).To(BeNumerically(">=", 12))
+	g.Eventually(refused(fleet.Escapes())).Should(Succeed())
+
+	g.Expect(m.Client().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "a-mistake"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: fleet.HubUser}},
+	})).To(Succeed())
+	var policed, rest []fleet.Escape
+	for _, escape := range fleet.Escapes() {
+		if escape.ByRBAC {
+			rest = append(rest, escape)
+		} else {
+			policed = append(policed, escape)
+		}
+	}
+	g.Eventually(func(g Gomega) { // the mistake is known by now
+		became, err := fleet.TryEscapes(t.Context(), kubeconfig, rest)
+		g.Expect(err).NotTo(HaveOccurred())
+		for name, err := range became {
+			g.Expect(fleet.Refused(err)).To(BeFalse(), "%s is said to be refused by RBAC only: %v", name, err)
+		}
+	}).Should(Succeed())
+	refused(policed)(g)
+
+	p := place(t, h, m, fleet.Enabled())
+	w := p.create(fleet.Deployment(p.namespace, "web", 10, fleet.Policy(70, 1)))
+	p.exactly(w, 10, 70, 1)
+}
