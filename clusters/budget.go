@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"reflect"
@@ -19,30 +20,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// decodesAtOnce is how many lists of a member are read and decoded at a time.
-const decodesAtOnce = 2
-
-// memberBudget is what the caches of one member may hold together.
+// memberBudget is what the caches of one member may hold together, and those of one of its kinds.
 type memberBudget struct {
-	bytes   int64
-	objects int // of one kind
-	used    atomic.Int64
-	lists   chan struct{} // holds something for each list that is being read
+	bytes     int64
+	kindBytes int64
+	objects   int // of one kind
+	used      atomic.Int64
+	lists     decodes // holds something for each list that is being read
 }
 
-func newMemberBudget(bytes int64, objects int) *memberBudget {
-	return &memberBudget{bytes: bytes, objects: objects, lists: make(chan struct{}, decodesAtOnce)}
+func newMemberBudget(bytes, kindBytes int64, objects int) *memberBudget {
+	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes()}
 }
 
 // kindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
 type kindBudget struct {
-	*memberBudget
-	exceeded chan error // holds the first excess
+	of       *memberBudget
+	used     atomic.Int64 // by the kind
+	exceeded chan error   // holds the first excess
 	meters   []*meter
 }
 
 func newKindBudget(of *memberBudget) *kindBudget {
-	return &kindBudget{memberBudget: of, exceeded: make(chan error, 1)}
+	return &kindBudget{of: of, exceeded: make(chan error, 1)}
+}
+
+// add takes account of bytes that came, or went if they are negative, and returns an error that says what is exceeded.
+func (b *kindBudget) add(bytes int64) error {
+	kind, member := b.used.Add(bytes), b.of.used.Add(bytes)
+	switch {
+	case kind > b.of.kindBytes:
+		return fmt.Errorf("%w: with it the cache of the kind takes more than %d bytes", errTooLarge, b.of.kindBytes)
+	case member > b.of.bytes:
+		return fmt.Errorf("%w: with it the caches of the member take more than %d bytes", errTooLarge, b.of.bytes)
+	}
+	return nil
 }
 
 type kindBudgetKey struct{}
@@ -114,12 +126,12 @@ func (m *meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 		options.ResourceVersion = ""
 	}
 	select {
-	case m.budget.lists <- struct{}{}:
-		defer func() { <-m.budget.lists }()
+	case m.budget.of.lists <- struct{}{}:
+		defer func() { <-m.budget.of.lists }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	list, err := m.ListerWatcherWithContext.ListWithContext(context.WithValue(ctx, kindBudgetKey{}, m.budget), options)
+	list, err := m.page(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +148,27 @@ func (m *meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 		}
 	}
 	return list, meta.SetList(list, items)
+}
+
+// pageShrink is by what a page is divided that is too large, as of objects of a MiB each.
+const pageShrink = 10
+
+// page reads a page with fewer and fewer objects until it is no longer too large. The kind's budget is told of what even the
+// smallest page exceeds.
+func (m *meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	for ; ; options.Limit /= pageShrink {
+		tried := newKindBudget(m.budget.of)
+		list, err := m.ListerWatcherWithContext.ListWithContext(context.WithValue(ctx, kindBudgetKey{}, tried), options)
+		if err != nil && errors.Is(err, errTooLarge) && options.Limit >= pageShrink {
+			continue
+		}
+		select {
+		case excess := <-tried.exceeded:
+			m.budget.tell(excess)
+		default:
+		}
+		return list, err
+	}
 }
 
 // WatchWithContext follows a list, or brings one as events.
@@ -219,7 +252,7 @@ func (m *meter) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.coming != nil {
-		m.budget.used.Add(-m.coming.bytes)
+		_ = m.budget.add(-m.coming.bytes)
 	}
 	m.coming = &generation{sizes: map[uint64]uint32{}}
 }
@@ -229,7 +262,7 @@ func (m *meter) commit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.coming != nil {
-		m.budget.used.Add(-m.held.bytes)
+		_ = m.budget.add(-m.held.bytes)
 		m.held, m.coming = *m.coming, nil
 	}
 }
@@ -257,13 +290,11 @@ func (m *meter) take(object runtime.Object) (runtime.Object, error) {
 	grown := int64(size) - int64(into.sizes[key])
 	into.sizes[key] = size
 	into.bytes += grown
-	used := m.budget.used.Add(grown)
-	switch {
-	case len(into.sizes) > m.budget.objects:
-		err = fmt.Errorf("%w: more than %d objects", errTooLarge, m.budget.objects)
-	case used > m.budget.bytes:
-		err = fmt.Errorf("%w: with it the caches of the member take more than %d bytes", errTooLarge, m.budget.bytes)
-	default:
+	err = m.budget.add(grown)
+	if len(into.sizes) > m.budget.of.objects {
+		err = fmt.Errorf("%w: more than %d objects", errTooLarge, m.budget.of.objects)
+	}
+	if err == nil {
 		return trimmed, nil
 	}
 	m.budget.tell(err)
@@ -285,7 +316,7 @@ func (m *meter) drop(object runtime.Object) {
 		size := int64(g.sizes[key])
 		delete(g.sizes, key)
 		g.bytes -= size
-		m.budget.used.Add(-size)
+		_ = m.budget.add(-size)
 	}
 }
 
@@ -296,9 +327,9 @@ func (m *meter) release() {
 		return
 	}
 	m.released = true
-	m.budget.used.Add(-m.held.bytes)
+	_ = m.budget.add(-m.held.bytes)
 	if m.coming != nil {
-		m.budget.used.Add(-m.coming.bytes)
+		_ = m.budget.add(-m.coming.bytes)
 	}
 	m.held, m.coming = generation{}, nil
 }

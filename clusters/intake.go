@@ -40,11 +40,12 @@ type intake struct {
 	answer  int64 // bytes of one answer
 	event   int64 // bytes of one event of a watch
 	objects int   // of one answer
+	decodes decodes
 }
 
-// of is the same for answers of so many objects.
-func (i intake) of(objects int) intake {
-	i.objects = objects
+// of is the same for answers of so many objects and bytes.
+func (i intake) of(objects int, bytes int64) intake {
+	i.objects, i.answer = objects, bytes
 	return i
 }
 
@@ -94,28 +95,29 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 		}
 		return resp.Body
 	}
-	body := &lookedThrough{Closer: resp.Body, told: func(err error) error {
+	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.decodes, ctx: req.Context()}, told: func(err error) error {
 		err = fmt.Errorf("member %s: %w", i.member, err)
 		tell(req.Context(), err)
 		return err
 	}}
 	if stream {
-		body.next = i.events(resp.Body, protobuf)
+		body.next = i.events(resp.Body, protobuf, body.turn)
 	} else {
-		body.next = i.whole(resp.Body, resp.ContentLength, protobuf)
+		body.next = i.whole(resp.Body, resp.ContentLength, protobuf, body.turn)
 	}
 	return body
 }
 
-// events returns the events of a watch one by one.
-func (i intake) events(from io.Reader, protobuf bool) func() ([]byte, error) {
-	frames := &frameReader{from: bufio.NewReader(from), limit: i.event, protobuf: protobuf}
+// events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
+func (i intake) events(from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
+	frames := &frameReader{from: bufio.NewReader(from), limit: i.event, protobuf: protobuf, grown: turn.take}
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.event)}
 	look := i.shapes.JSON
 	if protobuf {
 		look = i.shapes.ProtoEvent
 	}
 	return func() ([]byte, error) {
+		turn.end()
 		frame, err := frames.next()
 		if err != nil {
 			return nil, err
@@ -125,7 +127,7 @@ func (i intake) events(from io.Reader, protobuf bool) func() ([]byte, error) {
 }
 
 // whole returns an answer that says to have length bytes; negative: it does not say.
-func (i intake) whole(from io.Reader, length int64, protobuf bool) func() ([]byte, error) {
+func (i intake) whole(from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
 	look := i.shapes.JSON
 	if protobuf {
@@ -137,7 +139,7 @@ func (i intake) whole(from io.Reader, length int64, protobuf bool) func() ([]byt
 			return nil, io.EOF
 		}
 		read = true
-		text, err := readWhole(from, min(length, i.answer))
+		text, err := readWhole(from, min(length, i.answer), turn.take)
 		if err != nil || len(text) == 0 {
 			return nil, cmp.Or(err, io.EOF)
 		}
@@ -145,13 +147,20 @@ func (i intake) whole(from io.Reader, length int64, protobuf bool) func() ([]byt
 	}
 }
 
-// readWhole reads an answer that says to have so many bytes; the layer below bounds them.
-func readWhole(from io.Reader, length int64) ([]byte, error) {
+// readWhole reads an answer that says to have so many bytes; the layer below bounds them. Before it takes memory for more than
+// a small answer it calls grown.
+func readWhole(from io.Reader, length int64, grown func(bytes int) error) ([]byte, error) {
 	var into bytes.Buffer
-	if length > 0 {
-		into.Grow(int(length) + bytes.MinRead)
+	into.Grow(int(min(max(length, 0), smallPart)) + bytes.MinRead)
+	_, err := into.ReadFrom(io.LimitReader(from, smallPart+1))
+	if err != nil || into.Len() <= smallPart {
+		return into.Bytes(), err
 	}
-	_, err := into.ReadFrom(from)
+	if err := grown(into.Len()); err != nil {
+		return nil, err
+	}
+	into.Grow(int(max(length-int64(into.Len()), 0)) + bytes.MinRead)
+	_, err = into.ReadFrom(from)
 	return into.Bytes(), err
 }
 
@@ -168,7 +177,8 @@ func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits
 
 // lookedThrough is a body whose parts are looked through before they are read.
 type lookedThrough struct {
-	io.Closer
+	from io.Closer
+	turn *turn
 	next func() ([]byte, error) // returns the next part, io.EOF at the end
 	told func(error) error      // names the member, and tells who has to know
 	part []byte
@@ -191,11 +201,18 @@ func (b *lookedThrough) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Close closes the body, which is decoded, or nobody wants it any more.
+func (b *lookedThrough) Close() error {
+	defer b.turn.close()
+	return b.from.Close()
+}
+
 // frameReader takes the events of a watch apart: JSON objects one after the other, or protobuf with its length before each.
 type frameReader struct {
 	from     *bufio.Reader
 	limit    int64
 	protobuf bool
+	grown    func(bytes int) error // called before memory is taken for a large event
 	frame    bytes.Buffer
 }
 
@@ -237,6 +254,9 @@ func (r *frameReader) nextProtobuf() ([]byte, error) {
 	if length > r.limit {
 		return nil, r.tooLarge()
 	}
+	if err := r.grown(int(length)); err != nil {
+		return nil, err
+	}
 	r.frame.Write(prefix[:])
 	if _, err := io.CopyN(&r.frame, r.from, length); err != nil {
 		return nil, unexpected(err)
@@ -262,6 +282,11 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 				continue
 			}
 			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", errUnreadable)
+		}
+		if r.frame.Len() == smallPart {
+			if err := r.grown(smallPart + 1); err != nil {
+				return nil, err
+			}
 		}
 		r.frame.WriteByte(c)
 		switch {

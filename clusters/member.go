@@ -128,7 +128,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
-		budget: newMemberBudget(o.CacheBytes, o.CacheObjects), log: o.Log,
+		budget: newMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:

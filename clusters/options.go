@@ -46,7 +46,8 @@ type Options struct {
 	// WriteTimeout bounds one write to a member, and must not be longer than what the Fence reckons with. Default
 	// RequestTimeout.
 	WriteTimeout time.Duration
-	// AnswerBytes bounds one answer of a member, after decompression. Caches are filled in pages of 500 objects. Default 64 MiB.
+	// AnswerBytes bounds one answer of a member, after decompression. Caches are filled in pages of 500 objects, or fewer where
+	// these have more than an eighth of it. Default 64 MiB.
 	AnswerBytes int64
 	// EventBytes bounds one event of a watch. Default 8 MiB.
 	EventBytes int64
@@ -54,6 +55,8 @@ type Options struct {
 	// that exceeds them is no longer cached, and the member is Degraded. Default 256 MiB and 200,000.
 	CacheBytes   int64
 	CacheObjects int
+	// KindBytes bounds what the caches of one kind of a member take in memory, about. Default CacheBytes / 2.
+	KindBytes int64
 	// WarmTimeout bounds one attempt to fill the cache of one kind, and one list request of it. Default 30 s.
 	WarmTimeout time.Duration
 	// ProbeInterval is the time between two probes of a healthy member. Default 10 s.
@@ -98,6 +101,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.EventBytes, 8<<20)
 	setDefault(&o.CacheBytes, 256<<20)
 	setDefault(&o.CacheObjects, 200_000)
+	setDefault(&o.KindBytes, o.CacheBytes/2)
 	setDefault(&o.ProbeInterval, 10*time.Second)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
 	setDefault(&o.RetryMin, time.Second)
@@ -107,6 +111,7 @@ func (o Options) withDefaults() (Options, error) {
 		"RequestTimeout": float64(o.RequestTimeout), "WriteTimeout": float64(o.WriteTimeout), "WarmTimeout": float64(o.WarmTimeout),
 		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin),
 		"AnswerBytes": float64(o.AnswerBytes), "EventBytes": float64(o.EventBytes), "CacheBytes": float64(o.CacheBytes), "CacheObjects": float64(o.CacheObjects),
+		"KindBytes": float64(o.KindBytes),
 	} {
 		if value < 0 {
 			return o, fmt.Errorf("members: %s must not be negative", name)

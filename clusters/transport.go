@@ -35,6 +35,11 @@ const (
 
 	// A health check, a discovery or an access review has small answers.
 	maxProbeBody = 8 << 20
+
+	// A page of a cache's list may have this part of what an answer may, for pages can be made smaller; and as much as some
+	// of the largest objects at least.
+	pageShare    = 8
+	minPageBytes = 1 << 20
 )
 
 var errBudget = errors.New("waiting for the client budget")
@@ -75,10 +80,11 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake{member: name, shapes: o.shapes, answer: o.answerBytes, event: o.eventBytes}
-	client := fenced(name, o.fence, writeTimeout, took.of(maxListed).guard(limited(name, o, wire)))
-	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage).guard(bounded(name, o.listTimeout, o.answerBytes, wire)))
-	probes := fenced(name, o.fence, writeTimeout, took.of(maxPage).guard(boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, min(maxProbeBody, o.answerBytes), wire)))
+	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes()}
+	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
+	client := fenced(name, o.fence, writeTimeout, took.of(maxListed, o.answerBytes).guard(limited(name, o, wire)))
+	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage, page).guard(bounded(name, o.listTimeout, page, wire)))
+	probes := fenced(name, o.fence, writeTimeout, took.of(maxPage, small).guard(boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
@@ -138,9 +144,13 @@ func newWire(vetted *Vetted, unacked time.Duration) (http.RoundTripper, func(), 
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: sendPing, PingTimeout: awaitPong},
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     90 * time.Second,
-		DisableCompression:  config.DisableCompression,
+		DisableCompression:  true, // it would hide how much came
 	}
-	authenticated, err := clienttransport.HTTPWrappersForConfig(credentials, connections)
+	var wire http.RoundTripper = connections
+	if !config.DisableCompression {
+		wire = unzipped(wire)
+	}
+	authenticated, err := clienttransport.HTTPWrappersForConfig(credentials, wire)
 	if err != nil {
 		return nil, nil, refuse(ReasonInvalidKubeconfig, "users[].user: the credentials cannot be used")
 	}

@@ -53,6 +53,7 @@ var runs = []run{
 	{name: "bigburst", do: (*bench).bigBurst},
 	{name: "mass", do: (*bench).massMoves},
 	{name: "webapp", do: (*bench).webApps},
+	{name: "hostile", do: (*bench).hostile},
 	{name: "events", do: (*bench).events},
 	{name: "failover", do: (*bench).failover},
 	{name: "admission", do: (*bench).admission},

@@ -29,6 +29,10 @@ type ProxyOptions struct {
 
 	// Intercept, when given, wraps what answers requests, for faults of a test's own.
 	Intercept func(next http.Handler) http.Handler
+
+	// Handshake, when given, is called in each TLS handshake, which waits until it returns. The context ends with the
+	// connection.
+	Handshake func(ctx context.Context)
 }
 
 // A Proxy stands in front of one API server, at an address and with a certificate authority of its own, and can be told
@@ -80,6 +84,12 @@ func (p *Proxy) prepare(c *Cluster, opts ProxyOptions) (err error) {
 		return err
 	}
 	p.tls = &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	if opts.Handshake != nil {
+		p.tls.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			opts.Handshake(hello.Context())
+			return nil, nil
+		}
+	}
 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.CAData())

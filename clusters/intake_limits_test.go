@@ -1,0 +1,175 @@
+package clusters
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// zipped answers a list with text in gzip.
+func zipped(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		_, _ = io.WriteString(z, text)
+		_ = z.Close()
+	}
+}
+
+func podListOf(items string) string {
+	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + items + `]}`
+}
+
+func TestACompressedListOfAHighRatioDegradesItsMemberAlone(t *testing.T) {
+	pad := strings.Repeat("a", 3<<20) // less than an answer may have
+	f, _ := hostile(t, zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
+	f.suffers("TooLarge")
+	f.g.Expect(f.member("bad").Status().Message).To(ContainSubstring("v1 Pod (TooLarge)"))
+}
+
+func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
+	g := NewWithT(t)
+	bodies := map[string]struct {
+		text string
+		ok   bool
+	}{
+		"/small":   {strings.Repeat("a", anyRatio), true},
+		"/real":    {varied(4 << 20), true},
+		"/bomb":    {strings.Repeat("a", anyRatio+2<<20), false},
+		"/chopped": {"", false},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.Expect(r.Header.Get("Accept-Encoding")).To(Equal("gzip"))
+		if r.URL.Path == "/chopped" {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0})
+			return
+		}
+		zipped(bodies[r.URL.Path].text)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	way := unzipped(&http.Transport{DisableCompression: true})
+	for path, body := range bodies {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		resp, err := way.RoundTrip(req)
+		g.Expect(err).NotTo(HaveOccurred())
+		text, err := io.ReadAll(resp.Body)
+		if body.ok {
+			g.Expect(err).NotTo(HaveOccurred(), path)
+			g.Expect(string(text) == body.text).To(BeTrue(), path)
+			g.Expect(resp.Header).NotTo(HaveKey("Content-Encoding"))
+		} else {
+			g.Expect(err).To(HaveOccurred(), path)
+		}
+		g.Expect(resp.Body.Close()).To(Succeed())
+	}
+}
+
+// varied is text of numbers, which compresses as lists of objects do.
+func varied(size int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < size; i++ {
+		fmt.Fprintf(&text, `{"metadata":{"name":"web-%d","uid":"%x"}},`, i, i*7919)
+	}
+	return text.String()
+}
+
+func TestPagesAreMadeSmallerWhereObjectsAreLarge(t *testing.T) {
+	var limits sync.Map
+	f, _ := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+		limits.Store(limit, true)
+		w.Header().Set("Content-Type", "application/json")
+		pods := make([]string, limit)
+		for i := range pods {
+			pods[i] = fmt.Sprintf(`{"metadata":{"name":"p%d","namespace":"d","annotations":{"a":"%s"}}}`, i, strings.Repeat("x", 15<<10))
+		}
+		_, _ = io.WriteString(w, podListOf(strings.Join(pods, ",")))
+	}, quietWatch)
+	f.awaitReady("bad")
+	for _, limit := range []int{500, 50, 5} {
+		_, asked := limits.Load(limit)
+		f.g.Expect(asked).To(Equal(limit != 5), "%d", limit)
+	}
+	member, _ := f.Member("bad")
+	f.g.Expect(member.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "d", Name: "p49"}, &corev1.Pod{})).To(Succeed())
+}
+
+// labelledPods are pods whose caches take so many bytes each at least.
+func labelledPods(count, bytes int) string {
+	pods := make([]string, count)
+	for i := range pods {
+		pods[i] = fmt.Sprintf(`{"metadata":{"name":"p%d","namespace":"d","labels":{"a":"%s"}}}`, i, strings.Repeat("x", bytes))
+	}
+	return podListOf(strings.Join(pods, ","))
+}
+
+func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
+	f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, labelledPods(60, 10<<10))
+	}, quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
+	f.suffers("TooLarge")
+	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
+	f.g.Eventually(f.member("bad").warmer.budget.used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
+}
+
+func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
+	f, _ := hostile(t, emptyPodList, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for i := 0; r.Context().Err() == nil; i++ {
+			if _, err := fmt.Fprintf(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p%d","namespace":"d","resourceVersion":"%d"}}}`+"\n", i, i+2); err != nil {
+				return
+			}
+		}
+	}, func(o *Options) {
+		fence := &switchableFence{}
+		fence.set("bad", true)
+		fence.set("good", true)
+		o.Fence = fence // another replica owns both
+	})
+	f.suffers("TooLarge")
+}
+
+func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
+	g := NewWithT(t)
+	of := newDecodes()
+	var held []*turn
+	for range decodesAtOnce {
+		one := &turn{of: of, ctx: t.Context()}
+		g.Expect(one.take(smallPart + 1)).To(Succeed())
+		g.Expect(one.take(smallPart+1)).To(Succeed(), "it has its place")
+		held = append(held, one)
+	}
+	g.Expect((&turn{of: of, ctx: t.Context()}).take(smallPart)).To(Succeed(), "small parts wait for nobody")
+	var waited atomic.Bool
+	done := make(chan error)
+	go func() {
+		next := &turn{of: of, ctx: t.Context()}
+		err := next.take(smallPart + 1)
+		waited.Store(true)
+		next.close()
+		done <- err
+	}()
+	g.Consistently(waited.Load, "50ms").Should(BeFalse())
+	held[0].end()
+	g.Expect(<-done).To(Succeed())
+	held[1].close()
+	held[1].close()
+	g.Expect(of).To(BeEmpty(), "each place is given back once")
+	g.Expect(held[1].take(smallPart + 1)).To(MatchError(http.ErrBodyReadAfterClose))
+	g.Expect(of).To(BeEmpty())
+}

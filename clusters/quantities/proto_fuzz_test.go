@@ -1,0 +1,50 @@
+package quantities_test
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+)
+
+// FuzzProto looks for protobuf that decodes to a pod with a quantity that was not bounded, and for a panic.
+func FuzzProto(f *testing.F) {
+	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{
+		Overhead:   corev1.ResourceList{"cpu": resource.MustParse("1e-90")},
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m")}}}},
+	}}
+	var seed bytes.Buffer
+	if err := serializer.Encode(pod, &seed); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed.Bytes())
+	f.Add(bytes.ReplaceAll(seed.Bytes(), []byte("1500m"), []byte("1e-99")))
+	f.Add([]byte("k8s\x00\x0a\xff"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if shapes.Proto(data, quantities.Limits{}) != nil {
+			return
+		}
+		again := bytes.Clone(data)
+		decoded, _, err := serializer.Decode(data, nil, nil)
+		if err != nil {
+			return
+		}
+		if pod, ok := decoded.(*corev1.Pod); ok {
+			for _, quantity := range pod.Spec.Overhead {
+				if d := quantity.AsDec(); d.Scale() < -2*quantities.MaxExponent || d.Scale() > 2*quantities.MaxExponent {
+					t.Errorf("%q: scale %d", data, d.Scale())
+				}
+			}
+		}
+		if err := shapes.Proto(again, quantities.Limits{}); err != nil || !bytes.Equal(data, again) {
+			t.Errorf("%q: looked at again: %q, %v", data, again, err)
+		}
+	})
+}
