@@ -115,6 +115,8 @@ func classOf(req *http.Request) string {
 func codeOf(resp *http.Response, err error) string {
 	var timeout interface{ Timeout() bool }
 	switch {
+	case err == nil && http.StatusText(resp.StatusCode) == "":
+		return "unknown" // a member may answer with any of a thousand
 	case err == nil:
 		return strconv.Itoa(resp.StatusCode)
 	case errors.Is(err, ErrNotOwner):

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -312,5 +313,19 @@ func TestAWatchIsToldFromARead(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(isStream(&http.Request{Method: "GET", URL: u})).To(Equal(want), raw)
 		g.Expect(isStream(&http.Request{Method: "POST", URL: u})).To(BeFalse(), "a write is never a watch")
+	}
+}
+
+func TestStatusesThatDoNotExistMakeOneSeries(t *testing.T) {
+	found := map[string]bool{}
+	for status := range 1000 {
+		if code := codeOf(&http.Response{StatusCode: status}, nil); http.StatusText(status) == "" {
+			found[code] = true
+		} else if code != strconv.Itoa(status) {
+			t.Errorf("%d is counted as %s", status, code)
+		}
+	}
+	if len(found) != 1 {
+		t.Errorf("a member can make %d series of statuses that do not exist", len(found))
 	}
 }

@@ -126,6 +126,14 @@ type PeerConfig struct {
 type MetricsConfig struct {
 	// Where /metrics is served; port 0 takes a free one.
 	Address string `yaml:"address"`
+	// A folder with the tls.crt and tls.key of the endpoint. Empty: a certificate of the hub's own authority, for the same
+	// names as the webhook's.
+	CertDir string `yaml:"certDir"`
+	// Serves metrics in plain text to whoever reaches the address. Otherwise a scraper needs TLS and a bearer token of the hub
+	// cluster whose owner may get the non-resource URL /metrics there.
+	Unauthenticated bool `yaml:"unauthenticated"`
+	// How many workloads of a member have series of their own; further ones are added up. 1 to 100000.
+	WorkloadsPerMember int `yaml:"workloadsPerMember"`
 }
 
 // ProbesConfig is the part of [Config] about probes.
@@ -337,7 +345,7 @@ func DefaultConfig() Config {
 		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll"},
 		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll"},
 		Peer:    PeerConfig{Address: ":9444"},
-		Metrics: MetricsConfig{Address: ":8080"},
+		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},
 		Probes:  ProbesConfig{Address: ":8081"},
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,

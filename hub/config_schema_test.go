@@ -20,7 +20,7 @@ const (
 // setByTheChart are the keys that the chart does not take: its Deployment, Services and probes count on them.
 var setByTheChart = []string{
 	"webhook.port", "webhook.bindAddress", "webhook.certDir", "api.grpcAddress", "api.restAddress", "api.certDir", "api.plaintext",
-	"api.unauthenticated", "peer.address", "peer.advertise", "metrics.address", "probes.address", "hub.namespace", "hub.kubeconfig",
+	"api.unauthenticated", "peer.address", "peer.advertise", "metrics.address", "metrics.certDir", "metrics.unauthenticated", "probes.address", "hub.namespace", "hub.kubeconfig",
 	"leaderElection.enabled",
 }
 

@@ -39,6 +39,7 @@ func (c *Config) check() []problem {
 		v.advertise("peer.advertise", c.Peer.Advertise)
 	}
 	v.address("metrics.address", c.Metrics.Address)
+	v.between("metrics.workloadsPerMember", c.Metrics.WorkloadsPerMember, 1, 100000)
 	v.address("probes.address", c.Probes.Address)
 	if c.Hub.Namespace != "" {
 		v.name("hub.namespace", c.Hub.Namespace, validation.IsDNS1123Label)

@@ -34,7 +34,7 @@ func probeHandler(checks []check) http.Handler {
 	return mux
 }
 
-// plainServer serves what needs no authentication and tells no secret: probes and metrics.
+// plainServer serves what is small and quickly answered: probes and metrics.
 func plainServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,

@@ -46,6 +46,7 @@ type Hub struct {
 	listeners    *listeners
 	ca           *webhook.CA
 	certificates certificates // of the webhook
+	bundles      bundles
 	ownership    ownership
 	routes       routes
 	peers        *peers
@@ -95,7 +96,7 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry()}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}}
 	for _, option := range options {
 		option(h)
 	}
@@ -117,7 +118,8 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 // build makes every part, each after those that it stands on.
 func (h *Hub) build(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildAPI, h.buildProbes,
+		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildAPI, h.buildMetrics, h.buildProbes,
+		h.publish,
 	} {
 		if err := step(ctx); err != nil {
 			return err

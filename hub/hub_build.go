@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
@@ -179,9 +176,7 @@ func (h *Hub) buildAPI(context.Context) error {
 		if err := h.registry.Register(newExpiry("api", options.TLS)); err != nil {
 			return err
 		}
-		if err := h.publish(certificates.Bundle); err != nil {
-			return err
-		}
+		h.bundles[apiCAKey] = certificates.Bundle
 	}
 	public, err := api.New(options)
 	if err != nil {
@@ -211,21 +206,12 @@ func (h *Hub) admit(options *api.Options) error {
 	return nil
 }
 
-// buildProbes makes the endpoints for Kubernetes and Prometheus.
+// buildProbes makes the endpoints for Kubernetes.
 func (h *Hub) buildProbes(context.Context) error {
 	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"stopping", h.gates.stopped}}))
-	gathered := prometheus.Gatherers{h.registry, metrics.Registry}
-	scraped := http.NewServeMux()
-	scraped.Handle("GET /metrics", promhttp.HandlerFor(gathered, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	measures := plainServer(scraped)
-	h.tasks = append(h.tasks,
-		task{"probes", func(ctx context.Context) error {
-			return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
-		}},
-		task{"metrics", func(ctx context.Context) error {
-			return serveHTTP(ctx, measures, func() error { return measures.Serve(h.listeners.metrics) })
-		}},
-	)
+	h.tasks = append(h.tasks, task{"probes", func(ctx context.Context) error {
+		return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
+	}})
 	return nil
 }
 

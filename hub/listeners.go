@@ -116,7 +116,7 @@ func webhookURL(config *Config, bound net.Addr) (*url.URL, error) {
 // serviceNames are the DNS names under which the hub is reached in its own cluster; the webhook's is first.
 func serviceNames(config *Config) []string {
 	var names []string
-	for _, service := range []string{"plimsoll-webhook", "plimsoll-api", "plimsoll-hub"} {
+	for _, service := range []string{"plimsoll-webhook", "plimsoll-api", "plimsoll-hub", "plimsoll-metrics"} {
 		name := service + "." + config.Hub.Namespace + ".svc"
 		names = append(names, name, name+".cluster.local")
 	}

@@ -77,6 +77,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
+		WorkloadSeries:  h.config.Metrics.WorkloadsPerMember,
 		Log:             h.log, Registerer: h.registry,
 	}, nil
 }

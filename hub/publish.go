@@ -17,32 +17,39 @@ import (
 )
 
 const (
-	// APICAConfigMap is the name of the ConfigMap, in the hub's namespace, with what clients of the API have to trust: the
-	// authority's certificate without its key, which [CASecret] holds.
+	// APICAConfigMap is the name of the ConfigMap, in the hub's namespace, with what clients of the API and scrapers of metrics
+	// have to trust: the authority's certificate without its key, which [CASecret] holds.
 	APICAConfigMap = "plimsoll-api-ca"
-	// apiCAKey is the key in it; the content is PEM.
-	apiCAKey = "ca.crt"
+	// apiCAKey and MetricsCAKey are the keys in it; the content is PEM.
+	apiCAKey     = "ca.crt"
+	MetricsCAKey = "metrics-ca.crt"
 
 	publishTimeout = 10 * time.Second
 	publishRetry   = 15 * time.Second // after a failure
 	publishEvery   = 5 * time.Minute  // a bundle may change, and a ConfigMap be emptied
 )
 
+// bundles are what clients have to trust, by the key under which it is published.
+type bundles map[string]func() []byte
+
 // publisher keeps a ConfigMap current. Nothing in the hub depends on it, so a failure is logged and tried again.
 type publisher struct {
 	configMaps corev1client.ConfigMapInterface
-	bundle     func() []byte
+	bundles    bundles
 	log        *slog.Logger
 }
 
-// publish keeps what clients of the API have to trust where they can read it without reading any Secret.
-func (h *Hub) publish(bundle func() []byte) error {
+// publish keeps what clients have to trust where they can read it without reading any Secret.
+func (h *Hub) publish(context.Context) error {
+	if len(h.bundles) == 0 {
+		return nil
+	}
 	core, err := corev1client.NewForConfig(h.hubConfig)
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	p := &publisher{configMaps: core.ConfigMaps(h.config.Hub.Namespace), bundle: bundle, log: h.log}
-	h.tasks = append(h.tasks, task{"API authority", p.run})
+	p := &publisher{configMaps: core.ConfigMaps(h.config.Hub.Namespace), bundles: h.bundles, log: h.log}
+	h.tasks = append(h.tasks, task{"published authority", p.run})
 	return nil
 }
 
@@ -51,7 +58,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		err := p.bring(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			p.log.Warn("the API's authority is not published; clients must be told of it otherwise", "configMap", APICAConfigMap, "error", err)
+			p.log.Warn("the authority of API and metrics is not published; clients must be told of it otherwise", "configMap", APICAConfigMap, "error", err)
 		}
 		failed = err != nil
 		pause := time.NewTimer(publishEvery)
@@ -71,22 +78,27 @@ func (p *publisher) run(ctx context.Context) error {
 func (p *publisher) bring(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	wanted := string(p.bundle())
+	wanted := map[string]string{}
+	for key, bundle := range p.bundles {
+		wanted[key] = string(bundle())
+	}
 	found, err := p.configMaps.Get(ctx, APICAConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: APICAConfigMap}, Data: map[string]string{apiCAKey: wanted}}
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: APICAConfigMap}, Data: wanted}
 		_, err = p.configMaps.Create(ctx, made, metav1.CreateOptions{})
 		return err
 	}
-	if err != nil || found.Data[apiCAKey] == wanted {
+	if err != nil {
 		return err
 	}
 	changed := found.DeepCopy()
-	changed.Data = maps.Clone(found.Data)
 	if changed.Data == nil {
 		changed.Data = map[string]string{}
 	}
-	changed.Data[apiCAKey] = wanted
+	maps.Copy(changed.Data, wanted)
+	if maps.Equal(changed.Data, found.Data) {
+		return nil
+	}
 	_, err = p.configMaps.Update(ctx, changed, metav1.UpdateOptions{})
 	return err
 }
@@ -106,7 +118,7 @@ func newExpiry(certificate string, serves *tls.Config) prometheus.Collector {
 func expiryGauge(certificate string, expiry func() time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "plimsoll_certificate_expiry_timestamp_seconds", ConstLabels: prometheus.Labels{"certificate": certificate},
-		Help: "When a certificate ends, in seconds since 1970: the webhook's, the API's, and that of the hub's own authority.",
+		Help: "When a certificate ends, in seconds since 1970: the webhook's, the API's, the metrics', and that of the hub's own authority.",
 	}, func() float64 {
 		if at := expiry(); !at.IsZero() {
 			return float64(at.Unix())

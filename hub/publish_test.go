@@ -29,7 +29,7 @@ type publishing struct {
 func newPublishing(objects ...runtime.Object) *publishing {
 	p := &publishing{cluster: fake.NewClientset(objects...), trusted: "first"}
 	p.publisher = &publisher{
-		configMaps: p.cluster.CoreV1().ConfigMaps("plimsoll-system"), bundle: func() []byte { return []byte(p.trusted) },
+		configMaps: p.cluster.CoreV1().ConfigMaps("plimsoll-system"), bundles: bundles{apiCAKey: func() []byte { return []byte(p.trusted) }},
 		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	return p

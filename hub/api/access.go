@@ -84,10 +84,14 @@ func keyOf(who Identity, access Access) (accessKey, error) {
 func reviewOf(who Identity, access Access) *authorizationv1.SubjectAccessReview {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: who.User, UID: who.UID, Groups: who.Groups,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member, Namespace: access.Namespace,
-		},
 	}}
+	if access.Path != "" {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: access.Path, Verb: access.Verb}
+	} else {
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member, Namespace: access.Namespace,
+		}
+	}
 	if len(who.Extra) > 0 {
 		review.Spec.Extra = make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 		for key, values := range who.Extra {

@@ -87,6 +87,8 @@ type Access struct {
 	Member string
 	// Namespace in the member; "" means all of them.
 	Namespace string
+	// Path is that of what is no resource of the group, such as /metrics; Verb counts beside it, and nothing else.
+	Path string
 }
 
 // Authorizer tells whether somebody has an access. Safe for concurrent use.

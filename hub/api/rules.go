@@ -110,7 +110,16 @@ func (a access) require(ctx context.Context, needs Access) error {
 
 // allowed tells whether the caller has it, or returns UNAVAILABLE.
 func (a access) allowed(ctx context.Context, needs Access) (bool, error) {
-	allowed, err := a.authorizer.Allowed(ctx, identityOf(ctx), needs)
+	return a.has(ctx, identityOf(ctx), needs)
+}
+
+// mayGet tells the same of a non-resource URL.
+func (a access) mayGet(ctx context.Context, who Identity, path string) (bool, error) {
+	return a.has(ctx, who, Access{Verb: verbGet, Path: path})
+}
+
+func (a access) has(ctx context.Context, who Identity, needs Access) (bool, error) {
+	allowed, err := a.authorizer.Allowed(ctx, who, needs)
 	if err == nil {
 		return allowed, nil
 	}

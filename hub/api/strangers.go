@@ -129,7 +129,7 @@ func hopeless(token, audience string, now time.Time) bool {
 	switch {
 	case claims.Expires != nil && *claims.Expires < seconds-skew, claims.NotBefore != nil && *claims.NotBefore > seconds+skew:
 		return true
-	case claims.ServiceAccount != nil && len(claims.Audience) > 0:
+	case audience != "" && claims.ServiceAccount != nil && len(claims.Audience) > 0:
 		return !slices.Contains(claims.Audience, audience)
 	}
 	return false

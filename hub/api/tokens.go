@@ -63,6 +63,18 @@ func NewTokenReviewer(reviews authenticationclient.TokenReviewInterface, audienc
 	if audience == "" {
 		return nil, errors.New("token audience: must not be empty, any token of the hub cluster would be accepted")
 	}
+	return newTokenReviewer(reviews, audience)
+}
+
+// NewPodTokenReviewer asks reviews about tokens that must have been made for the cluster's API servers, as those are that
+// kubelets mount into pods. Whoever is given such a token can act in its owner's name, so only what must take the tokens of
+// pods as they are should ask for them.
+func NewPodTokenReviewer(reviews authenticationclient.TokenReviewInterface) (*TokenReviewer, error) {
+	return newTokenReviewer(reviews, "")
+}
+
+// newTokenReviewer: audience "" is the API servers' own.
+func newTokenReviewer(reviews authenticationclient.TokenReviewInterface, audience string) (*TokenReviewer, error) {
 	r := &TokenReviewer{
 		reviews: reviews, audience: audience,
 		slots: make(chan struct{}, maxReviews), few: make(chan struct{}, maxSuspectReviews), ofOne: newShares(maxReviewsOfAddress),
@@ -163,7 +175,10 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (ve
 	case <-ctx.Done():
 		return verdict{}, fmt.Errorf("review a token: too many are being reviewed: %w", ctx.Err())
 	}
-	asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{r.audience}}}
+	asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if r.audience != "" {
+		asked.Spec.Audiences = []string{r.audience}
+	}
 	answer, err := r.reviews.Create(ctx, asked, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, fmt.Errorf("review a token: %w", err)
@@ -171,7 +186,8 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (ve
 	user := answer.Status.User
 	// An API server that does not know audiences answers without them, for its own. A name is what rules are written for:
 	// somebody without one must not be taken for anybody.
-	if !answer.Status.Authenticated || !slices.Contains(answer.Status.Audiences, r.audience) || user.Username == "" {
+	elsewhere := r.audience != "" && !slices.Contains(answer.Status.Audiences, r.audience)
+	if !answer.Status.Authenticated || elsewhere || user.Username == "" {
 		return verdict{}, nil
 	}
 	identity := Identity{User: user.Username, UID: user.UID, Groups: user.Groups}

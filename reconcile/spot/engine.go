@@ -49,6 +49,8 @@ type Options struct {
 	SpotTolerations []corev1.Toleration
 	// Log defaults to discarding.
 	Log *slog.Logger
+	// WorkloadSeries is how many workloads of a member have metrics of their own; 0: [DefaultWorkloadSeries].
+	WorkloadSeries int
 	// Registerer for metrics; nil: none are registered.
 	Registerer prometheus.Registerer
 }
@@ -103,7 +105,7 @@ func NewEngine(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.patcher = NewPatcher(o.Keys, o.SpotTolerations)
-	e.metrics, err = newMetrics(o.Registerer, e.reservations, e.dry)
+	e.metrics, err = newMetrics(o.Registerer, o.WorkloadSeries, e.reservations, e.dry)
 	return e, err
 }
 

@@ -10,18 +10,15 @@ const metricsNamespace = "plimsoll"
 
 // metrics of placement. Every series carries the member's name; those of a member or workload that is gone are deleted.
 type metrics struct {
-	replicas *prometheus.GaugeVec
+	replicas *workloadSeries
 	moves    *prometheus.CounterVec
 	urgent   *prometheus.CounterVec
 	plans    prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer, reservations func() map[string]int, dry func(Capacity) map[string]int) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, workloads int, reservations func() map[string]int, dry func(Capacity) map[string]int) (*metrics, error) {
 	m := &metrics{
-		replicas: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: metricsNamespace, Name: "workload_replicas",
-			Help: "Replicas of a workload by capacity type; count is wanted (by the policy) or actual.",
-		}, []string{"member", "namespace", "kind", "name", "capacity", "count"}),
+		replicas: newWorkloadSeries(workloads),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "moves_total", Help: "Pods evicted or released to move their replica to the other capacity type.",
 		}, []string{"member"}),
@@ -47,12 +44,7 @@ func newMetrics(registerer prometheus.Registerer, reservations func() map[string
 }
 
 func (m *metrics) planned(v *WorkloadView) {
-	set := func(capacity Capacity, wanted, actual int) {
-		m.replicas.WithLabelValues(v.Member, v.Namespace, v.Kind, v.Name, string(capacity), "wanted").Set(float64(wanted))
-		m.replicas.WithLabelValues(v.Member, v.Namespace, v.Kind, v.Name, string(capacity), "actual").Set(float64(actual))
-	}
-	set(Spot, v.SpotWanted, v.SpotActual)
-	set(OnDemand, v.OnDemandWanted, v.OnDemandActual)
+	m.replicas.set(v.Member, v.WorkloadKey, replicaCounts{v.SpotWanted, v.SpotActual, v.OnDemandWanted, v.OnDemandActual})
 }
 
 // planTook notes the time of one plan.
@@ -71,12 +63,12 @@ func (m *metrics) moved(member string, counts map[Purpose]int) {
 }
 
 func (m *metrics) forgetWorkload(member string, key WorkloadKey) {
-	m.replicas.DeletePartialMatch(prometheus.Labels{"member": member, "namespace": key.Namespace, "kind": key.Kind, "name": key.Name})
+	m.replicas.forget(member, key)
 }
 
 // forgetWorkloads drops the series of all workloads of a member.
 func (m *metrics) forgetWorkloads(member string) {
-	m.replicas.DeletePartialMatch(prometheus.Labels{"member": member})
+	m.replicas.forgetMember(member)
 }
 
 func (m *metrics) forgetMember(member string) {

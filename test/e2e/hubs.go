@@ -162,7 +162,11 @@ func (r *Replica) Samples(ctx context.Context) (map[string][]fleet.Sample, error
 	r.mu.Lock()
 	address := r.metrics
 	r.mu.Unlock()
-	return (&fleet.Replica{Name: r.Name, Metrics: address}).Samples(ctx)
+	scraper, err := r.caller.scraper(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", r.Name, err)
+	}
+	return scraper.Samples(ctx, address)
 }
 
 // Reconciles is how many have ended on the replica; a standby's stay still.
@@ -251,8 +255,26 @@ func (s *Site) Owner(ctx context.Context, not *Replica) (owner *Replica, err err
 
 // A caller is somebody who may order reconciles through the API.
 type caller struct {
-	token string
-	roots *x509.CertPool
+	cluster *Cluster
+	token   string
+	roots   *x509.CertPool
+
+	mu      sync.Mutex
+	scrapes *fleet.Scraper // nil until metrics are first read; guarded by mu
+}
+
+// scraper reads the replicas' metrics.
+func (c *caller) scraper(ctx context.Context) (*fleet.Scraper, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.scrapes != nil {
+		return c.scrapes, nil
+	}
+	made, err := fleet.NewScraper(ctx, c.cluster, func(ctx context.Context, _, account string) (string, error) {
+		return c.cluster.token(ctx, account)
+	})
+	c.scrapes = made
+	return made, err
 }
 
 // operator is the account that orders.
@@ -273,7 +295,7 @@ func newCaller(ctx context.Context, hubCluster *Cluster) (*caller, error) {
 		}
 	}
 	token, err := hubCluster.token(ctx, operator, "plimsoll")
-	return &caller{token: token, roots: x509.NewCertPool()}, err
+	return &caller{cluster: hubCluster, token: token, roots: x509.NewCertPool()}, err
 }
 
 // trust reads the authority that the replicas have published.

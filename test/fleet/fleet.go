@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,9 @@ type Fleet struct {
 
 	options Options
 	dir     string
+
+	scraping sync.Mutex
+	scrapes  *Scraper // nil until metrics are first read; guarded by scraping
 }
 
 // A Member is a cluster that is, or can be, registered at the hub.

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -26,17 +27,26 @@ func (s Sample) Has(label, value string) bool {
 
 // Samples reads a replica's /metrics; the result is by metric name.
 func (r *Replica) Samples(ctx context.Context) (map[string][]Sample, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Metrics+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
+	scraper, err := r.fleet.scraper(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of hub %s: %w", r.Name, err)
 	}
+	samples, err := scraper.Samples(ctx, r.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of hub %s: %w", r.Name, err)
+	}
+	return samples, nil
+}
+
+// Samples reads the /metrics of a replica at host and port; the result is by metric name.
+func (s *Scraper) Samples(ctx context.Context, address string) (map[string][]Sample, error) {
+	response, err := s.get(ctx, address)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics of hub %s: %s", r.Name, response.Status)
+		return nil, errors.New(response.Status)
 	}
 	samples := map[string][]Sample{}
 	lines := bufio.NewScanner(response.Body)

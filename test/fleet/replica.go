@@ -24,11 +24,14 @@ type Replica struct {
 	LogFile string
 	// Addresses that the replica listens on, as host:port.
 	Webhook, GRPC, REST, Peer, Metrics, Probes string
+
+	fleet *Fleet
 }
 
 // NewReplica writes a configuration: the testbed's addresses, and the settings over it.
 func (f *Fleet) NewReplica(name string, settings Settings) (*Replica, error) {
 	r := &Replica{
+		fleet:      f,
 		Name:       name,
 		ConfigFile: filepath.Join(f.dir, name+".yaml"),
 		LogFile:    filepath.Join(f.dir, name+".log"),

@@ -23,10 +23,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The hub's configuration file. */}}
 {{- define "plimsoll.config" -}}
 {{- $config := deepCopy .Values.config -}}
-{{- range $part := list "webhook" "api" -}}
+{{- range $part := list "webhook" "api" "metrics" -}}
 {{- if (get $.Values $part).certificate.secretName -}}
 {{- $_ := set $config $part (merge (dict "certDir" (printf "/etc/plimsoll/%s" $part)) (get $config $part | default dict)) -}}
 {{- end -}}
+{{- end -}}
+{{- if .Values.metrics.unauthenticated -}}
+{{- $_ := set $config "metrics" (merge (dict "unauthenticated" true) (get $config "metrics" | default dict)) -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end }}
@@ -38,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The names that a certificate of cert-manager is for: those of the Services, that of the URL, and the configuration's. */}}
 {{- define "plimsoll.certificateNames" -}}
 {{- $names := list -}}
-{{- range $service := list "plimsoll-webhook" "plimsoll-api" "plimsoll-hub" -}}
+{{- range $service := list "plimsoll-webhook" "plimsoll-api" "plimsoll-hub" "plimsoll-metrics" -}}
 {{- $name := printf "%s.%s.svc" $service $.Release.Namespace -}}
 {{- $names = concat $names (list $name (printf "%s.cluster.local" $name)) -}}
 {{- end -}}

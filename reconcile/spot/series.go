@@ -1,0 +1,126 @@
+package spot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// DefaultWorkloadSeries is how many workloads of a member have series of their own.
+	DefaultWorkloadSeries = 2000
+	// otherWorkloads stands for namespace, kind and name of those that have none. No Kubernetes name has an underscore.
+	otherWorkloads = "_other"
+)
+
+var workloadReplicas = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_replicas"),
+	"Replicas of a workload by capacity type; count is wanted (by the policy) or actual. Workloads of a member beyond "+
+		"metrics.workloadsPerMember are added up as "+otherWorkloads+", where actual counts at most what is wanted of each.",
+	[]string{"member", "namespace", "kind", "name", "capacity", "count"}, nil)
+
+// replicaCounts are the four values of a workload.
+type replicaCounts struct{ spotWanted, spotActual, onDemandWanted, onDemandActual int }
+
+// others adds a workload to those without series of their own. The surplus of one does not hide what another lacks.
+func (c *replicaCounts) others(of replicaCounts) {
+	c.spotWanted += of.spotWanted
+	c.onDemandWanted += of.onDemandWanted
+	c.spotActual += min(of.spotActual, of.spotWanted)
+	c.onDemandActual += min(of.onDemandActual, of.onDemandWanted)
+}
+
+// workloadSeries shows the replicas of workloads. How many series a member has is bounded: whoever may create workloads could
+// otherwise fill the hub's memory and Prometheus's. It may be used concurrently.
+type workloadSeries struct {
+	limit int // of workloads of a member
+
+	mu      sync.Mutex
+	members map[string]map[WorkloadKey]replicaCounts
+}
+
+func newWorkloadSeries(limit int) *workloadSeries {
+	return &workloadSeries{limit: cmp.Or(limit, DefaultWorkloadSeries), members: map[string]map[WorkloadKey]replicaCounts{}}
+}
+
+func (s *workloadSeries) set(member string, key WorkloadKey, counts replicaCounts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[member] == nil {
+		s.members[member] = map[WorkloadKey]replicaCounts{}
+	}
+	s.members[member][key] = counts
+}
+
+func (s *workloadSeries) forget(member string, key WorkloadKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.members[member], key)
+}
+
+func (s *workloadSeries) forgetMember(member string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.members, member)
+}
+
+// Describe implements prometheus.Collector.
+func (s *workloadSeries) Describe(into chan<- *prometheus.Desc) { into <- workloadReplicas }
+
+// Collect implements prometheus.Collector.
+func (s *workloadSeries) Collect(into chan<- prometheus.Metric) {
+	s.mu.Lock()
+	members := make(map[string]map[WorkloadKey]replicaCounts, len(s.members))
+	for member, workloads := range s.members {
+		members[member] = maps.Clone(workloads)
+	}
+	s.mu.Unlock()
+	for member, workloads := range members {
+		var rest replicaCounts
+		own := ownSeries(workloads, s.limit)
+		for _, key := range own {
+			sendReplicas(into, member, key, workloads[key])
+			delete(workloads, key)
+		}
+		if len(workloads) == 0 {
+			continue
+		}
+		for _, counts := range workloads {
+			rest.others(counts)
+		}
+		sendReplicas(into, member, WorkloadKey{Kind: otherWorkloads, NamespacedName: types.NamespacedName{Namespace: otherWorkloads, Name: otherWorkloads}}, rest)
+	}
+}
+
+// ownSeries picks the workloads that have series of their own: the namespaces choose in turn, so that a tenant with many takes
+// those of no other tenant. The choice follows from the workloads alone, so a restart changes no series.
+func ownSeries(workloads map[WorkloadKey]replicaCounts, limit int) []WorkloadKey {
+	keys := slices.SortedFunc(maps.Keys(workloads), WorkloadKey.Compare)
+	if len(keys) <= limit {
+		return keys
+	}
+	ranks, inNamespace := make(map[WorkloadKey]int, len(keys)), map[string]int{}
+	for _, key := range keys {
+		ranks[key] = inNamespace[key.Namespace]
+		inNamespace[key.Namespace]++
+	}
+	slices.SortStableFunc(keys, func(a, b WorkloadKey) int { return cmp.Compare(ranks[a], ranks[b]) })
+	return keys[:limit]
+}
+
+func sendReplicas(into chan<- prometheus.Metric, member string, key WorkloadKey, counts replicaCounts) {
+	for _, series := range []struct {
+		capacity Capacity
+		count    string
+		value    int
+	}{
+		{Spot, "wanted", counts.spotWanted}, {Spot, "actual", counts.spotActual},
+		{OnDemand, "wanted", counts.onDemandWanted}, {OnDemand, "actual", counts.onDemandActual},
+	} {
+		into <- prometheus.MustNewConstMetric(workloadReplicas, prometheus.GaugeValue, float64(series.value),
+			member, key.Namespace, key.Kind, key.Name, string(series.capacity), series.count)
+	}
+}
