@@ -121,9 +121,10 @@ func (pl *planner) standInUntil(purpose Purpose) time.Time {
 	return until.Truncate(time.Second)
 }
 
-// outstanding returns how many replacements of released pods are not ready, and how many of them may be on-demand: replicas that
-// are missing, and those that came since the first release and do not serve yet. Replicas that were broken before are none of them.
-// On-demand replicas whose nodes are gone are replaced soon.
+// outstanding returns how many replacements of released pods are not ready: replicas that are missing, and those that came since the
+// first release and do not serve yet. Replicas that were broken before are none of them. onDemand is how many replicas, of whatever
+// pod they are the replacement, may soon serve on-demand: an autoscaler that drains nodes has others made, before a release and after
+// it. Replicas whose nodes are gone are replaced soon.
 //
 // A replacement that nobody makes is waited for only so long: where a quota counts the released pod, its end is what lets
 // the replacement be made.
@@ -141,11 +142,15 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		}
 	}
 	for _, pod := range o.alive {
-		if !pl.available(pod) && !pod.Created.Before(first.Truncate(time.Second)) {
+		if pl.available(pod) {
+			continue
+		}
+		since := !pod.Created.Before(first.Truncate(time.Second))
+		if since {
 			all++
-			if pod.Capacity == OnDemand {
-				onDemand++
-			}
+		}
+		if pod.Capacity == OnDemand && (since || pl.startsUp(pod)) {
+			onDemand++
 		}
 	}
 	for _, pod := range o.doomed {
@@ -154,4 +159,14 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		}
 	}
 	return all, onDemand
+}
+
+// startsUp tells whether a pod that does not serve may do so soon; else it is stuck. It asks for another plan when it will be.
+func (pl *planner) startsUp(pod *Pod) bool {
+	until := pod.UnreadySince.Add(StuckAfter)
+	if !pl.now.Before(until) {
+		return false
+	}
+	pl.recheck(until)
+	return true
 }

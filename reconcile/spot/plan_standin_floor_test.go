@@ -61,6 +61,20 @@ func TestAStandInOfTheFloorServesOnWhenItsReplacementIsLost(t *testing.T) {
 	}
 }
 
+// An autoscaler that drains a node takes a replica of the floor, whose replacement starts; then another one is released.
+func TestAStandInOfTheFloorWaitsForReplicasOfTheFloorThatBeganToStartBefore(t *testing.T) {
+	o, onDemand, _ := standingIn()
+	starting := &o.Pods[1]
+	starting.Ready, starting.Created, starting.UnreadySince = false, epoch.Add(-time.Minute), epoch.Add(-time.Minute)
+	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	if ended := finished(&r); ended[onDemand.Name+"-old"] || len(ended) != 1 {
+		t.Errorf("two of the floor of 3 would serve: %v ended", ended)
+	}
+	if r := Plan(o, policyOf(100, 3), testSettings, epoch.Add(StuckAfter)); len(finished(&r)) != 2 {
+		t.Errorf("it does not come up: %v ended", finished(&r))
+	}
+}
+
 // A replica of the floor that was broken before any was released does not serve whatever is done.
 func TestAReplicaOfTheFloorThatWasBrokenBeforeKeepsNoStandIn(t *testing.T) {
 	o, _, _ := standingIn()

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -16,6 +17,10 @@ type Toll struct {
 	// ByHub is how many pods the hub has evicted, and ReadyByHub how many of them were ready. A pod that several have evicted
 	// is that of the first.
 	ByHub, ReadyByHub int
+	// ByOthers is how many pods others have evicted first, by user, and RefusedToOthers how many of their evictions a disruption
+	// budget refused.
+	ByOthers        map[string]int
+	RefusedToOthers int
 	// Breaks are the hub's evictions of ready on-demand replicas after which fewer than the floor were ready, those apart that
 	// others had taken just before.
 	Breaks []string
@@ -25,7 +30,7 @@ type Toll struct {
 
 // Toll counts what has happened since the mark, which is no later than the history's begin.
 func (h *History) Toll(since kube.Mark, floor int) (*Toll, error) {
-	evictions, err := h.workload.Member.Cluster.Audit().Since(since, kube.Evictions, kube.InNamespace(h.workload.Namespace))
+	attempts, err := h.workload.Member.Cluster.Audit().Since(since, kube.EvictionAttempts, kube.InNamespace(h.workload.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +41,26 @@ func (h *History) Toll(since kube.Mark, floor int) (*Toll, error) {
 	if len(moments) == 0 {
 		return nil, fmt.Errorf("nothing has happened to %s", h.workload)
 	}
-	return judge(moments, firstBy(evictions), floor), nil
+	granted := slices.DeleteFunc(slices.Clone(attempts), func(e kube.AuditEvent) bool { return !kube.Evictions(e) })
+	first := firstBy(granted)
+	toll := judge(moments, first, floor)
+	toll.countOthers(first, attempts)
+	return toll, nil
+}
+
+// countOthers counts the evictions that are not the hub's.
+func (t *Toll) countOthers(first map[string]string, attempts []kube.AuditEvent) {
+	t.ByOthers = map[string]int{}
+	for _, user := range first {
+		if user != HubUser {
+			t.ByOthers[user]++
+		}
+	}
+	for _, e := range attempts {
+		if e.User != HubUser && e.Code == http.StatusTooManyRequests {
+			t.RefusedToOthers++
+		}
+	}
 }
 
 // firstBy is who evicted each pod first.
@@ -72,7 +96,7 @@ func judge(moments []Moment, evictedBy map[string]string, floor int) *Toll {
 			}
 			known := m.ReadyOnDemand + justNow(others, m.At)
 			if taken && known < floor {
-				toll.Breaks = append(toll.Breaks, fmt.Sprintf("after pod %s was evicted, %d on-demand replicas were ready of a floor of %d", m.Pod, known, floor))
+				toll.Breaks = append(toll.Breaks, fmt.Sprintf("after pod %s was evicted at %s, %d on-demand replicas were ready of a floor of %d", m.Pod, m.At.UTC().Format("15:04:05.000"), known, floor))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"net/http"
 	"reflect"
 	"testing"
 	"time"
@@ -28,10 +29,20 @@ func TestATollCountsWhatTheHubTookAndNotWhatOthersTookJustBefore(t *testing.T) {
 	toll := judge(moments, firstBy(evictions), 3)
 	want := &Toll{
 		ByHub: 4, ReadyByHub: 3, Lowest: 1,
-		Breaks: []string{"after pod c was evicted, 1 on-demand replicas were ready of a floor of 3"},
+		Breaks: []string{"after pod c was evicted at " + begun.Add(9*time.Second).UTC().Format("15:04:05.000") + ", 1 on-demand replicas were ready of a floor of 3"},
 	}
 	if !reflect.DeepEqual(toll, want) {
 		t.Errorf("got %+v, want %+v", toll, want)
+	}
+}
+
+func TestATollNamesWhoElseEvictedAndWhomABudgetRefused(t *testing.T) {
+	refused := kube.AuditEvent{Name: "c", User: "karpenter", Code: http.StatusTooManyRequests}
+	toll := &Toll{}
+	toll.countOthers(map[string]string{"a": HubUser, "b": "karpenter", "d": "karpenter"},
+		[]kube.AuditEvent{refused, refused, {Name: "e", User: HubUser, Code: http.StatusTooManyRequests}, {Name: "b", User: "karpenter", Code: http.StatusCreated}})
+	if want := map[string]int{"karpenter": 2}; !reflect.DeepEqual(toll.ByOthers, want) || toll.RefusedToOthers != 2 {
+		t.Errorf("got %+v, want %v and two refusals", toll, want)
 	}
 }
 
