@@ -9,8 +9,12 @@ import (
 	"golang.org/x/sync/singleflight"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 const (
@@ -105,6 +109,21 @@ func readWorkload(ctx context.Context, live client.Reader, dir *directory, key W
 		dir.setConfigured(kind, obj, true, time.Now())
 	}
 	return nil
+}
+
+// ownedPods lists the pods that an owner controls, page by page, and calls each with them until it has enough. After restart was
+// called they come again. The selector only narrows the list: what belongs to an owner is said by the controller reference alone.
+func ownedPods(ctx context.Context, live client.Reader, owner types.UID, namespace string, selector labels.Selector, each func(*corev1.Pod) (more bool), restart func()) error {
+	page := &corev1.PodList{}
+	return clusters.Pages(ctx, live, page, func() bool {
+		for i := range page.Items {
+			if ref := metav1.GetControllerOfNoCopy(&page.Items[i]); ref != nil && ref.UID == owner && !each(&page.Items[i]) {
+				return false
+			}
+		}
+		page.Items = nil // its pods are not kept while the next page comes
+		return true
+	}, restart, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 }
 
 func (d *directory) knowsNamespace(name string) bool {

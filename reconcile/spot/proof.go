@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// proofPage and proofPods bound how many pods a live list after a takeover reads at a time, and of one owner.
-	proofPage = 250
-	proofPods = 5000
+	// proofPods bounds how many pods a live list after a takeover reads of one owner, and proofTimeout how long it may take: with
+	// [SettleTime] nobody needs it any more. Admissions wait for it as long as for any live read.
+	proofPods    = maxSlot
+	proofTimeout = SettleTime
 	// proofsAtOnce bounds the live lists after a takeover that a member answers at a time.
 	proofsAtOnce = 4
 	// proofRetry is how long nothing is listed for an owner after a list of its pods has failed.
@@ -31,28 +32,32 @@ type proofs struct {
 
 func newProofs() proofs { return proofs{room: make(chan struct{}, proofsAtOnce)} }
 
-var errProofFailed = errors.New("the pods of the owner could not be listed a moment ago")
+var (
+	errProofFailed = errors.New("the pods of the owner could not be listed a moment ago")
+	errProofLate   = errors.New("the pods of the owner are still being listed")
+)
 
 // prove gives the accounting of an owner a live list of its pods. An error says that there is none for now.
 func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespace string) error {
 	o, selector := s.owner, s.selector
-	if s.wanted > proofPods {
-		return fmt.Errorf("%d pods are too many to list", s.wanted)
-	}
 	if o.proofFailed(time.Now()) {
 		return errProofFailed
 	}
 	result := m.proofs.flights.DoChan(string(o.uid), func() (any, error) {
 		// Not the context of the admission that came first: others wait for the same list.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime+liveReadTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofTimeout)
 		defer cancel()
 		err := m.proofs.read(ctx, m.cluster.Live(), o, namespace, selector, func(pod *corev1.Pod) Pod { return m.engine.podFacts(dir, pod) })
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
+	late := time.NewTimer(time.Until(o.provenBy()) + liveReadTimeout)
+	defer late.Stop()
 	select {
 	case done := <-result:
 		return done.Err
+	case <-late.C:
+		return errProofLate // it goes on, for those that come next
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -88,24 +93,14 @@ func listPods(ctx context.Context, live client.Reader, o *owner, namespace strin
 		return nil, err
 	}
 	var pods []Pod
-	options := &client.ListOptions{Namespace: namespace, LabelSelector: matching, Limit: proofPage}
-	for {
-		var page corev1.PodList
-		if err := live.List(ctx, &page, options); err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if ref := metav1.GetControllerOfNoCopy(&page.Items[i]); ref != nil && ref.UID == o.uid {
-				pods = append(pods, facts(&page.Items[i]))
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return pods, nil
-		}
-		if len(pods) > proofPods {
-			return nil, fmt.Errorf("more than %d pods", proofPods)
-		}
+	err = ownedPods(ctx, live, o.uid, namespace, matching, func(pod *corev1.Pod) (more bool) {
+		pods = append(pods, facts(pod))
+		return len(pods) <= proofPods
+	}, func() { pods = pods[:0] })
+	if err == nil && len(pods) > proofPods {
+		err = fmt.Errorf("more than %d pods", proofPods)
 	}
+	return pods, err
 }
 
 func sleepUntil(ctx context.Context, at time.Time) error {

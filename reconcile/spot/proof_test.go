@@ -130,3 +130,58 @@ func TestADirectoryThatReplacesAnotherTrustsNothing(t *testing.T) {
 		}
 	})
 }
+
+// A member takes a time for each page of a long list: until it is read pods go on-demand, for the floor's sake, and then no more.
+func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const replicas, extra = 20_000, 10
+		s := newSuccession(t)
+		s.acts.Store(true)
+		set := replicaSet(replicas+extra, replicas+extra)
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		s.cache(deployment(replicas+extra, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		m := Mix{Percent: 50, Floor: 5, Managed: true}
+		pages := 0
+		member := s.members[testMember].cluster.(*apiServer)
+		member.reader = interceptor.NewClient(member.reader.(client.WithWatch), interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				var o client.ListOptions
+				o.ApplyOptions(opts)
+				if o.Limit == 0 {
+					return errors.New("a list of all at once")
+				}
+				pages++
+				time.Sleep(50 * time.Millisecond)
+				from := 0
+				_, _ = fmt.Sscan(o.Continue, &from)
+				pods := list.(*corev1.PodList)
+				pods.Items, pods.Continue = nil, ""
+				for slot := from; slot < min(from+int(o.Limit), replicas); slot++ {
+					pods.Items = append(pods.Items, *slotted(slot, m.Of(slot)))
+				}
+				if next := from + int(o.Limit); next < replicas {
+					pods.Continue = fmt.Sprint(next)
+				}
+				return nil
+			},
+		})
+		s.place(incoming(0)) // on-demand, by the lowest slot
+		for n := range 4 {
+			s.place(incoming(1 + n)) // the floor
+		}
+		start := time.Now()
+		if got := s.place(incoming(5)); got.Reservation.Capacity != OnDemand || got.Reason != reasonUnproven {
+			t.Errorf("while the list is read: %+v", got)
+		}
+		if waited := time.Since(start); waited > storeTime+liveReadTimeout {
+			t.Errorf("the admission waited for %s", waited)
+		}
+		time.Sleep(3 * time.Second) // 40 pages take two
+		if got := s.place(incoming(6)); got.Reservation.Capacity != Spot || got.Reservation.Slot < replicas {
+			t.Errorf("when the list is read: %+v", got)
+		}
+		if pages != 40 || time.Since(start) >= SettleTime {
+			t.Errorf("%d pages in %s", pages, time.Since(start))
+		}
+	})
+}

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 // release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. One that fails stops no
@@ -147,14 +149,18 @@ func (h *hashSelectors) forget(namespace string) {
 }
 
 func selectsHash(ctx context.Context, live client.Reader, namespace string) string {
-	var list corev1.ServiceList
-	if err := live.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	found, page := "", &corev1.ServiceList{}
+	err := clusters.Pages(ctx, live, page, func() bool {
+		for i := range page.Items {
+			if _, selected := page.Items[i].Spec.Selector[templateHash]; selected {
+				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, templateHash)
+				return false
+			}
+		}
+		return true
+	}, func() {}, client.InNamespace(namespace))
+	if err != nil {
 		return fmt.Sprintf("the Services of namespace %s cannot be read (%s)", namespace, apierrors.ReasonForError(err))
 	}
-	for i := range list.Items {
-		if _, selected := list.Items[i].Spec.Selector[templateHash]; selected {
-			return fmt.Sprintf("Service %s/%s selects %s", namespace, list.Items[i].Name, templateHash)
-		}
-	}
-	return ""
+	return found
 }

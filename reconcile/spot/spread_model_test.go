@@ -73,7 +73,9 @@ func (w *zoneWorld) schedule() {
 			w.t.Fatalf("a %s pod fits into no zone: %+v", pod.Capacity, u[0])
 		}
 		w.rand.Shuffle(len(fits), func(i, j int) { fits[i], fits[j] = fits[j], fits[i] })
-		best := slices.MinFunc(fits, func(a, b int) int { return cmp.Compare(u[0].of(pod.Capacity).counts[a], u[0].of(pod.Capacity).counts[b]) })
+		best := slices.MinFunc(fits, func(a, b int) int {
+			return cmp.Compare(u[0].of(pod.Capacity).counts[a], u[0].of(pod.Capacity).counts[b])
+		})
 		pod.Bound, pod.Ready, pod.Node, pod.Domains = true, true, w.spread.Domains[best].Name, []int32{int32(best)}
 	}
 }

@@ -23,8 +23,9 @@ const (
 	// liveListPatience is how long the sign of such pods must stand before they are searched: right after a pod has gone,
 	// the cache of pods is ahead of the owner's status.
 	liveListPatience = time.Second
-	// maxFound bounds how many of the pods that a search found are remembered for the plans until the next one.
-	maxFound = 10_000
+	// maxFound bounds how many of the pods that a search found are remembered for the plans until the next one: as many as have
+	// slots.
+	maxFound = maxSlot
 )
 
 // liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, when they were last
@@ -61,19 +62,15 @@ func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *direct
 	if err != nil {
 		return nil, recheck, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
-	var list corev1.PodList
-	if err := live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
-	}
 	found := []foundPod{}
-	for i := range list.Items {
-		// The selector only narrows the list: what belongs to the owner is said by the controller reference alone.
-		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref == nil || ref.UID != s.UID || len(found) == maxFound {
-			continue
+	err = ownedPods(ctx, live, s.UID, namespace, selector, func(pod *corev1.Pod) (more bool) {
+		if facts := e.podFacts(dir, pod); facts.Alive() {
+			found = append(found, foundPod{Pod: facts, node: pod.Spec.NodeName})
 		}
-		if pod := e.podFacts(dir, &list.Items[i]); pod.Alive() {
-			found = append(found, foundPod{Pod: pod, node: list.Items[i].Spec.NodeName})
-		}
+		return len(found) < maxFound
+	}, func() { found = found[:0] })
+	if err != nil {
+		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
 	recheck = o.keepFound(found, now)
 	return e.remembered(dir, o), recheck, nil

@@ -1,0 +1,109 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// crowd serves a list of so many pods, in pages if it is asked to.
+type crowd struct {
+	pods    int
+	padding int  // bytes of each pod beside its name
+	expires int  // how many continue tokens are refused
+	goesOn  bool // whether a refusal names a token to go on with
+	lists   int
+	largest int64
+}
+
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.lists++
+	query := r.URL.Query()
+	limit, _ := strconv.ParseInt(query.Get("limit"), 10, 64)
+	from, _ := strconv.Atoi(query.Get("continue"))
+	if query.Get("continue") != "" && c.expires > 0 {
+		c.expires--
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}
+		if c.goesOn {
+			status.ListMeta.Continue = query.Get("continue")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusGone)
+		_ = json.NewEncoder(w).Encode(status)
+		return
+	}
+	if limit == 0 {
+		limit = int64(c.pods)
+	}
+	c.largest = max(c.largest, limit)
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}}
+	for i := from; i < min(from+int(limit), c.pods); i++ {
+		list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), Annotations: map[string]string{"note": strings.Repeat("x", c.padding)}}})
+	}
+	if next := from + int(limit); next < c.pods {
+		list.Continue = strconv.Itoa(next)
+	}
+	write(w, list)
+}
+
+func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
+	f, api, member := joined(t)
+	for name, c := range map[string]crowd{
+		"more objects than one answer may have":  {pods: 60_000},
+		"it expires, and goes on":                {pods: 3000, expires: 3, goesOn: true},
+		"it expires, and begins again":           {pods: 3000, expires: 2},
+		"pages are larger than an answer may be": {pods: 600, padding: 200 << 10},
+	} {
+		api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)
+		seen := map[string]int{}
+		var page corev1.PodList
+		err := Pages(context.Background(), member.Live(), &page, func() bool {
+			for i := range page.Items {
+				seen[page.Items[i].Name]++
+			}
+			return true
+		}, func() { clear(seen) }, client.InNamespace("shop"))
+		f.g.Expect(err).NotTo(HaveOccurred(), name)
+		f.g.Expect(seen).To(HaveLen(c.pods), name)
+		f.g.Expect(seen).To(HaveEach(1), name)
+		f.g.Expect(c.largest).To(BeNumerically("<=", pageSize), name)
+	}
+
+	whole := crowd{pods: 60_000}
+	api.answer("/api/v1/namespaces/shop/pods", whole.ServeHTTP)
+	err := member.Live().List(context.Background(), &corev1.PodList{}, client.InNamespace("shop"))
+	f.g.Expect(errors.Is(err, errTooLarge)).To(BeTrue(), "a list of all at once: %v", err)
+}
+
+func TestALiveListEnds(t *testing.T) {
+	f, api, member := joined(t)
+	c := crowd{pods: 3000, expires: 100}
+	api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)
+	var page corev1.PodList
+	keep := func() bool { return true }
+	err := Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))
+	f.g.Expect(err).To(MatchError(ContainSubstring("Expired")), "it expires for ever")
+
+	c = crowd{pods: 1 << 30, expires: 0}
+	pages := 0
+	err = Pages(context.Background(), member.Live(), &page, func() bool { pages++; return pages < 3 }, func() {}, client.InNamespace("shop"))
+	f.g.Expect(err).NotTo(HaveOccurred())
+	f.g.Expect(pages).To(Equal(3), "who has enough reads no more")
+
+	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{Continue: "more"}})
+	})
+	api.answer("/api/v1/namespaces/shop/pods", endless)
+	f.g.Expect(Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))).To(MatchError(ContainSubstring("pages")))
+}
