@@ -154,7 +154,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 			})
 		})
 	}
-	makers = append(makers, roleIn(r.MemberNamespace, own.account+"-token", tokenRules(own.account), r.subjects())...)
+	makers = append(makers, roleIn(r.MemberNamespace, own.role+"-token", tokenRules(own.account), r.subjects())...)
 	// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
 	makers = append(makers, func() (object, error) {
 		return of("mutatingwebhookconfigurations", &admissionregistrationv1.MutatingWebhookConfiguration{
