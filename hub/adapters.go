@@ -3,6 +3,7 @@ package hub
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,7 @@ type shownMembers struct {
 	webApps      func(member string) webhook.Installation
 	mine         func(member string) bool
 	checkSteerBy func(value string) error
+	token        func(member string, now time.Time) (metav1.Condition, bool)
 }
 
 const (
@@ -95,6 +97,11 @@ func (m shownMembers) add(status *clusters.Status) {
 	}
 	if value, set := status.Registration.Annotations[steerByAnnotation]; set {
 		status.Conditions = append(slices.Clip(status.Conditions), steering(value, m.checkSteerBy(value)))
+	}
+	if m.token != nil {
+		if condition, ok := m.token(status.Name, time.Now()); ok {
+			status.Conditions = append(slices.Clip(status.Conditions), condition)
+		}
 	}
 	if (status.State != clusters.StateReady && status.State != clusters.StateDegraded) || !m.mine(status.Name) {
 		return

@@ -176,6 +176,9 @@ type ClustersConfig struct {
 	ProbeInterval time.Duration `yaml:"probeInterval"`
 	// How long a health probe may take.
 	ProbeTimeout time.Duration `yaml:"probeTimeout"`
+	// The share of its life, in percent, after which the hub renews a member's token: it requests another one in the member, and
+	// writes it into the registration Secret. 1 to 79; 0: the hub renews no token.
+	TokenRenewalPercent int `yaml:"tokenRenewalPercent"`
 	// How many requests per second the hub sends to one member.
 	QPS float64 `yaml:"qps"`
 	// How many requests above qps it sends at once.
@@ -349,7 +352,7 @@ func DefaultConfig() Config {
 		Probes:  ProbesConfig{Address: ":8081"},
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
-			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, QPS: 200, Burst: 400,
+			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, TokenRenewalPercent: 66, QPS: 200, Burst: 400,
 			MaxAnswerMiB: 64, MaxEventMiB: 8, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
 		},
 		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,

@@ -100,6 +100,7 @@ func (v *rules) clusters(c *ClustersConfig) {
 	if c.QPS <= 0 || c.QPS > 100000 || math.IsNaN(c.QPS) {
 		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
 	}
+	v.between("clusters.tokenRenewalPercent", c.TokenRenewalPercent, 0, tokenAlarm-1)
 	v.between("clusters.burst", c.Burst, 1, 100000)
 	v.between("clusters.maxAnswerMiB", c.MaxAnswerMiB, 1, 1024)
 	v.between("clusters.maxEventMiB", c.MaxEventMiB, 1, 64)

@@ -54,6 +54,7 @@ type Hub struct {
 
 	runtime   *reconcile.Runtime
 	provider  *clusters.Provider
+	tokens    *tokenKeeper
 	engine    *spot.Engine
 	installer *webhook.Installer
 	kinds     *webhook.KindInstaller

@@ -10,7 +10,9 @@ import (
 	"github.com/go-logr/logr"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -47,7 +49,28 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 		return fmt.Errorf("manager: %w", err)
 	}
 	h.tasks = append(h.tasks, task{"manager", h.manager.Start})
-	return nil
+	return h.buildTokens()
+}
+
+// buildTokens makes what renews the members' tokens.
+func (h *Hub) buildTokens() error {
+	core, err := corev1client.NewForConfig(h.hubConfig)
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	h.tokens = &tokenKeeper{
+		statuses: h.provider.Statuses, secrets: core, mayWrite: h.ownership.MayWrite, renewAt: h.config.Clusters.TokenRenewalPercent,
+		log: h.log, tokens: map[string]*memberToken{},
+		member: func(name string) (client.Client, error) {
+			member, ok := h.provider.Member(name)
+			if !ok {
+				return nil, fmt.Errorf("member %s is not connected", name)
+			}
+			return member.GetClient(), nil
+		},
+	}
+	h.tasks = append(h.tasks, task{"member tokens", h.tokens.run})
+	return h.registry.Register(h.tokens)
 }
 
 // buildPlacement makes the engine, which follows members and answers admissions.
@@ -154,6 +177,7 @@ func (h *Hub) backend() api.Backend {
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
+		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
 	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}

@@ -36,6 +36,7 @@ func grants(a Account) []grant {
 		// What a hub keeps where it runs, for a member that is the hub cluster itself: Leases, its authority, tokens.
 		{group: "coordination.k8s.io", resource: "leases", operations: []string{create, update, remove}, namespace: a.Namespace},
 		{resource: "configmaps", operations: []string{create, update}, namespace: a.Namespace},
+		{group: "events.k8s.io", resource: "events", operations: []string{create, update}, namespace: a.RegistrationNamespace},
 		{resource: "secrets", operations: []string{create, update}, namespace: a.Namespace},
 	}
 	if a.RegistrationNamespace != a.Namespace {

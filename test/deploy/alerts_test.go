@@ -55,6 +55,8 @@ load 1m
   plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
   plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x90
   plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x90
+  plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x90
+  plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x90
 `
 
 // trouble is one series that differs from the healthy ones, and the alerts that follow.
@@ -120,6 +122,10 @@ var trouble = map[string]struct {
 	"pods are let through": {
 		`plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="timeout"} 0x9 0+5x80`,
 		24 * time.Minute, 35 * time.Minute, "PlimsollPodsNotPlaced", "prod-eu are let through without a place: timeout",
+	},
+	"a token was not renewed": {
+		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,
+		14 * time.Minute, 16 * time.Minute, "PlimsollMemberTokenExpires", "prod-eu expires in 4h",
 	},
 	"a certificate ends in six days": {
 		`plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 518400x90`,

@@ -146,7 +146,7 @@ func testTheAPIServerTakesEveryField(t *testing.T, f *fleet.Fleet) {
 api: {certificate: {secretName: a, issuerRef: {name: x}}}
 env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 image: {digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000", pullSecrets: [s]}
-networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}], apiFrom: [{podSelector: {}}]}
+networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}], apiFrom: [{podSelector: {}}], egress: {enabled: true, to: [{ipBlock: {cidr: 10.0.0.0/8}}]}}
 podDisruptionBudget: {maxUnavailable: 50%}
 serviceAccount: {annotations: {a: b}}
 podAnnotations: {a: b}

@@ -49,6 +49,8 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"webhook: {service: {type: None}}":               {"/webhook/service/type"},
 		"networkPolicy: {apiFrom: [{namespace: x}]}":     {"/networkPolicy/apiFrom/0", "namespace"},
 		"podDisruptionBudget: {maxUnavailable: most}":    {"/podDisruptionBudget/maxUnavailable"},
+		"networkPolicy: {egress: {enabled: true}}":       {"/networkPolicy/egress/to"}, // an empty list would be anybody
+		"image: {tag: latest}":                           {"/image/tag"},
 	} {
 		var parsed Values
 		if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {

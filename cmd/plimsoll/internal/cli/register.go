@@ -81,7 +81,7 @@ them to read nodes. One cluster can be registered several times, under several n
 		"URL at which the member reaches the hub, as in its webhook.url: webhooks may be at no other (default: the first one that the hub writes)")
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
-	flags.DurationVar(&r.TokenDuration, "token-duration", 0, "give the hub a token that expires; register again before it does (default: one that does not)")
+	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "how long the hub's token lives; the hub renews it before it expires; 0: one that never does")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
 	return command
 }
@@ -143,7 +143,7 @@ func changes(to io.Writer) func(enroll.Change) {
 // registered says what a person should know now.
 func registered(env Environment, name string, outcome enroll.Outcome) {
 	if !outcome.Expires.IsZero() {
-		fmt.Fprintf(env.Err, "note: the hub's token expires at %s: register again before that\n", outcome.Expires.UTC().Format(time.RFC3339))
+		fmt.Fprintf(env.Err, "note: the hub's token expires at %s; the hub renews it before that\n", outcome.Expires.UTC().Format(time.RFC3339))
 	}
 	if outcome.Loopback {
 		fmt.Fprintln(env.Err, "note: the member's server is a loopback address, which a hub on another machine cannot reach: give --server if it is")

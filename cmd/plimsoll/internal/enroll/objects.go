@@ -154,6 +154,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 			})
 		})
 	}
+	makers = append(makers, roleIn(r.MemberNamespace, own.role+"-token", tokenRules(own.account), r.subjects())...)
 	// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
 	makers = append(makers, func() (object, error) {
 		return of("mutatingwebhookconfigurations", &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -161,13 +162,19 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 		})
 	})
 	if withSecret {
-		makers = append(makers, func() (object, error) {
-			secret := &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.MemberNamespace, own.token), Type: corev1.SecretTypeServiceAccountToken}
-			secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: own.account}
-			return of("secrets", secret)
-		})
+		makers = append(makers, r.tokenSecret())
 	}
 	return collect(makers...)
+}
+
+// tokenSecret is filled by Kubernetes with a token of the account that does not expire.
+func (r Registration) tokenSecret() func() (object, error) {
+	return func() (object, error) {
+		own := r.names()
+		secret := &corev1.Secret{TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.MemberNamespace, own.token), Type: corev1.SecretTypeServiceAccountToken}
+		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: own.account}
+		return of("secrets", secret)
+	}
 }
 
 // grants are the role of a tenant in one of its namespaces, and its binding. Probes for spot capacity are made in the first.

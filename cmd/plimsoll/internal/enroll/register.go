@@ -33,7 +33,7 @@ type Registration struct {
 	AnnotationPrefixes []string
 	// WebhookURL is where the member reaches the hub's webhooks; "": the hub may choose the host once.
 	WebhookURL string
-	// TokenDuration asks for a token that expires after it; 0: one that does not.
+	// TokenDuration asks for a token that expires after it, which the hub renews; 0: one that does not expire.
 	TokenDuration time.Duration
 }
 
@@ -113,18 +113,30 @@ func Register(ctx context.Context, r Registration, member, hub *Context, report 
 	if err := e.retire(ctx); err != nil {
 		return Outcome{}, err
 	}
-	token, expires, err := e.token(ctx)
+	token, expires, err := e.proven(ctx)
 	if err != nil {
-		return Outcome{}, err
-	}
-	if err := e.prove(ctx, token); err != nil {
 		return Outcome{}, err
 	}
 	kubeconfig, err := at.kubeconfig(r.Name, token)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback()}, e.handOver(ctx, uid, kubeconfig)
+	if err := e.handOver(ctx, uid, kubeconfig); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Expires: expires, Loopback: r.Server == "" && at.loopback()}, e.revoke(ctx)
+}
+
+// proven returns a token that the member takes: the one that the hub has, if it is as was asked for and young, else another.
+func (e *enrolment) proven(ctx context.Context) (string, time.Time, error) {
+	if token, expires, ok := e.present(ctx); ok && e.prove(ctx, token) == nil {
+		return token, expires, nil
+	}
+	token, expires, err := e.token(ctx)
+	if err == nil {
+		err = e.prove(ctx, token)
+	}
+	return token, expires, err
 }
 
 // enrolment is one registration under way.

@@ -52,6 +52,11 @@ func probeRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete"}}}
 }
 
+// tokenRules let the account renew its own token, and no other.
+func tokenRules(account string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}}}
+}
+
 // tenantRules are what a tenant grants beyond its namespaces: the nodes, and single objects by their names.
 func tenantRules(namespaces []string, webhook string) []rbacv1.PolicyRule {
 	return append([]rbacv1.PolicyRule{

@@ -6,6 +6,9 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 // requestToken asks a cluster for a token of a service account, for the API server itself or for an audience, and returns
@@ -18,6 +21,42 @@ func requestToken(ctx context.Context, c *Cluster, namespace, account string, du
 		return "", time.Time{}, c.failed("request a token of serviceaccount/"+namespace+"/"+account, err)
 	}
 	return answer.Status.Token, answer.Status.ExpirationTimestamp.Time, nil
+}
+
+// present returns the token that the hub has already: of the same account, as long-lived as was asked for, and in the first half of
+// its life. false: there is none.
+func (e *enrolment) present(ctx context.Context) (string, time.Time, bool) {
+	if e.TokenDuration == 0 {
+		return "", time.Time{}, false
+	}
+	found, err := e.hub.typed.CoreV1().Secrets(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", time.Time{}, false
+	}
+	kubeconfig := found.Data[KubeconfigKey]
+	is, ok := clusters.TokenOf(kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if !ok || err != nil || is.Namespace != e.MemberNamespace || is.Account != e.names().account || is.Life() != e.TokenDuration || is.Spent(time.Now()) >= 50 {
+		return "", time.Time{}, false
+	}
+	return config.BearerToken, is.Expires, true
+}
+
+// revoke deletes the Secret with a token that does not expire, once the hub has another.
+func (e *enrolment) revoke(ctx context.Context) error {
+	if e.TokenDuration == 0 {
+		return nil
+	}
+	secret, err := e.tokenSecret()()
+	if err != nil {
+		return err
+	}
+	change, err := e.member.remove(ctx, secret)
+	if err != nil || change.Action == Absent {
+		return err
+	}
+	e.report(change)
+	return nil
 }
 
 // AudienceToken returns a short-lived token of a service account of the hub cluster, for the audience of the hub's API.

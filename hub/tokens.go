@@ -1,0 +1,234 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+)
+
+const (
+	tokenCheck     = 5 * time.Second  // between two looks at what is known of the tokens
+	tokenRetry     = time.Minute      // after a renewal that failed
+	tokenTimeout   = 20 * time.Second // for one renewal
+	leastTokenLife = 10 * time.Minute // Kubernetes grants no shorter one
+	// tokenAlarm is the share of its life, in percent, after which a token that is still in use is shown as expiring.
+	tokenAlarm = 80
+)
+
+// tokenKeeper renews the tokens with which the hub reaches its members before they expire, and shows when they do. The replica that
+// owns a member renews: it requests a token in the member with the one in use, and writes it into the registration Secret, from
+// where every replica takes it. What fails leaves the token in use as it is, and is tried again. It is safe for concurrent use.
+type tokenKeeper struct {
+	statuses func() []clusters.Status
+	member   func(name string) (client.Client, error)
+	secrets  corev1client.SecretsGetter // of the hub cluster
+	mayWrite func(member string) error  // nil: this replica owns the member
+	renewAt  int                        // the share of its life, in percent, after which a token is renewed; 0: never
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	tokens map[string]*memberToken // by member
+}
+
+// memberToken is what is known of one member's token.
+type memberToken struct {
+	version  string // of the registration Secret that it was read from
+	token    clusters.Token
+	known    bool // it is one of a service account
+	external bool
+	written  time.Time // when the newest token that this replica wrote expires
+	putBack  bool      // somebody wrote an older one over it
+	problem  string    // why it was not renewed
+	next     time.Time // no attempt before
+}
+
+// run looks after the tokens until the context ends.
+func (k *tokenKeeper) run(ctx context.Context) error {
+	every := time.NewTicker(tokenCheck)
+	defer every.Stop()
+	for {
+		k.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+	}
+}
+
+// look reads what has changed, and renews what is due, one after the other: a member that does not answer costs a renewal's time.
+func (k *tokenKeeper) look(ctx context.Context) {
+	statuses := k.statuses()
+	there := map[string]bool{}
+	for i := range statuses {
+		status := &statuses[i]
+		there[status.Name] = true
+		known := k.read(ctx, status)
+		if known == nil || !known.due(time.Now(), k.renewAt) || k.mayWrite(status.Name) != nil || !usable(status.State) {
+			continue
+		}
+		token, err := k.renew(ctx, status, known.token)
+		k.renewed(status.Name, token, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.tokens, func(member string, _ *memberToken) bool { return !there[member] })
+}
+
+func usable(state clusters.State) bool {
+	return state == clusters.StateReady || state == clusters.StateDegraded
+}
+
+// due tells whether a token is to be renewed now.
+func (t *memberToken) due(now time.Time, renewAt int) bool {
+	return renewAt > 0 && t.known && !t.external && !t.putBack && t.token.Life() > 0 && t.token.Spent(now) >= renewAt && !now.Before(t.next)
+}
+
+// read brings what is known of a member's token up to date, and returns a copy; nil: the Secret cannot be read.
+func (k *tokenKeeper) read(ctx context.Context, status *clusters.Status) *memberToken {
+	registration := status.Registration
+	k.mu.Lock()
+	known := k.tokens[status.Name]
+	k.mu.Unlock()
+	if known == nil || known.version != registration.ResourceVersion {
+		ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+		defer cancel()
+		secret, err := k.secrets.Secrets(registration.Namespace).Get(ctx, registration.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil // the provider says so
+		}
+		known = k.learn(status.Name, registration.ResourceVersion, secret)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return new(*known)
+}
+
+// learn notes what a registration Secret says.
+func (k *tokenKeeper) learn(member, version string, secret *corev1.Secret) *memberToken {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.tokens[member]
+	if known == nil {
+		known = &memberToken{}
+		k.tokens[member] = known
+	}
+	before := known.putBack
+	known.version, known.external = version, secret.Annotations[clusters.TokenRenewalAnnotation] == clusters.RenewedElsewhere
+	known.token, known.known = clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
+	known.putBack = known.known && known.token.Expires.Before(known.written)
+	if known.putBack && !before {
+		k.log.Warn("somebody wrote an older token over the renewed one: the hub does not renew it any more", "member", member,
+			"expires", known.token.Expires, "annotate", clusters.TokenRenewalAnnotation+"="+clusters.RenewedElsewhere)
+	}
+	return known
+}
+
+// renew requests a token of the same account and life, and writes it into the registration Secret. It returns when it expires.
+func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of clusters.Token) (clusters.Token, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	secrets := k.secrets.Secrets(status.Registration.Namespace)
+	secret, err := secrets.Get(ctx, status.Registration.Name, metav1.GetOptions{})
+	if err != nil {
+		return of, fmt.Errorf("read the registration: %w", err)
+	}
+	if now, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey]); !ok || now != of {
+		return of, errors.New("the registration has changed meanwhile")
+	}
+	member, err := k.member(status.Name)
+	if err != nil {
+		return of, err
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(max(of.Life(), leastTokenLife) / time.Second)),
+	}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Account}}
+	if err := member.SubResource("token").Create(ctx, account, request); err != nil {
+		return of, fmt.Errorf("request a token of serviceaccount/%s/%s: %w", of.Namespace, of.Account, err)
+	}
+	if secret.Data[clusters.KubeconfigKey], err = clusters.WithToken(secret.Data[clusters.KubeconfigKey], request.Status.Token); err != nil {
+		return of, err
+	}
+	fresh, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
+	if !ok || fresh.Namespace != of.Namespace || fresh.Account != of.Account || !fresh.Expires.After(of.Expires) {
+		return of, errors.New("the member answered with a token that is not the account's, or ends no later")
+	}
+	if err := k.mayWrite(status.Name); err != nil {
+		return of, err
+	}
+	if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: "plimsoll-hub"}); err != nil { // of the version that was read
+		if apierrors.IsForbidden(err) {
+			return of, errors.New("the hub may not update the registration Secret")
+		}
+		return of, fmt.Errorf("write the registration: %w", err)
+	}
+	return fresh, nil
+}
+
+// renewed notes what became of a renewal.
+func (k *tokenKeeper) renewed(member string, token clusters.Token, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.tokens[member]
+	if known == nil {
+		return
+	}
+	if err != nil {
+		if known.problem != err.Error() {
+			k.log.Warn("the member's token was not renewed; the one in use stays", "member", member, "expires", token.Expires, "error", err)
+		}
+		known.problem, known.next = err.Error(), time.Now().Add(tokenRetry)
+		return
+	}
+	known.problem, known.written, known.token = "", token.Expires, token // the watch shows it in a moment
+	k.log.Info("the member's token was renewed", "member", member, "expires", token.Expires)
+}
+
+// conditionToken tells whether a member's token is about to expire.
+const conditionToken = "TokenExpiring"
+
+// condition shows the token of a member; false: there is nothing to be shown, as with a client certificate.
+func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.tokens[member]
+	if known == nil || !known.known {
+		return metav1.Condition{}, false
+	}
+	is := metav1.Condition{Type: conditionToken, Status: metav1.ConditionFalse, Reason: "Valid",
+		Message: "the token expires at " + known.token.Expires.UTC().Format(time.RFC3339) + "; the hub renews it before"}
+	at := "the token expires at " + known.token.Expires.UTC().Format(time.RFC3339)
+	switch {
+	case known.token.Life() <= 0:
+		is.Reason, is.Message = "NeverExpires", "the token does not expire: `plimsoll register` replaces it with one that does"
+		return is, true
+	case known.external:
+		is.Reason, is.Message = "RenewedElsewhere", at+"; the registration says that something else renews it"
+	case known.problem != "":
+		is.Reason, is.Message = "RenewalFailed", at+", and was not renewed: "+known.problem
+	case known.putBack:
+		is.Reason, is.Message = "PutBack", at+", and an older token was written over the renewed one: set the annotation "+
+			clusters.TokenRenewalAnnotation+": "+clusters.RenewedElsewhere+", and renew it there"
+	case k.renewAt == 0:
+		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no token (clusters.tokenRenewalPercent)"
+	}
+	unattended := !known.external && (known.problem != "" || known.putBack)
+	if unattended || known.token.Spent(now) >= tokenAlarm {
+		is.Status = metav1.ConditionTrue
+	}
+	return is, true
+}
