@@ -17,8 +17,8 @@ const (
 	hostileSeed = 12
 	// hostileWindow is how long a member is hostile while the others are measured, and calmEvery after how many hostilities it
 	// behaves well for as long, to compare with.
-	hostileWindow = 5 * time.Second
-	calmEvery     = 3
+	hostileWindow = 4 * time.Second
+	calmEvery     = 5
 	// hostileRepeats is how often a hostility is tried again whose ratio is above ratioAllowed: a window is short, and what
 	// else the machine does may fall into one. The median counts.
 	hostileRepeats = 2
