@@ -30,7 +30,7 @@ type memberBudget struct {
 }
 
 func newMemberBudget(bytes, kindBytes int64, objects int) *memberBudget {
-	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes()}
+	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes(listsAtOnce)}
 }
 
 // kindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
