@@ -188,7 +188,7 @@ func scale(ctx context.Context, w *fleet.Workload) error {
 	}
 }
 
-// events writes to the good member's StatefulSets, and returns how long the hub took until it reconciled, p99.
+// reconciles writes to the good member's StatefulSets, and returns how long the hub took until it reconciled, p99.
 func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 	mark, err := s.quiet.Cluster.Audit().Mark()
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 			return 0, group.Wait()
 		}
 		s.writes++
-		t, percent := s.targets[i%len(s.targets)], 50+s.writes/len(s.targets)%2
+		t, percent := s.targets[i%len(s.targets)], hostileShare+1+s.writes/len(s.targets)%2 // another value each time
 		group.Go(func() error { return t.write(groupCtx, s.api, percent, i >= hostileWrites*int(warmup/time.Second)) })
 	}
 	if err := group.Wait(); err != nil {

@@ -87,14 +87,10 @@ func (s *hostileSite) workload(ctx context.Context, m *fleet.Member) (*fleet.Wor
 
 // prepareQuiet makes what is measured in the third member, and stops its controllers.
 func (s *hostileSite) prepareQuiet(ctx context.Context) error {
-	all := s.bench.fleet.Members
-	s.bench.fleet.Members = []*fleet.Member{s.quiet}
-	targets, err := s.bench.eventTargets(ctx, s.api)
-	s.bench.fleet.Members = all
-	if err != nil {
+	var err error
+	if s.targets, err = eventTargets(ctx, s.api, []*fleet.Member{s.quiet}); err != nil {
 		return err
 	}
-	s.targets = targets
 	beside := []kube.Component{kube.ControllerManager, kube.Scheduler, kube.Kwok}
 	for _, component := range beside {
 		err = errors.Join(err, s.quiet.Cluster.Kill(component))
