@@ -4,8 +4,8 @@
 GO        ?= go
 # Extra flags for every go test, for instance TESTFLAGS='-run TestBurst -v'.
 TESTFLAGS ?=
-# Time given to each fuzz target by fuzz-short.
-FUZZTIME  ?= 10s
+# Time given to each fuzz target: 10s by fuzz-short, 1m by fuzz.
+FUZZTIME  ?=
 # The commit whose API `make breaking` compares with.
 BASE      ?= main
 
@@ -18,6 +18,7 @@ KINDS  := reconcile/webapp
 BUF      := $(TOOLS)/buf
 GOLANGCI := $(TOOLS)/golangci-lint
 GRPCURL  := $(TOOLS)/grpcurl
+VULN     := $(TOOLS)/govulncheck
 KINDGEN  := $(TOOLS)/controller-gen
 PLUGINS  := $(TOOLS)/protoc-gen-go $(TOOLS)/protoc-gen-go-grpc \
             $(TOOLS)/protoc-gen-grpc-gateway $(TOOLS)/protoc-gen-openapiv2
@@ -77,13 +78,18 @@ IMAGE       ?= plimsoll-hub:dev
 IMAGE_ARCHS ?= amd64 arm64
 
 .PHONY: image
-image: ## Build the hub's image, IMAGE, with docker build; needs no registry
+image: ## Build the hub's image, IMAGE, with docker build, and its SBOM; needs no registry
 	TAGS=$(TAGS) sh deploy/image/files.sh $$($(GO) env GOARCH)
 	docker build --build-arg TARGETARCH=$$($(GO) env GOARCH) -t $(IMAGE) -f deploy/image/Dockerfile build/image
 
 .PHONY: image-files
-image-files: ## Put together what the image holds, for IMAGE_ARCHS, as docker buildx bake wants it
+image-files: ## Put together what the image holds, SBOM included, for IMAGE_ARCHS, as docker buildx bake wants it
 	TAGS=$(TAGS) sh deploy/image/files.sh $(IMAGE_ARCHS)
+
+.PHONY: sbom
+sbom: build ## Write build/bin/*.cdx.json: which modules hub and CLI are built from (CycloneDX)
+	cd tools/sbom && for binary in plimsoll-hub plimsoll; do \
+		$(GO) run . $(CURDIR)/$(BIN)/$$binary $(CURDIR)/$(BIN)/$$binary.cdx.json || exit 1; done
 
 .PHONY: flux
 flux: ## Build Flux' controllers and sops, which the GitOps tests run (3 minutes the first time)
@@ -133,6 +139,7 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/deploy && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
+	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
 
 .PHONY: breaking
@@ -156,6 +163,7 @@ test: testbed ## Run all tests: the unit tests, then those on real control plane
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane
 	$(RACE) -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
+	cd tools/sbom && $(GO) test $(TESTFLAGS) ./...
 
 # Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
 # side by side themselves (test/integration/main_test.go).
@@ -185,12 +193,15 @@ e2e-images: testbed
 
 .PHONY: fuzz-short
 fuzz-short: ## Run every fuzz target for FUZZTIME (default: 10s)
-	@for package in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
-		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
-		done; \
-	done
+	GO="$(GO)" sh tools/fuzz.sh $(or $(FUZZTIME),10s)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default: 1m), and keep inputs that reach new code in testdata/fuzz
+	GO="$(GO)" KEEP=1 sh tools/fuzz.sh $(or $(FUZZTIME),1m)
+
+.PHONY: vulncheck
+vulncheck: $(VULN) ## Look for known vulnerabilities in what is called; says so where the database cannot be had
+	sh tools/vulncheck/run.sh $(VULN) ./...
 
 ##
 ## See it run
@@ -212,13 +223,13 @@ bench: build testbed flux karpenter e2e-images ## Measure what the project promi
 	$(BIN)/bench
 
 ##
-## Pinned tools: tools/ holds those that resolve together, tools/lint the one that does not.
+## Pinned tools: tools/ holds those that resolve together, tools/lint and tools/vulncheck those that do not.
 ##
 
 tool-package = $(shell awk '/^tool \(/ { inside = 1; next } /^\)/ { inside = 0 } inside && $$1 ~ /\/$(1)$$/ { print $$1 }' $(2)/go.mod)
 
 .PHONY: tools
-tools: $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN) $(GOLANGCI) ## Build every pinned tool into build/tools
+tools: $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN) $(GOLANGCI) $(VULN) ## Build every pinned tool into build/tools
 
 $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN): $(TOOLS)/%: tools/go.mod tools/go.sum
 	@mkdir -p $(TOOLS)
@@ -228,6 +239,11 @@ $(BUF) $(PLUGINS) $(GRPCURL) $(KINDGEN): $(TOOLS)/%: tools/go.mod tools/go.sum
 $(GOLANGCI): tools/lint/go.mod tools/lint/go.sum
 	@mkdir -p $(TOOLS)
 	cd tools/lint && $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(VULN): tools/vulncheck/go.mod tools/vulncheck/go.sum
+	@mkdir -p $(TOOLS)
+	cd tools/vulncheck && $(GO) build -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 $(PROTOS)/.stamp: tools/protos/go.mod tools/protos/go.sum tools/protos/copy.sh

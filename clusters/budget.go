@@ -2,17 +2,14 @@ package clusters
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,7 +27,7 @@ type memberBudget struct {
 }
 
 func newMemberBudget(bytes, kindBytes int64, objects int) *memberBudget {
-	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes()}
+	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes(listsAtOnce)}
 }
 
 // kindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
@@ -185,40 +182,6 @@ func (m *meter) WatchWithContext(ctx context.Context, options metav1.ListOptions
 	return newMeteredWatch(events, m.event), nil
 }
 
-// meteredWatch passes events on through a function.
-type meteredWatch struct {
-	watch.Interface
-	events chan watch.Event
-	stop   func()
-}
-
-func newMeteredWatch(of watch.Interface, pass func(watch.Event) (watch.Event, bool)) *meteredWatch {
-	stopped := make(chan struct{})
-	w := &meteredWatch{Interface: of, events: make(chan watch.Event), stop: sync.OnceFunc(func() {
-		close(stopped)
-		of.Stop()
-	})}
-	go func() {
-		defer close(w.events)
-		for event := range of.ResultChan() {
-			if event, ok := pass(event); ok {
-				select {
-				case w.events <- event:
-				case <-stopped:
-					return
-				}
-			}
-		}
-	}()
-	return w
-}
-
-// ResultChan has the events.
-func (w *meteredWatch) ResultChan() <-chan watch.Event { return w.events }
-
-// Stop ends the watch.
-func (w *meteredWatch) Stop() { w.stop() }
-
 // event takes account of an event. One that exceeds the budget is dropped: the whole cache is about to be.
 func (m *meter) event(e watch.Event) (watch.Event, bool) {
 	switch e.Type {
@@ -336,43 +299,4 @@ func (m *meter) release() {
 
 func (m *meter) key(of client.Object) uint64 {
 	return maphash.Comparable(m.seed, types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()})
-}
-
-// entryBytes is what an entry of a cache takes beside the object: its key, in the store and in the indexes.
-const entryBytes = 256
-
-// weigh estimates what an object takes in memory.
-func weigh(object client.Object) uint32 {
-	size := entryBytes + int(reflect.TypeOf(object).Elem().Size())
-	switch of := object.(type) {
-	case *unstructured.Unstructured:
-		size += weighValue(of.Object)
-	case interface{ Size() int }:
-		size += of.Size()
-	default:
-		text, err := json.Marshal(object)
-		if err == nil {
-			size += len(text)
-		}
-	}
-	return uint32(min(size, 1<<31))
-}
-
-// weighValue is for what unstructured objects are made of.
-func weighValue(value any) int {
-	const interfaceSize, mapEntry = 16, 48
-	size := interfaceSize
-	switch of := value.(type) {
-	case map[string]any:
-		for key, entry := range of {
-			size += mapEntry + len(key) + weighValue(entry)
-		}
-	case []any:
-		for _, element := range of {
-			size += weighValue(element)
-		}
-	case string:
-		size += len(of)
-	}
-	return size
 }

@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// decodesAtOnce is how many large answers and events of a member are read and decoded at a time.
-	decodesAtOnce = 2
+	// decodesAtOnce is how many large answers and events of a member are read and decoded at a time, and listsAtOnce how many
+	// lists of its caches.
+	decodesAtOnce = 1
+	listsAtOnce   = 2
 	// smallPart is how many bytes an answer or an event may have without waiting for others.
 	smallPart = 256 << 10
 )
@@ -17,7 +19,7 @@ const (
 // are read is that of a few. It is safe for concurrent use; nil lets all pass.
 type decodes chan struct{}
 
-func newDecodes() decodes { return make(decodes, decodesAtOnce) }
+func newDecodes(atOnce int) decodes { return make(decodes, atOnce) }
 
 // turn is the place that one body has, if it is large. A body may be closed while it is read.
 type turn struct {

@@ -146,9 +146,9 @@ func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
 
 func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
 	g := NewWithT(t)
-	of := newDecodes()
+	of := newDecodes(2)
 	var held []*turn
-	for range decodesAtOnce {
+	for range cap(of) {
 		one := &turn{of: of, ctx: t.Context()}
 		g.Expect(one.take(smallPart + 1)).To(Succeed())
 		g.Expect(one.take(smallPart+1)).To(Succeed(), "it has its place")

@@ -34,7 +34,7 @@ const (
 	userAgent = "plimsoll-hub"
 
 	// A health check, a discovery or an access review has small answers.
-	maxProbeBody = 8 << 20
+	maxProbeBody = 2 << 20
 
 	// A page of a cache's list may have this part of what an answer may, for pages can be made smaller; and as much as some
 	// of the largest objects at least.
@@ -80,7 +80,7 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes()}
+	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes(decodesAtOnce)}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
 	client := fenced(name, o.fence, writeTimeout, took.of(maxListed, o.answerBytes).guard(limited(name, o, wire)))
 	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage, page).guard(bounded(name, o.listTimeout, page, wire)))

@@ -183,12 +183,14 @@ type ClustersConfig struct {
 	QPS float64 `yaml:"qps"`
 	// How many requests above qps it sends at once.
 	Burst int `yaml:"burst"`
-	// How many MiB one answer of a member may have, after decompression. Caches are filled in pages of 500 objects. 1 to 1024.
+	// How many MiB one answer of a member may have, after decompression. Caches are filled in pages of 500 objects, or of fewer
+	// where these have more than an eighth of it. 1 to 1024.
 	MaxAnswerMiB int `yaml:"maxAnswerMiB"`
 	// How many MiB one event of a watch may have. 1 to 64.
 	MaxEventMiB int `yaml:"maxEventMiB"`
-	// How many MiB all caches of a member may take in memory, about. A kind that exceeds it is no longer cached, and the member
-	// is Degraded. 16 to 1048576.
+	// How many MiB all caches of a member may take in memory, about, and those of one kind half of it. A kind that exceeds it is
+	// no longer cached, and the member is Degraded. What a hostile member can take is bounded by this: some times what the
+	// largest member takes is a good value. 16 to 1048576.
 	MaxCacheMiB int `yaml:"maxCacheMiB"`
 	// How many objects of one kind may be cached in a member. 1000 to 10000000.
 	MaxCachedObjects int `yaml:"maxCachedObjects"`

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Puts together what the image holds, in build/image/<architecture>: the hub and the authorities that it trusts.
+# Puts together what the image holds, in build/image/<architecture>: the hub, the authorities that it trusts, and its SBOM,
+# which is sbom.cdx.json in the image and build/image/<architecture>.cdx.json beside it.
 #
 # usage: files.sh ARCHITECTURE...
 set -eu
@@ -16,6 +17,8 @@ for arch in "$@"; do
 	rm -rf "$files"
 	mkdir -p "$files/etc/ssl/certs"
 	GOARCH="$arch" go build -trimpath -tags "${TAGS:-grpcnotrace}" -ldflags "-s -w" -o "$files/plimsoll-hub" ./cmd/plimsoll-hub
+	(cd tools/sbom && GOOS='' GOARCH='' go run . "$OLDPWD/$files/plimsoll-hub" "$OLDPWD/$files/sbom.cdx.json")
+	cp "$files/sbom.cdx.json" "build/image/$arch.cdx.json"
 	cp "$roots" "$files/etc/ssl/certs/ca-certificates.crt"
 	cp LICENSE "$files/LICENSE"
 	# Whoever the container runs as can read it.

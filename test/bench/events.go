@@ -47,7 +47,7 @@ func (b *bench) events(ctx context.Context) error {
 	if err := api.AwaitMembers(ctx, b.fleet.Members...); err != nil {
 		return err
 	}
-	targets, err := b.eventTargets(ctx, api)
+	targets, err := eventTargets(ctx, api, b.fleet.Members)
 	if err != nil {
 		return err
 	}
@@ -139,9 +139,9 @@ type target struct {
 	starts []time.Time
 }
 
-func (b *bench) eventTargets(ctx context.Context, api *fleet.API) ([]*target, error) {
+func eventTargets(ctx context.Context, api *fleet.API, members []*fleet.Member) ([]*target, error) {
 	var targets []*target
-	for _, m := range b.fleet.Members {
+	for _, m := range members {
 		namespace, err := m.NewNamespace(ctx, "events", fleet.Enabled())
 		if err != nil {
 			return nil, err

@@ -17,8 +17,8 @@ const (
 	hostileSeed = 12
 	// hostileWindow is how long a member is hostile while the others are measured, and calmEvery after how many hostilities it
 	// behaves well for as long, to compare with.
-	hostileWindow = 5 * time.Second
-	calmEvery     = 3
+	hostileWindow = 4 * time.Second
+	calmEvery     = 5
 	// hostileRepeats is how often a hostility is tried again whose ratio is above ratioAllowed: a window is short, and what
 	// else the machine does may fall into one. The median counts.
 	hostileRepeats = 2
@@ -188,7 +188,7 @@ func scale(ctx context.Context, w *fleet.Workload) error {
 	}
 }
 
-// events writes to the good member's StatefulSets, and returns how long the hub took until it reconciled, p99.
+// reconciles writes to the good member's StatefulSets, and returns how long the hub took until it reconciled, p99.
 func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 	mark, err := s.quiet.Cluster.Audit().Mark()
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 			return 0, group.Wait()
 		}
 		s.writes++
-		t, percent := s.targets[i%len(s.targets)], 50+s.writes/len(s.targets)%2
+		t, percent := s.targets[i%len(s.targets)], hostileShare+1+s.writes/len(s.targets)%2 // another value each time
 		group.Go(func() error { return t.write(groupCtx, s.api, percent, i >= hostileWrites*int(warmup/time.Second)) })
 	}
 	if err := group.Wait(); err != nil {

@@ -47,8 +47,10 @@ func (b *bench) newHostileSite(ctx context.Context) (_ *hostileSite, err error) 
 	if s.recorded, err = recordCall(ctx, b.fleet.Members[0]); err != nil {
 		return nil, err
 	}
-	// A resync in between would be taken for the reconcile of a write.
-	if s.hub, s.api, err = b.startReplica(ctx, fleet.Settings{"controller.resyncPeriod": "1h", "spot.moveCooldown": "1s"}); err != nil {
+	// A resync in between would be taken for the reconcile of a write. The caches of these members take 1 MB each, and as the
+	// documentation advises they may take no more than some times that.
+	settings := fleet.Settings{"controller.resyncPeriod": "1h", "spot.moveCooldown": "1s", "clusters.maxCacheMiB": 16}
+	if s.hub, s.api, err = b.startReplica(ctx, settings); err != nil {
 		return nil, err
 	}
 	if err := s.api.AwaitMembers(ctx, b.fleet.Members...); err != nil {
@@ -85,14 +87,10 @@ func (s *hostileSite) workload(ctx context.Context, m *fleet.Member) (*fleet.Wor
 
 // prepareQuiet makes what is measured in the third member, and stops its controllers.
 func (s *hostileSite) prepareQuiet(ctx context.Context) error {
-	all := s.bench.fleet.Members
-	s.bench.fleet.Members = []*fleet.Member{s.quiet}
-	targets, err := s.bench.eventTargets(ctx, s.api)
-	s.bench.fleet.Members = all
-	if err != nil {
+	var err error
+	if s.targets, err = eventTargets(ctx, s.api, []*fleet.Member{s.quiet}); err != nil {
 		return err
 	}
-	s.targets = targets
 	beside := []kube.Component{kube.ControllerManager, kube.Scheduler, kube.Kwok}
 	for _, component := range beside {
 		err = errors.Join(err, s.quiet.Cluster.Kill(component))

@@ -97,7 +97,7 @@ func newHostileSite(t *testing.T, seed uint64) *hostileSite {
 	g.Expect(hostile.InstallWebApps(ctx)).To(Succeed())
 	g.Expect(f.Register(ctx, hostile.Member)).To(Succeed())
 	replica, err := f.NewReplica("hostile", fleet.Settings{
-		"spot.moveCooldown": "1s", "clusters.warmTimeout": "10s", "clusters.maxCacheMiB": 16, "clusters.maxAnswerMiB": 16,
+		"spot.moveCooldown": "1s", "clusters.warmTimeout": "10s", "clusters.probeInterval": "1s", "clusters.maxCacheMiB": 16, "clusters.maxAnswerMiB": 16,
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	hub, err := replica.StartProcess(ctx)
