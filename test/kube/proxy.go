@@ -29,6 +29,10 @@ type ProxyOptions struct {
 
 	// Intercept, when given, wraps what answers requests, for faults of a test's own.
 	Intercept func(next http.Handler) http.Handler
+
+	// ConnContext, when given, adds to the context of all requests of a connection, before the first of them is read; see
+	// [http.Server].
+	ConnContext func(ctx context.Context, conn net.Conn) context.Context
 }
 
 // A Proxy stands in front of one API server, at an address and with a certificate authority of its own, and can be told
@@ -40,6 +44,7 @@ type Proxy struct {
 	ca       *authority
 	tls      *tls.Config
 	handler  http.Handler
+	context  func(context.Context, net.Conn) context.Context
 	upstream *http.Transport
 	faults   *faults
 
@@ -92,7 +97,7 @@ func (p *Proxy) prepare(c *Cluster, opts ProxyOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	p.handler = p.handle(target, opts)
+	p.handler, p.context = p.handle(target, opts), opts.ConnContext
 	p.port, err = holdPort()
 	return err
 }
@@ -135,6 +140,7 @@ func (p *Proxy) listen() error {
 		Handler: p.handler, TLSConfig: p.tls,
 		ErrorLog:          log.New(io.Discard, "", 0), // broken connections are what it is for
 		ReadHeaderTimeout: time.Minute,
+		ConnContext:       p.context,
 	}
 	server, listener := p.server, p.listener
 	go func() { _ = server.ServeTLS(listener, "", "") }()
