@@ -54,6 +54,7 @@ var runs = []run{
 	{name: "webapp", do: (*bench).webApps},
 	{name: "events", do: (*bench).events},
 	{name: "failover", do: (*bench).failover},
+	{name: "handover", do: (*bench).handover},
 	{name: "admission", do: (*bench).admission},
 }
 

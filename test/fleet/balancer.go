@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A Balancer passes TCP connections on to the backends in turn, skipping those that refuse, as a Service does. It does
-// not look into them.
+// A Balancer passes TCP connections on to the backends in turn, skipping those that refuse. It does not look into them.
 type Balancer struct {
 	listener net.Listener
+	strict   bool
 
 	mu       sync.Mutex
 	backends []string
@@ -24,12 +24,18 @@ type Balancer struct {
 }
 
 // NewBalancer starts one without backends, on a loopback port.
-func NewBalancer() (*Balancer, error) {
+func NewBalancer() (*Balancer, error) { return newBalancer(false) }
+
+// NewService starts a balancer that does as a Service: a connection goes to a backend that it has, and is refused when that one
+// refuses it.
+func NewService() (*Balancer, error) { return newBalancer(true) }
+
+func newBalancer(strict bool) (*Balancer, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a balancer: %w", err)
 	}
-	b := &Balancer{listener: listener, held: map[string]chan struct{}{}, open: map[net.Conn]struct{}{}}
+	b := &Balancer{listener: listener, strict: strict, held: map[string]chan struct{}{}, open: map[net.Conn]struct{}{}}
 	go b.accept()
 	return b, nil
 }
@@ -157,6 +163,9 @@ func (b *Balancer) dial() (net.Conn, string) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp4", backend)
 		if err == nil {
 			return conn, backend
+		}
+		if b.strict {
+			break
 		}
 	}
 	return nil, ""
