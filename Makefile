@@ -222,6 +222,16 @@ bench: build testbed flux karpenter e2e-images ## Measure what the project promi
 	$(GO) build -o $(BIN)/bench ./test/bench
 	$(BIN)/bench
 
+# How long faults are done, and with which seed; 0: any.
+DURATION ?= 10m
+SEED     ?= 0
+
+.PHONY: robustness
+robustness: build testbed ## Break a hub of several replicas for DURATION with SEED, judge what happened, add to build/bench.json
+	GO=$(GO) TAGS=$(TAGS) bash test/robustness/skewed/build.sh
+	$(GO) build -o $(BIN)/robustness ./test/robustness
+	$(BIN)/robustness -seed $(SEED) -duration $(DURATION)
+
 ##
 ## Pinned tools: tools/ holds those that resolve together, tools/lint and tools/vulncheck those that do not.
 ##

@@ -93,6 +93,9 @@ type WebhookConfig struct {
 	DNSNames []string `yaml:"dnsNames"`
 	// Further IP addresses for the certificate that the hub makes, beside those of loopback.
 	IPs []netip.Addr `yaml:"ips"`
+	// How long a replica that stops goes on serving after it has ceased to be ready, while members' calls are routed to others.
+	// Another replica may act meanwhile. At most 15s.
+	StopDelay time.Duration `yaml:"stopDelay"`
 }
 
 // APIConfig is the part of [Config] about the API.
@@ -347,7 +350,7 @@ func DefaultConfig() Config {
 			Enabled: true, LeaseName: "plimsoll-hub",
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
-		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll"},
+		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll", StopDelay: 5 * time.Second},
 		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll"},
 		Peer:    PeerConfig{Address: ":9444"},
 		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},

@@ -168,6 +168,9 @@ func (v *rules) nodeStart(c *SpotConfig) {
 	}
 }
 
+// maxStopDelay leaves time for the rest of a stop within the 45 s that the chart gives to it.
+const maxStopDelay = 15 * time.Second
+
 func (v *rules) webhook(c *WebhookConfig) {
 	v.between("webhook.port", c.Port, 0, 65535)
 	if _, err := netip.ParseAddr(c.BindAddress); c.BindAddress != "" && err != nil {
@@ -179,6 +182,9 @@ func (v *rules) webhook(c *WebhookConfig) {
 		}
 	}
 	v.name("webhook.configName", c.ConfigName, validation.IsDNS1123Subdomain)
+	if c.StopDelay < 0 || c.StopDelay > maxStopDelay {
+		v.refuse("webhook.stopDelay", c.StopDelay, fmt.Sprintf("must be from 0s to %s: pods that stop are killed after a while", maxStopDelay))
+	}
 	for i, name := range c.DNSNames {
 		v.name(fmt.Sprintf("webhook.dnsNames[%d]", i), name, validation.IsDNS1123Subdomain)
 	}

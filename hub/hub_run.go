@@ -14,7 +14,8 @@ import (
 
 // Run runs the replica until ctx ends or a part of it fails, and then stops it in this order: it says that it is not
 // ready, takes up no new work, lets what it began come to an end, gives the Lease up so that another replica takes over at
-// once, and only then closes its servers and caches: until then it forwards to its successor. It is called once.
+// once, and closes its servers and caches when calls have had the time to be routed elsewhere: until then it forwards to its
+// successor. It is called once.
 func (h *Hub) Run(ctx context.Context) error {
 	h.started = time.Now()
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -40,11 +41,12 @@ func (h *Hub) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-running.Done():
 	}
-	failure := context.Cause(running)
+	failure, stopping := context.Cause(running), time.Now()
 	h.gates.stop()
 	h.drain()
 	yield()
 	<-yielded
+	h.serveOn(running, stopping)
 	cancel(nil)
 	h.wait(&tasks)
 	h.peers.close()
@@ -67,6 +69,17 @@ func (h *Hub) contend(ctx context.Context, fail context.CancelCauseFunc) <-chan 
 		}
 	}()
 	return yielded
+}
+
+// serveOn returns when a stop that began at a time may close the servers, or when a part of the hub has failed. A Service takes
+// a moment to route calls to other replicas; one that finds nobody listening is admitted without us.
+func (h *Hub) serveOn(running context.Context, stopping time.Time) {
+	timer := time.NewTimer(time.Until(stopping.Add(h.config.Webhook.StopDelay)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-running.Done():
+	}
 }
 
 // drain waits for the reconciles that are under way. One that takes too long runs into the fence, which is shut before the

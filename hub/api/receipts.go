@@ -65,7 +65,7 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 	var answer *plimsollv1.GetReceiptResponse
 	err = s.ask(ctx, id.member, question{
 		patience: request.GetWait().AsDuration(),
-		local:    func() error { return errNoReceipt(id) },
+		local:    func() error { return s.noReceipt(id) },
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
 			answer, err = plimsollv1.NewObjectServiceClient(conn).GetReceipt(ctx, request)
 			return err
@@ -119,6 +119,15 @@ func (s *objectService) await(ctx context.Context, id receiptID, d time.Duration
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	return nil
+}
+
+// noReceipt is the answer about an order that this replica has not accepted. Only one that acts knows that nobody has: after a
+// freeze a replica takes itself for the owner until it has read the Lease, and another one may have accepted the order.
+func (s *objectService) noReceipt(id receiptID) error {
+	if !s.ownership.Acts(id.member) {
+		return &unreachable{id.member, "its owner could not renew its Lease, and another replica may know the receipt"}
+	}
+	return errNoReceipt(id)
 }
 
 func errNoReceipt(id receiptID) error {

@@ -161,6 +161,18 @@ func TestAReceiptThatItsOwnerDoesNotKnowIsNotFound(t *testing.T) {
 	}
 }
 
+func TestAnOwnerThatCouldNotRenewDeniesNoReceipt(t *testing.T) {
+	asked, owner := twoReplicas(t)
+	id := order(t, asked.services(everything{}))
+	delete(owner.receipts, local(id)) // another replica accepted it while this one was frozen
+	owner.lapsed = true
+	for _, r := range []*replica{asked, owner} {
+		if _, err := follow(t.Context(), r.services(everything{}), id, 0); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: got %v, want %s", r.address, err, codes.Unavailable)
+		}
+	}
+}
+
 func TestAReceiptIsShownOnlyForTheMemberAndTheResourceThatWereOrdered(t *testing.T) {
 	r := shop(t)
 	r.member("mine")

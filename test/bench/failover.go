@@ -28,7 +28,7 @@ func (b *bench) failover(ctx context.Context) error {
 	if err := b.registerDirectly(ctx); err != nil {
 		return err
 	}
-	owner, standby, err := b.startPair(ctx)
+	owner, standby, err := b.startPair(ctx, failoverSettings)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ type paired struct {
 func (p paired) stop(ctx context.Context) error { return p.b.stopReplica(ctx, p.hub, p.api) }
 
 // startPair starts two replicas and tells which of them acts.
-func (b *bench) startPair(ctx context.Context) (owner, standby paired, err error) {
+func (b *bench) startPair(ctx context.Context, settings fleet.Settings) (owner, standby paired, err error) {
 	pair := make([]paired, 2)
 	for i := range pair {
 		pair[i].b = b
-		if pair[i].hub, pair[i].api, err = b.startReplica(ctx, failoverSettings); err != nil {
+		if pair[i].hub, pair[i].api, err = b.startReplica(ctx, settings); err != nil {
 			return owner, standby, err
 		}
 		if err := pair[i].api.AwaitMembers(ctx, b.fleet.Members...); err != nil {

@@ -56,6 +56,7 @@ var runs = []run{
 	{name: "hostile", do: (*bench).hostile},
 	{name: "events", do: (*bench).events},
 	{name: "failover", do: (*bench).failover},
+	{name: "handover", do: (*bench).handover},
 	{name: "admission", do: (*bench).admission},
 }
 

@@ -40,6 +40,8 @@ var entries = []entry{
 	{name: "event-to-reconcile-p99-ms", unit: "ms", target: 5},
 	{name: "failover-s", unit: "s", target: 10},
 	{name: "failover-lists", unit: "lists"},
+	{name: "handover-s", unit: "s", target: 1},
+	{name: "handover-lost-admissions", unit: "calls"},
 	{name: "admission-rps", unit: "1/s", target: 10000, atLeast: true},
 	{name: "admission-p99-ms", unit: "ms", target: 3},
 	{name: "hostile-rss-ratio", unit: "times", target: 1.5},

@@ -10,25 +10,32 @@ import (
 	"time"
 )
 
-// A Balancer passes TCP connections on to the backends in turn, skipping those that refuse, as a Service does. It does
-// not look into them.
+// A Balancer passes TCP connections on to the backends in turn, skipping those that refuse. It does not look into them.
 type Balancer struct {
 	listener net.Listener
+	strict   bool
 
 	mu       sync.Mutex
 	backends []string
+	held     map[string]chan struct{} // backends that get nothing; closed when they do again
 	next     int
 	open     map[net.Conn]struct{}
 	closed   bool
 }
 
 // NewBalancer starts one without backends, on a loopback port.
-func NewBalancer() (*Balancer, error) {
+func NewBalancer() (*Balancer, error) { return newBalancer(false) }
+
+// NewService starts a balancer that does as a Service: a connection goes to a backend that it has, and is refused when that one
+// refuses it.
+func NewService() (*Balancer, error) { return newBalancer(true) }
+
+func newBalancer(strict bool) (*Balancer, error) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a balancer: %w", err)
 	}
-	b := &Balancer{listener: listener, open: map[net.Conn]struct{}{}}
+	b := &Balancer{listener: listener, strict: strict, held: map[string]chan struct{}{}, open: map[net.Conn]struct{}{}}
 	go b.accept()
 	return b, nil
 }
@@ -52,12 +59,40 @@ func (b *Balancer) Remove(backend string) {
 	b.backends = slices.DeleteFunc(b.backends, func(other string) bool { return other == backend })
 }
 
+// Hold keeps back what clients send to a backend, on connections that are open and on new ones, until Release. What the
+// backend sends still arrives.
+func (b *Balancer) Hold(backend string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held[backend] == nil {
+		b.held[backend] = make(chan struct{})
+	}
+}
+
+// Release lets through what was kept back.
+func (b *Balancer) Release(backend string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.release(backend)
+}
+
+// release is Release for callers that hold mu.
+func (b *Balancer) release(backend string) {
+	if held := b.held[backend]; held != nil {
+		close(held)
+		delete(b.held, backend)
+	}
+}
+
 // Close ends it with all its connections.
 func (b *Balancer) Close() {
 	_ = b.listener.Close()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	for backend := range b.held {
+		b.release(backend)
+	}
 	for conn := range b.open {
 		_ = conn.Close()
 	}
@@ -74,7 +109,7 @@ func (b *Balancer) accept() {
 }
 
 func (b *Balancer) serve(conn net.Conn) {
-	backend := b.dial()
+	backend, address := b.dial()
 	if backend == nil {
 		_ = conn.Close()
 		return
@@ -84,18 +119,38 @@ func (b *Balancer) serve(conn net.Conn) {
 	}
 	defer b.untrack(conn, backend)
 	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{conn, backend}, {backend, conn}} {
-		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // either end may go at any time
-			_ = way[0].Close()
-			_ = way[1].Close()
-		})
+	pass := func(to io.Writer, from io.Reader) {
+		_, _ = io.Copy(to, from) // either end may go at any time
+		_ = conn.Close()
+		_ = backend.Close()
 	}
+	both.Go(func() { pass(conn, backend) })
+	both.Go(func() { pass(&heldWriter{Conn: backend, balancer: b, address: address}, conn) })
 	both.Wait()
 }
 
-// dial connects to the next backend that takes the connection; nil when none does.
-func (b *Balancer) dial() net.Conn {
+// A heldWriter writes to a backend when it is not held.
+type heldWriter struct {
+	net.Conn
+	balancer *Balancer
+	address  string
+}
+
+// Write waits for as long as the backend is held.
+func (w *heldWriter) Write(content []byte) (int, error) {
+	for {
+		w.balancer.mu.Lock()
+		held := w.balancer.held[w.address]
+		w.balancer.mu.Unlock()
+		if held == nil {
+			return w.Conn.Write(content)
+		}
+		<-held
+	}
+}
+
+// dial connects to the next backend that takes the connection, and says which; nil when none does.
+func (b *Balancer) dial() (net.Conn, string) {
 	b.mu.Lock()
 	b.next++
 	turn := b.next
@@ -104,12 +159,16 @@ func (b *Balancer) dial() net.Conn {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	for i := range backends {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp4", backends[(turn+i)%len(backends)])
+		backend := backends[(turn+i)%len(backends)]
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp4", backend)
 		if err == nil {
-			return conn
+			return conn, backend
+		}
+		if b.strict {
+			break
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // track notes open connections, or closes them when the balancer is closed.

@@ -30,6 +30,8 @@ type Options struct {
 	Nodes int
 	// NodePods is how many pods fit on a node; default 250.
 	NodePods int
+	// Proxy, when given, says how a member's proxy shows itself.
+	Proxy func(member string) kube.ProxyOptions
 	// Log receives lines about the start. Default: nowhere.
 	Log io.Writer
 }
@@ -107,6 +109,9 @@ func (o Options) withDefaults() Options {
 	if o.NodePods == 0 {
 		o.NodePods = 250
 	}
+	if o.Proxy == nil {
+		o.Proxy = func(string) kube.ProxyOptions { return kube.ProxyOptions{} }
+	}
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
@@ -135,7 +140,7 @@ func (f *Fleet) startMember(ctx context.Context, options kube.Options) (*Member,
 			return nil, errors.Join(err, cluster.Stop())
 		}
 	}
-	if m.Proxy, err = kube.NewProxy(cluster, kube.ProxyOptions{}); err != nil {
+	if m.Proxy, err = kube.NewProxy(cluster, f.options.Proxy(m.Name)); err != nil {
 		return nil, errors.Join(err, cluster.Stop())
 	}
 	return m, nil

@@ -32,6 +32,9 @@ type Moment struct {
 	WasReady bool
 	// Unplaced is how many pods that are alive were let in without a slot.
 	Unplaced int
+	// Slipped is how many pods that are alive came without a slot, whatever they have now: the hub was not asked about them,
+	// or let them through.
+	Slipped int
 	// Mix after the event, and how many replicas were on-demand before it.
 	Mix            Mix
 	OnDemandBefore int
@@ -57,6 +60,7 @@ type History struct {
 type podState struct {
 	pod      *corev1.Pod
 	capacity string
+	slipped  bool // it came without a slot
 }
 
 // Follow starts to remember. Stop the history when it is no longer needed.
@@ -145,20 +149,25 @@ func (h *History) take(ctx context.Context, event watch.Event) {
 	if event.Type == watch.Deleted {
 		delete(h.pods, pod.UID)
 	} else {
-		h.pods[pod.UID] = podState{pod: pod, capacity: capacity}
+		slipped := old.slipped
+		if !known {
+			slipped = !placed(pod)
+		}
+		h.pods[pod.UID] = podState{pod: pod, capacity: capacity, slipped: slipped}
 	}
 	if known && alive(old.pod) && (event.Type == watch.Deleted || !alive(pod)) {
 		moment.Left, moment.Capacity, moment.WasReady = true, old.capacity, Ready(old.pod)
 	}
 	moment.Mix = h.mix()
-	moment.Unplaced = h.unplaced()
-	moment.ReadyOnDemand = h.readyOnDemand()
+	moment.Unplaced = h.count(func(state *podState) bool { return !placed(state.pod) })
+	moment.Slipped = h.count(func(state *podState) bool { return state.slipped })
+	moment.ReadyOnDemand = h.count(func(state *podState) bool { return state.capacity == kube.OnDemand && Ready(state.pod) })
 	h.moments = append(h.moments, moment)
 }
 
 func alive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !Finished(pod) }
 
-// mix counts the pods as they are now. The caller holds mu, as for unplaced.
+// mix counts the pods as they are now. The caller holds mu.
 func (h *History) mix() Mix {
 	var mix Mix
 	for _, state := range h.pods {
@@ -167,20 +176,17 @@ func (h *History) mix() Mix {
 	return mix
 }
 
-func (h *History) unplaced() int {
-	n := 0
-	for _, state := range h.pods {
-		if _, placed := state.pod.Labels[Keys.Slot()]; alive(state.pod) && !placed {
-			n++
-		}
-	}
-	return n
+// placed tells whether a pod has a slot.
+func placed(pod *corev1.Pod) bool {
+	_, has := pod.Labels[Keys.Slot()]
+	return has
 }
 
-func (h *History) readyOnDemand() int {
+// count counts the pods that are alive and have something. The caller holds mu.
+func (h *History) count(has func(*podState) bool) int {
 	n := 0
 	for _, state := range h.pods {
-		if alive(state.pod) && state.capacity == kube.OnDemand && Ready(state.pod) {
+		if alive(state.pod) && has(&state) {
 			n++
 		}
 	}

@@ -47,9 +47,9 @@ func (r *Replica) StartProcess(ctx context.Context) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.start(exec.Command(binary, "--config", r.ConfigFile))
+	p, err := r.Launch(binary)
 	if err != nil {
-		return nil, fmt.Errorf("start hub %s: %w", r.Name, err)
+		return nil, err
 	}
 	if err := p.awaitReady(ctx); err != nil {
 		_ = p.Kill()
@@ -58,13 +58,22 @@ func (r *Replica) StartProcess(ctx context.Context) (*Process, error) {
 	return p, nil
 }
 
-func (r *Replica) start(cmd *exec.Cmd) (*Process, error) {
+// Launch runs the replica by a binary, with more in its environment, and does not wait for anything.
+func (r *Replica) Launch(binary string, environment ...string) (*Process, error) {
+	p, err := r.start(exec.Command(binary, "--config", r.ConfigFile), environment)
+	if err != nil {
+		return nil, fmt.Errorf("start hub %s: %w", r.Name, err)
+	}
+	return p, nil
+}
+
+func (r *Replica) start(cmd *exec.Cmd, environment []string) (*Process, error) {
 	log, err := os.OpenFile(r.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the child has a copy of its own
-	cmd.Env = []string{"HOME=" + filepath.Dir(r.ConfigFile), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = append([]string{"HOME=" + filepath.Dir(r.ConfigFile), "PATH=" + os.Getenv("PATH")}, environment...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
 
@@ -130,6 +139,18 @@ func (p *Process) Stop(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("hub %s did not end when asked to: %w", p.Name, ctx.Err()), p.Kill())
 	}
 }
+
+// Terminate asks the process to end, and does not wait for it.
+func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
+
+// Freeze stops the process where it is. What was sent to it waits, signals but SIGKILL too.
+func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() error { return p.signal(syscall.SIGCONT) }
+
+// Pid is the process id; after the process has ended it may be somebody else's.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Kill ends the process without warning and returns when it has gone.
 func (p *Process) Kill() error {

@@ -51,8 +51,10 @@ func (f *Fleet) NewReplica(name string, settings Settings) (*Replica, error) {
 	all := Settings{
 		"hub.namespace": Namespace, "hub.kubeconfig": f.hubKubeconfig(),
 		"webhook.bindAddress": host, "webhook.port": number, "webhook.ips": []string{host},
-		"webhook.url":     "https://" + f.Balancer.Address(),
-		"api.grpcAddress": r.GRPC, "api.restAddress": r.REST, "api.unauthenticated": true,
+		"webhook.url": "https://" + f.Balancer.Address(),
+		// Nobody sends calls to a replica that stops, where nothing else is asked for: the balancer looks for who listens.
+		"webhook.stopDelay": "0s",
+		"api.grpcAddress":   r.GRPC, "api.restAddress": r.REST, "api.unauthenticated": true,
 		"peer.address": r.Peer, "peer.advertise": r.Peer,
 		"metrics.address": r.Metrics, "probes.address": r.Probes,
 		"clusters.allowedNetworks": []string{"127.0.0.0/8"},

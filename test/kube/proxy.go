@@ -33,6 +33,10 @@ type ProxyOptions struct {
 	// Handshake, when given, is called in each TLS handshake, which waits until it returns. The context ends with the
 	// connection.
 	Handshake func(ctx context.Context)
+
+	// ConnContext, when given, adds to the context of all requests of a connection, before the first of them is read; see
+	// [http.Server].
+	ConnContext func(ctx context.Context, conn net.Conn) context.Context
 }
 
 // A Proxy stands in front of one API server, at an address and with a certificate authority of its own, and can be told
@@ -44,6 +48,7 @@ type Proxy struct {
 	ca       *authority
 	tls      *tls.Config
 	handler  http.Handler
+	context  func(context.Context, net.Conn) context.Context
 	upstream *http.Transport
 	faults   *faults
 
@@ -102,7 +107,7 @@ func (p *Proxy) prepare(c *Cluster, opts ProxyOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	p.handler = p.handle(target, opts)
+	p.handler, p.context = p.handle(target, opts), opts.ConnContext
 	p.port, err = holdPort()
 	return err
 }
@@ -145,6 +150,7 @@ func (p *Proxy) listen() error {
 		Handler: p.handler, TLSConfig: p.tls,
 		ErrorLog:          log.New(io.Discard, "", 0), // broken connections are what it is for
 		ReadHeaderTimeout: time.Minute,
+		ConnContext:       p.context,
 	}
 	server, listener := p.server, p.listener
 	go func() { _ = server.ServeTLS(listener, "", "") }()
