@@ -256,6 +256,7 @@ func (q *queue) done(req mcreconcile.Request) {
 		q.handOut()
 	}
 	q.rt.active.done()
+	m.active.done()
 	q.active.done()
 	m.tidy()
 }
