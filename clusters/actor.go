@@ -268,7 +268,7 @@ func (a *actor) engage() {
 
 // publish makes the status known if it changed.
 func (a *actor) publish(want *desired) {
-	v := view{registration: want.registration, registered: want.created, refusal: a.refusal}
+	v := view{registration: want.registration, registered: want.created, refusal: a.refusal, staleLimit: a.p.opts.StaleLimit}
 	breaker := false
 	switch {
 	case a.running != nil:

@@ -39,6 +39,8 @@ type view struct {
 	refusal *problem
 	// proving is set while a changed Secret is tried beside the running member.
 	proving bool
+	// staleLimit is how long a cached kind may go unwatched in a healthy member.
+	staleLimit time.Duration
 	// member is what the running member reports, or the one that is to become it; nil if there is none.
 	member *report
 }
@@ -46,7 +48,7 @@ type view struct {
 // assess makes a status out of a view. previous supplies the times of what has not changed.
 func assess(v view, previous Status, now time.Time) Status {
 	s := Status{Name: v.registration.Name, Registration: v.registration, RegisteredAt: v.registered, Conditions: previous.Conditions}
-	s.State, s.Reason, s.Message = judge(v)
+	s.State, s.Reason, s.Message = judge(v, now)
 	s.Since = previous.Since
 	if s.State != previous.State || s.Since.IsZero() {
 		s.Since = now
@@ -63,7 +65,7 @@ func assess(v view, previous Status, now time.Time) Status {
 }
 
 // judge finds the state, its reason and its message.
-func judge(v view) (State, string, string) {
+func judge(v view, now time.Time) (State, string, string) {
 	r := v.member
 	switch {
 	case r == nil && v.refusal == nil:
@@ -87,6 +89,9 @@ func judge(v view) (State, string, string) {
 		return StateDegraded, ReasonKindsMissing, "not cached: " + missing
 	case len(r.denied) > 0:
 		return StateDegraded, ReasonNotPermitted, "not permitted: " + strings.Join(r.denied, "; ")
+	}
+	if stale := unwatched(r, now, v.staleLimit); stale != "" {
+		return StateDegraded, ReasonNotWatched, fmt.Sprintf("cached and not watched for more than %s: %s", v.staleLimit, stale)
 	}
 	return StateReady, ReasonReady, "everything needed is cached and permitted"
 }
@@ -163,16 +168,21 @@ func current(r *report, now time.Time) metav1.Condition {
 	if r == nil || !r.warm() {
 		return condition(ConditionCurrent, metav1.ConditionUnknown, ReasonWarming, "nothing is cached yet")
 	}
+	if stale := unwatched(r, now, staleAfter); stale != "" {
+		return condition(ConditionCurrent, metav1.ConditionFalse, ReasonNotWatched, "cached and not watched now: "+stale)
+	}
+	return condition(ConditionCurrent, metav1.ConditionTrue, "Watched", "every cached kind is watched")
+}
+
+// unwatched lists the cached kinds that have not been watched for at least so long, and since when.
+func unwatched(r *report, now time.Time, since time.Duration) string {
 	var stale []string
 	for _, kind := range r.kinds {
-		if !kind.closed.IsZero() && now.Sub(kind.closed) >= staleAfter {
+		if !kind.closed.IsZero() && now.Sub(kind.closed) >= since {
 			stale = append(stale, fmt.Sprintf("%s (since %s)", kind.Kind, kind.closed.UTC().Format(time.RFC3339)))
 		}
 	}
-	if len(stale) > 0 {
-		return condition(ConditionCurrent, metav1.ConditionFalse, ReasonNotWatched, "cached and not watched now: "+strings.Join(stale, ", "))
-	}
-	return condition(ConditionCurrent, metav1.ConditionTrue, "Watched", "every cached kind is watched")
+	return strings.Join(stale, ", ")
 }
 
 func permitted(r *report) metav1.Condition {

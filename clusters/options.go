@@ -66,6 +66,9 @@ type Options struct {
 	// FailureThreshold is how many probes in a row must fail before a healthy member is Unreachable and its breaker
 	// opens, whatever the failure was. Default 3.
 	FailureThreshold int
+	// StaleLimit is how long a cached kind of a member that answers may be without an open watch before the member is
+	// Degraded. Default 1 min.
+	StaleLimit time.Duration
 	// RetryMin and RetryMax bound the exponential back-off (with jitter) of what is tried again: probes that failed, and
 	// kinds that could not be cached. Default 1 s and 30 s. Probes never wait for longer than ProbeInterval and its jitter:
 	// all that is held back for a member goes on with the first good one.
@@ -104,12 +107,13 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.KindBytes, o.CacheBytes/2)
 	setDefault(&o.ProbeInterval, 10*time.Second)
 	setDefault(&o.ProbeTimeout, 5*time.Second)
+	setDefault(&o.StaleLimit, time.Minute)
 	setDefault(&o.RetryMin, time.Second)
 	setDefault(&o.RetryMax, 30*time.Second)
 	for name, value := range map[string]float64{
 		"QPS": o.QPS, "Burst": float64(o.Burst), "FailureThreshold": float64(o.FailureThreshold),
 		"RequestTimeout": float64(o.RequestTimeout), "WriteTimeout": float64(o.WriteTimeout), "WarmTimeout": float64(o.WarmTimeout),
-		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin),
+		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin), "StaleLimit": float64(o.StaleLimit),
 		"AnswerBytes": float64(o.AnswerBytes), "EventBytes": float64(o.EventBytes), "CacheBytes": float64(o.CacheBytes), "CacheObjects": float64(o.CacheObjects),
 		"KindBytes": float64(o.KindBytes),
 	} {

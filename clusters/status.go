@@ -14,7 +14,8 @@ const (
 	StateConnecting State = "Connecting"
 	// StateReady: healthy, every needed kind is cached and everything needed is permitted.
 	StateReady State = "Ready"
-	// StateDegraded: healthy, but a kind or a permission is missing; what is there works.
+	// StateDegraded: healthy, but a kind or a permission is missing, or a cached kind has not been watched for too long; what
+	// is there works.
 	StateDegraded State = "Degraded"
 	// StateUnreachable: the API server cannot be reached, does not answer in time, or says that it is not ready.
 	StateUnreachable State = "Unreachable"

@@ -1,6 +1,8 @@
 package clusters
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -179,9 +181,20 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		}
 		b.end()
 		if b.events || !b.reopen() {
-			return n, err
+			return n, streamEnd(err)
 		}
 	}
+}
+
+// streamEnd is how a reflector is told that a watch ended. A stream that was cut off ends like one that is over, and the
+// reflector goes on from the last event; of an error it would list everything again, after up to a minute.
+func streamEnd(err error) error {
+	for _, known := range []error{io.EOF, errTooLarge, errUnreadable, context.Canceled} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return io.ErrUnexpectedEOF
 }
 
 // end notes that the stream has ended.

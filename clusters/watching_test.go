@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,11 +170,81 @@ func TestAWatchIsOpenSoonAfterEveryFault(t *testing.T) {
 	}
 }
 
+func TestAWatchThatIsCutOffGoesOnFromItsLastEvent(t *testing.T) {
+	g := NewWithT(t)
+	for _, cut := range []error{errors.New("stream error: stream ID 5; INTERNAL_ERROR"), errors.New("http2: client connection lost"), io.ErrUnexpectedEOF} {
+		g.Expect(streamEnd(cut)).To(Equal(io.ErrUnexpectedEOF), "client-go takes other errors for a reason to list again")
+	}
+	for _, known := range []error{io.EOF, errTooLarge, errUnreadable, context.Canceled} {
+		g.Expect(streamEnd(known)).To(Equal(known))
+	}
+}
+
+// One second after a stream with events was reset the kind is watched again, and nothing was listed for it.
+func TestAWatchThatIsCutOffIsNotListedAgain(t *testing.T) {
+	f, api := newFleet(t), newFakeAPI(t, "a")
+	cut := make(chan struct{})
+	var lists, resumed atomic.Int32
+	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		switch query := r.URL.Query(); {
+		case !isStream(r), query.Get("sendInitialEvents") == "true":
+			lists.Add(1)
+			api.route(w, r, nil)
+			return
+		case query.Get("resourceVersion") == "11":
+			resumed.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		write(w, map[string]any{"type": "BOOKMARK", "object": map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]string{"resourceVersion": "11"},
+		}})
+		w.(http.Flusher).Flush()
+		select {
+		case <-cut:
+			panic(http.ErrAbortHandler)
+		case <-r.Context().Done():
+		}
+	})
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	before := lists.Load()
+	close(cut)
+	f.g.Eventually(resumed.Load, "20s").Should(BeNumerically(">", 1))
+	f.g.Expect(lists.Load()).To(Equal(before), "lists")
+}
+
+func TestAMemberWhoseCachesAreTooOldIsDegraded(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1000, 0)
+	shown := func(age time.Duration) string {
+		s := assess(view{staleLimit: time.Minute, member: healthy(func(r *report) { r.kinds[0].closed = now.Add(-age) })}, Status{}, now)
+		return string(s.State) + "/" + s.Reason + ": " + s.Message
+	}
+	g.Expect(shown(59 * time.Second)).To(HavePrefix("Ready/"))
+	g.Expect(shown(time.Minute)).To(Equal("Degraded/NotWatched: cached and not watched for more than 1m0s: v1 Pod (since 1970-01-01T00:15:40Z)"))
+
+	f, api := newFleet(t, func(o *Options) { o.StaleLimit = time.Second }), newFakeAPI(t, "a")
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		if isStream(r) {
+			fail(w, http.StatusServiceUnavailable)
+			return
+		}
+		api.route(w, r, nil)
+	}
+	api.answer("/api/v1/pods", refuse)
+	api.cutAll()
+	f.g.Eventually(f.state("a"), "20s").Should(Equal("Degraded/NotWatched"))
+	api.answer("/api/v1/pods", nil)
+	f.g.Eventually(f.state("a"), "20s").Should(Equal("Ready/Ready"))
+}
+
 func TestACacheThatIsNotWatchedIsShown(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Unix(1000, 0)
 	shown := func(closed time.Time) string {
-		s := assess(view{member: healthy(func(r *report) { r.kinds[0].closed = closed })}, Status{}, now)
+		s := assess(view{staleLimit: time.Hour, member: healthy(func(r *report) { r.kinds[0].closed = closed })}, Status{}, now)
 		c := meta.FindStatusCondition(s.Conditions, ConditionCurrent)
 		return string(c.Status) + "/" + c.Reason + ": " + c.Message
 	}

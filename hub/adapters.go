@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -128,16 +129,20 @@ func installed(condition string, is webhook.Installation) metav1.Condition {
 	return shown
 }
 
-// ownEvents records Events in the hub cluster while no other replica is known to own the members, so that what all
-// replicas see is not told as often as there are replicas.
+// ownEvents records Events about registrations in the hub cluster while no other replica is known to own the member, so that
+// what all replicas see is not told as often as there are replicas.
 type ownEvents struct {
 	events.EventRecorder
 	routes routes
 }
 
-// Eventf implements events.EventRecorder.
+// Eventf implements events.EventRecorder. What it regards is a registration Secret, which has the name of its member.
 func (e ownEvents) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if owner := e.routes.Owner(""); owner == "" || owner == e.routes.self {
+	registration, err := meta.Accessor(regarding)
+	if err != nil {
+		return
+	}
+	if owner := e.routes.Owner(registration.GetName()); owner == "" || owner == e.routes.self {
 		e.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
 	}
 }

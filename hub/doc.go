@@ -4,6 +4,22 @@
 // Start with hub.go (what is built, and in which order it starts and stops); config.go is the configuration with every
 // default; ownership.go says which replica may act on a member, tenure.go until when; peers.go is how replicas talk.
 //
+// # What assumes one owner of all members
+//
+// Whoever asks who acts names a member: gates, routes (webhook and API), Events about registrations, the fence and the count of
+// writes, the peers' connections. Two members may have different owners as far as these are concerned. What still has one
+// owner of everything, and changes when members are shared out (docs/decisions/0013), is this and nothing else:
+//
+//   - tenure answers for all members alike, for there is one Lease: Owner, Mine, MayWrite and BeginWrite ignore the name.
+//   - lease contends for that Lease: awaitWrites ends the writes to all members before it is given up (writes.stop would end
+//     those to one), mayTake asks whether all members are warm.
+//   - [Hub.Run] stops in one order for all: reconcile.Runtime.Retire, Drain (DrainMember is for one), then the Lease.
+//   - Hub.warmed and the metric plimsoll_owner ask MineAny: whether this replica owns anything.
+//   - spot.Ceiling counts the moves of all members in this process; spot.Options.Moves takes another spot.MoveBudget, such as
+//     one with a share of the limit.
+//   - Reservations and receipts live in the owner's memory. Both are kept by member, and neither is handed over: a new owner
+//     begins with a live list, and forgets receipts.
+//
 // It never decides anything about a workload, and never writes to a member. It is the only package that reads the
 // environment.
 package hub

@@ -12,8 +12,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
-// gates opens and closes the gates of the queues: that of ownership as the Lease comes and goes, and that of each member's
-// breaker. The fence in the transport does not depend on them; they keep workers from running into it.
+// gates opens and closes the gates of each member's queues: that of ownership as the member comes to this replica and goes, and
+// that of its breaker. The fence in the transport does not depend on them; they keep workers from running into it.
 type gates struct {
 	runtime   *reconcile.Runtime
 	ownership ownership
@@ -22,42 +22,74 @@ type gates struct {
 	events    events.EventRecorder // nil: nothing is recorded
 
 	mu       sync.Mutex
-	open     bool
+	members  map[string]bool // that are registered
+	acts     bool            // as logged last
 	stopping bool
 }
 
-// follow closes the gate of ownership until it is known who owns the members, and keeps it right from then on.
+// follow has the gate of ownership say of each member what the ownership says, and keeps it right.
 func (g *gates) follow() {
-	g.runtime.HoldAll(reconcile.GateOwnership, "it is not known yet which replica acts")
+	g.runtime.Decide(reconcile.GateOwnership, g.refusal)
 	g.ownership.Subscribe(g.update)
-	if _, mine := g.ownership.Mine(""); mine {
+	if g.ownership.MineAny() {
 		g.update()
 	}
 }
 
-// update is called when the ownership changed.
+// refusal says why this replica does not act on a member; empty: it does.
+func (g *gates) refusal(member string) string {
+	if err := g.ownership.MayWrite(member); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// update is called when the owner of a member changed.
 func (g *gates) update() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	owner, _ := g.ownership.Owner("")
-	g.peers.keep(owner)
+	g.keepPeers()
 	if g.stopping {
 		return
 	}
-	refused := g.ownership.MayWrite("")
-	if refused == nil {
-		g.runtime.ReleaseAll(reconcile.GateOwnership)
-	} else {
-		g.runtime.HoldAll(reconcile.GateOwnership, refused.Error())
-	}
-	if g.open != (refused == nil) {
-		g.open = refused == nil
-		if g.open {
-			g.log.Info("this replica acts on the members")
+	g.runtime.DecideAgain(reconcile.GateOwnership)
+	if acts := g.ownership.MineAny(); g.acts != acts {
+		g.acts = acts
+		if acts {
+			g.log.Info("this replica acts on members")
 		} else {
-			g.log.Info("this replica does not act on the members any more", "reason", refused)
+			g.log.Info("this replica does not act on members any more")
 		}
 	}
+}
+
+// keepPeers keeps the connections to the owners of all members; the caller holds mu.
+func (g *gates) keepPeers() {
+	owners := map[string]bool{}
+	for member := range g.members {
+		if owner, _ := g.ownership.Owner(member); owner != "" {
+			owners[owner] = true
+		}
+	}
+	g.peers.keep(owners)
+}
+
+// register notes whether a member is registered.
+func (g *gates) register(member string, is bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members == nil {
+		g.members = map[string]bool{}
+	}
+	switch {
+	case is && !g.members[member]:
+		g.members[member] = true
+	case !is && g.members[member]:
+		delete(g.members, member)
+	default:
+		return
+	}
+	g.keepPeers()
 }
 
 // stop closes the gate of ownership for good.
@@ -81,6 +113,7 @@ func (g *gates) stopped() error {
 // member keeps the gate of a member's breaker right.
 func (g *gates) member(event clusters.Event) {
 	name := event.Status.Name
+	g.register(name, !event.Removed)
 	g.detach(event)
 	switch {
 	case event.Removed:

@@ -25,6 +25,7 @@ func (c *changing) MayWrite(string) error { return c.refusal }
 func (c *changing) BeginWrite(string) (time.Time, func(), error) {
 	return time.Time{}, func() {}, c.refusal
 }
+func (c *changing) MineAny() bool      { return c.refusal == nil }
 func (c *changing) Subscribe(f func()) { c.tell = f }
 
 func newTestGates(t *testing.T) (*gates, *changing, *reconcile.Runtime) {

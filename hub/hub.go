@@ -191,7 +191,7 @@ func (h *Hub) buildOwnership(context.Context) error {
 	return h.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "plimsoll_owner", Help: "1 while this replica may act on members.",
 	}, func() float64 {
-		if _, mine := h.ownership.Mine(""); mine {
+		if h.ownership.MineAny() {
 			return 1
 		}
 		return 0

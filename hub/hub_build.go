@@ -255,7 +255,7 @@ func (h *Hub) warm() error {
 // warmed returns an error while another replica should act or answer rather than this one, until it has had
 // clusters.warmTimeout for it.
 func (h *Hub) warmed() error {
-	if _, mine := h.ownership.Mine(""); mine || time.Since(h.started) > h.config.Clusters.WarmTimeout {
+	if h.ownership.MineAny() || time.Since(h.started) > h.config.Clusters.WarmTimeout {
 		return nil
 	}
 	return h.warm()

@@ -83,7 +83,7 @@ func (l *lease) awaitWrites() {
 	timer := time.NewTimer(l.config.LeaseDuration)
 	defer timer.Stop()
 	select {
-	case <-l.stopWrites():
+	case <-l.writes.stopAll():
 	case <-timer.C:
 	}
 }
@@ -250,7 +250,7 @@ func (l *lease) cancelWhenKicked(electing context.Context, cancel context.Cancel
 	for {
 		select {
 		case <-l.kick:
-			if _, mine := l.Mine(""); !mine {
+			if !l.MineAny() {
 				cancel()
 			}
 		case <-electing.Done():

@@ -225,6 +225,22 @@ func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 	return newReplicaWith(t, server, number, func(*lease) {})
 }
 
+// startOwner starts replica 1 on a Lease that nobody has held yet, and waits until it acts. No watch shows it the Lease.
+func startOwner(t *testing.T) (*leaseServer, *replica) {
+	t.Helper()
+	server := &leaseServer{}
+	owner := newReplica(t, server, 1)
+	eventually(t, time.Second, "a acts", owner.acts)
+	return server, owner
+}
+
+// startPair is startOwner with replica 2 as its standby, which no watch shows the Lease either.
+func startPair(t *testing.T) (server *leaseServer, owner, standby *replica) {
+	t.Helper()
+	server, owner = startOwner(t)
+	return server, owner, newReplica(t, server, 2)
+}
+
 func newReplicaWith(t *testing.T, server *leaseServer, number int, edit func(*lease)) *replica {
 	t.Helper()
 	w := &wire{there: 10 * time.Millisecond, back: 10 * time.Millisecond, timeout: testElection.RenewDeadline / 2}

@@ -12,7 +12,7 @@ import (
 // Whatever gets lost or late, whoever stops, freezes or dies, and whatever a person does to the Lease: a replica that may
 // write is the only one, and what the others wrote has ended.
 func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
-	turns, stops := 0, 0
+	turns, stops, edits := 0, 0, 0
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newLeaseModel(t, seed)
@@ -25,11 +25,11 @@ func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
 					m.disturb()
 				}
 			}
-			turns, stops = turns+m.turns, stops+m.stops
+			turns, stops, edits = turns+m.turns, stops+m.stops, edits+m.edits
 		})
 	}
-	if turns < 180 || stops < 60 {
-		t.Errorf("ownership changed %d times and replicas stopped %d times in all: this shows little", turns, stops)
+	if turns < 180 || stops < 60 || edits < 300 {
+		t.Errorf("ownership changed %d times, replicas stopped %d times and %d holders were written by hand in all: this shows little", turns, stops, edits)
 	}
 }
 
@@ -45,6 +45,7 @@ type leaseModel struct {
 	started  int
 	turns    int
 	stops    int
+	edits    int // of the holder's name
 }
 
 func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
@@ -106,7 +107,7 @@ func (m *leaseModel) write(i int) {
 // disturb does something to one replica or to the Lease.
 func (m *leaseModel) disturb() {
 	i := m.random.IntN(len(m.replicas))
-	switch m.random.IntN(14) {
+	switch m.random.IntN(17) {
 	case 0:
 		m.stop(i)
 	case 1, 2:
@@ -117,9 +118,24 @@ func (m *leaseModel) disturb() {
 		m.server.remove()
 	case 7:
 		m.server.edit(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" })
+	case 8:
+		m.edit(m.replicas[i].identity)
+	case 9:
+		m.edit("hub-99_id/10.0.0.99:9444") // which does not exist
+	case 10:
+		m.edit("somebody") // which is no hub's
 	default:
 		m.upset(m.replicas[i].wire)
 	}
+}
+
+// edit names another holder in the Lease by hand, unless it was deleted.
+func (m *leaseModel) edit(holder string) {
+	if record, _ := m.server.read(); record.LeaseDurationSeconds == 0 {
+		return
+	}
+	m.edits++
+	m.server.edit(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = holder })
 }
 
 // stop asks a replica to stop, frozen or not, and starts another in its place. What it wrote last goes on.

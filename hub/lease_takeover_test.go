@@ -15,10 +15,7 @@ func TestAReplicaThatStopsDoesNotGiveUpItsSuccessorsLease(t *testing.T) {
 	for name, watches := range map[string]bool{"successor watches": true, "successor's watch is broken": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &leaseServer{}
-				a := newReplica(t, server, 1)
-				eventually(t, time.Second, "a acts", a.acts)
-				b := newReplica(t, server, 2)
+				server, a, b := startPair(t)
 				if watches {
 					server.follow(b)
 				}
@@ -44,10 +41,7 @@ func TestADeletedLeaseDoesNotMakeTwoOwners(t *testing.T) {
 	for offset := range 20 {
 		for name, cut := range map[string]bool{"standby saw the last renewal": false, "standby was cut off": true} {
 			synctest.Test(t, func(t *testing.T) {
-				server := &leaseServer{}
-				a := newReplica(t, server, 1) // its watch is broken
-				eventually(t, time.Second, "a acts", a.acts)
-				b := newReplica(t, server, 2)
+				server, a, b := startPair(t)
 				time.Sleep(7*time.Second + time.Duration(offset)*100*time.Millisecond)
 				if cut {
 					b.wire.set(func(w *wire) { w.loseThere = true })
@@ -72,9 +66,7 @@ func TestADeletedLeaseDoesNotMakeTwoOwners(t *testing.T) {
 // A replica that starts knows nothing of an owner whose Lease was deleted just before.
 func TestAReplicaThatStartsAfterALeaseWasDeletedWaitsForItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1) // its watch is broken
-		eventually(t, time.Second, "a acts", a.acts)
+		server, a := startOwner(t)
 		time.Sleep(7 * time.Second)
 		a.wire.set(func(w *wire) { w.loseThere = true })
 		server.remove()
@@ -90,10 +82,7 @@ func TestAReplicaThatStartsAfterALeaseWasDeletedWaitsForItsHolder(t *testing.T) 
 
 func TestALeaseWhoseHolderIsErasedByHandDoesNotMakeTwoOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1) // its watch is broken
-		eventually(t, time.Second, "a acts", a.acts)
-		b := newReplica(t, server, 2)
+		server, a, b := startPair(t)
 		server.follow(b)
 		time.Sleep(7 * time.Second)
 		server.edit(func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" })
@@ -108,10 +97,7 @@ func TestALeaseWhoseHolderIsErasedByHandDoesNotMakeTwoOwners(t *testing.T) {
 
 func TestAnOwnerThatStopsGivesTheLeaseUpAfterItsLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
-		b := newReplica(t, server, 2)
+		server, a, b := startPair(t)
 		server.follow(b)
 		time.Sleep(7 * time.Second)
 		_, ended, err := a.BeginWrite("m")
@@ -141,9 +127,7 @@ func TestAnOwnerThatStopsGivesTheLeaseUpAfterItsLastWrite(t *testing.T) {
 // A replica that stops before its last write is known to have ended stops all the same.
 func TestAReplicaThatStopsDoesNotWaitForEverForItsWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
+		_, a := startOwner(t)
 		if _, _, err := a.BeginWrite("m"); err != nil {
 			t.Fatal(err)
 		}
@@ -202,9 +186,8 @@ func coldReplica(t *testing.T, server *leaseServer, number int, warm *atomic.Boo
 
 func TestAColdReplicaLeavesTheLeaseToAWarmOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, warm := &leaseServer{}, &atomic.Bool{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
+		server, a := startOwner(t)
+		warm := &atomic.Bool{}
 		c := coldReplica(t, server, 3, warm)
 		b := newReplica(t, server, 2)
 		time.Sleep(7 * time.Second)
@@ -228,9 +211,7 @@ func TestAColdReplicaActsWhenNobodyElseDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &leaseServer{}
-				a := newReplica(t, server, 1)
-				eventually(t, time.Second, "a acts", a.acts)
+				server, a := startOwner(t)
 				time.Sleep(7 * time.Second)
 				leave(a)
 				c := coldReplica(t, server, 3, &atomic.Bool{})

@@ -24,10 +24,7 @@ func eventually(t *testing.T, within time.Duration, what string, ok func() bool)
 
 func TestTheOwnersAddressIsKnownToAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
-		b := newReplica(t, server, 2)
+		_, a, b := startPair(t)
 		for _, r := range []*replica{a, b} {
 			eventually(t, 3*time.Second, "the owner is known", func() bool {
 				address, until := r.Owner("any")
@@ -42,10 +39,7 @@ func TestTheOwnersAddressIsKnownToAll(t *testing.T) {
 
 func TestAnOwnerThatCannotRenewStopsWritingBeforeAnotherBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
-		b := newReplica(t, server, 2)
+		_, a, b := startPair(t)
 		a.wire.set(func(w *wire) { w.loseThere = true })
 		began := time.Now()
 		eventually(t, time.Minute, "a's fence shuts", func() bool { return !a.acts() })
@@ -65,9 +59,7 @@ func TestAnOwnerThatCannotRenewStopsWritingBeforeAnotherBegins(t *testing.T) {
 
 func TestAHookThatBlocksPastTheDeadlineWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
+		server, a := startOwner(t)
 		lost := make(chan struct{})
 		a.Subscribe(func() {
 			if _, mine := a.Mine("m"); !mine {
@@ -89,9 +81,7 @@ func TestAHookThatBlocksPastTheDeadlineWritesNothing(t *testing.T) {
 
 func TestAReplicaThatCouldNotRenewDoesNotGiveTheLeaseUpEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
+		server, a := startOwner(t)
 		released := false
 		server.mu.Lock()
 		holder := server.record.HolderIdentity
@@ -117,10 +107,7 @@ func TestAReplicaThatCouldNotRenewDoesNotGiveTheLeaseUpEarly(t *testing.T) {
 
 func TestAStoppedOwnerHandsOverWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
-		eventually(t, time.Second, "a acts", a.acts)
-		b := newReplica(t, server, 2)
+		server, a, b := startPair(t)
 		server.follow(b)
 		time.Sleep(7 * time.Second)
 		go a.end()
@@ -136,10 +123,8 @@ func TestAStoppedOwnerHandsOverWithinASecond(t *testing.T) {
 
 func TestALeaseTakenByHandStopsItsOwnerAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leaseServer{}
-		a := newReplica(t, server, 1)
+		server, a := startOwner(t)
 		server.follow(a)
-		eventually(t, time.Second, "a acts", a.acts)
 		server.mu.Lock()
 		taken := *server.record
 		from := server.version

@@ -9,7 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Ownership says which replica may act on a member. Its methods may be called concurrently, and answer from memory.
+// Ownership says which replica may act on a member. Two members may have different owners, and none may have any. Its methods
+// may be called concurrently, and answer from memory.
 type Ownership interface {
 	// Owner returns the host and port at which the owner's peers reach it, and until when its ownership is known to last.
 	// The address is empty when nobody is known to own the member; it stays when until has passed, for an owner that
@@ -17,8 +18,10 @@ type Ownership interface {
 	Owner(member string) (address string, until time.Time)
 	// Mine tells whether this replica may act on the member now, and until when it may if nothing changes.
 	Mine(member string) (until time.Time, ok bool)
-	// Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed. f must return
-	// soon.
+	// MineAny tells whether there may be a member on which this replica may act now.
+	MineAny() bool
+	// Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed for any member. f
+	// must return soon.
 	Subscribe(f func())
 }
 
@@ -31,6 +34,8 @@ func foreverFrom(now time.Time) time.Time { return now.Add(100 * 365 * 24 * time
 func (s sole) Owner(string) (string, time.Time) { return s.address, foreverFrom(time.Now()) }
 
 func (s sole) Mine(string) (time.Time, bool) { return foreverFrom(time.Now()), true }
+
+func (s sole) MineAny() bool { return true }
 
 func (s sole) Subscribe(func()) {}
 

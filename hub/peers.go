@@ -24,7 +24,7 @@ const (
 )
 
 // peers connects to the other replicas, with mutual authentication. A connection is kept per address, and closed some
-// time after the address has ceased to be the owner's. Safe for concurrent use.
+// time after the address has ceased to be that of an owner of any member. Safe for concurrent use.
 type peers struct {
 	tls *tls.Config
 	log *slog.Logger
@@ -66,17 +66,17 @@ func (p *peers) Dial(address string) (grpc.ClientConnInterface, error) {
 	return conn, nil
 }
 
-// keep lets go of the connections to all addresses but the owner's.
-func (p *peers) keep(owner string) {
+// keep lets go of the connections to all addresses but these owners'.
+func (p *peers) keep(owners map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for address := range p.conns {
 		timer := p.leaving[address]
 		switch {
-		case address == owner && timer != nil:
+		case owners[address] && timer != nil:
 			timer.Stop()
 			delete(p.leaving, address)
-		case address != owner && timer == nil:
+		case !owners[address] && timer == nil:
 			p.leaving[address] = time.AfterFunc(farewell, func() { p.drop(address) })
 		}
 	}
@@ -86,7 +86,7 @@ func (p *peers) drop(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.leaving[address] == nil {
-		return // all are closed, or it is the owner's again
+		return // all are closed, or it is an owner's again
 	}
 	delete(p.leaving, address)
 	p.disconnect(address)

@@ -127,12 +127,12 @@ func TestConnectionsAreKeptForTheOwnerAndClosedAfterAFarewellForOthers(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.keep("10.0.0.1:1")
+		p.keep(map[string]bool{"10.0.0.1:1": true})
 		time.Sleep(2 * farewell)
 		if again, _ := p.Dial("10.0.0.1:1"); again != first {
 			t.Error("the owner's connection was not kept")
 		}
-		p.keep("10.0.0.2:1")
+		p.keep(map[string]bool{"10.0.0.2:1": true})
 		time.Sleep(farewell / 2)
 		if during, _ := p.Dial("10.0.0.1:1"); during != first {
 			t.Error("the connection was closed while calls could still be under way")
@@ -166,6 +166,7 @@ func (o told) Owner(string) (string, time.Time) {
 	return o.owner, time.Now().Add(time.Hour)
 }
 func (o told) Mine(string) (time.Time, bool) { return time.Time{}, o.mine }
+func (o told) MineAny() bool                 { return o.mine }
 func (o told) Subscribe(func())              {}
 
 func TestWhoAnswersForAMember(t *testing.T) {
@@ -225,7 +226,7 @@ func TestAFarewellThatComesAfterTheEndIsHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.conns["10.0.0.1:1"] = conn
-	p.keep("other")
+	p.keep(map[string]bool{"other": true})
 	p.close()
 	p.drop("10.0.0.1:1")
 	if len(p.conns) != 0 || len(p.leaving) != 0 {

@@ -36,15 +36,14 @@ type tenure struct {
 	until       time.Time     // when the holder's tenure ends, as far as was seen
 	vacated     time.Time     // when the holder was first seen to be nobody
 	notBefore   time.Time     // when the last tenure of another replica ends that it did not give up itself
-	stopping    bool          // no write begins any more
-	underway    int           // writes that may still take effect
-	quiet       chan struct{}
 	changed     chan struct{}
 	subscribers []func()
+
+	writes *writes
 }
 
 func newTenure(identity string, margin time.Duration) *tenure {
-	return &tenure{identity: identity, margin: margin, now: time.Now, quiet: make(chan struct{}), changed: make(chan struct{}, 1)}
+	return &tenure{identity: identity, margin: margin, now: time.Now, writes: newWrites(), changed: make(chan struct{}, 1)}
 }
 
 // stamp returns the renewal time for a request that is sent now, and since when others may have seen it.
@@ -255,52 +254,46 @@ func (t *tenure) Subscribe(f func()) {
 	t.subscribers = append(t.subscribers, f)
 }
 
-// MayWrite tells whether a write to the member may begin now; the error says why not.
-func (t *tenure) MayWrite(string) error {
+// MineAny implements [Ownership].
+func (t *tenure) MineAny() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_, ok := t.mineLocked()
+	return ok
+}
+
+// MayWrite tells whether a write to the member may begin now; the error says why not.
+func (t *tenure) MayWrite(member string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.writes.stopped(member) {
+		return errStopping
+	}
 	return t.refusalLocked()
 }
 
 // BeginWrite implements clusters.Fence: a write that begins now and takes no longer than the margin ends before any other
 // replica can begin.
-func (t *tenure) BeginWrite(string) (until time.Time, ended func(), err error) {
+func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.writes.stopped(member) {
+		return time.Time{}, nil, errStopping
+	}
 	if err := t.refusalLocked(); err != nil {
 		return time.Time{}, nil, err
 	}
-	t.underway++
-	return t.deadline, t.endWrite, nil
-}
-
-func (t *tenure) endWrite() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.underway--
-	t.quietenLocked()
-}
-
-// stopWrites lets no further write begin; the channel is closed when none is under way. It may be called once.
-func (t *tenure) stopWrites() (quiet <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stopping = true
-	t.quietenLocked()
-	return t.quiet
-}
-
-func (t *tenure) quietenLocked() {
-	if t.stopping && t.underway == 0 {
-		close(t.quiet)
+	ended, ok := t.writes.begin(member)
+	if !ok {
+		return time.Time{}, nil, errStopping
 	}
+	return t.deadline, ended, nil
 }
+
+var errStopping = errors.New("this replica stops")
 
 // refusalLocked says why this replica may not write now, if it may not.
 func (t *tenure) refusalLocked() error {
-	if t.stopping {
-		return errors.New("this replica stops")
-	}
 	if _, ok := t.mineLocked(); ok {
 		return nil
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -22,17 +23,20 @@ import (
 type losable struct {
 	*source
 	mu   sync.Mutex
-	lost bool
+	lost error // nil: lists and watches work
 	open []apiwatch.Interface
 }
 
-var errMayNotWatch = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
+var (
+	errMayNotWatch = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil)
+	errNotReady    = apierrors.NewServiceUnavailable("etcd is away")
+)
 
 func (l *losable) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (apiwatch.Interface, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost {
-		return nil, errMayNotWatch
+	if l.lost != nil {
+		return nil, l.lost
 	}
 	w, err := l.source.Watch(ctx, list, opts...)
 	if err == nil {
@@ -44,14 +48,14 @@ func (l *losable) Watch(ctx context.Context, list client.ObjectList, opts ...cli
 func (l *losable) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost {
-		return errMayNotWatch
+	if l.lost != nil {
+		return l.lost
 	}
 	return l.source.List(ctx, list, opts...)
 }
 
-// cut ends all watches, and says whether others may be opened.
-func (l *losable) cut(lost bool) {
+// cut ends all watches; lost is what lists and further watches fail with, nil: they work.
+func (l *losable) cut(lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = lost
@@ -90,7 +94,7 @@ func TestADependencyWhoseWatchIsLostIsLookedAtLive(t *testing.T) {
 		s := newSite(t, onPassword)
 		member := s.enterLosable("a")
 		time.Sleep(10 * time.Second)
-		member.cut(true) // somebody takes "watch secrets" away; "get" stays
+		member.cut(errMayNotWatch) // somebody takes "watch secrets" away; "get" stays
 		time.Sleep(time.Second)
 		if err := member.Create(s.ctx, password()); err != nil {
 			t.Fatal(err)
@@ -117,7 +121,7 @@ func TestTheAnswerOfADependencyIsTheMembersWhateverBecomesOfItsWatch(t *testing.
 				switch step {
 				case 0, 1:
 					lost = step == 1
-					member.cut(lost)
+					member.cut(map[bool]error{true: errMayNotWatch}[lost])
 				case 2:
 					if err := member.Create(s.ctx, password()); err == nil {
 						there = true
@@ -134,8 +138,42 @@ func TestTheAnswerOfADependencyIsTheMembersWhateverBecomesOfItsWatch(t *testing.
 					t.Fatalf("seed %d, after %s: there %t, watch lost %t, and it is %s, %q", seed, history, there, lost, r.State, r.Reason)
 				}
 			}
-			member.cut(false)
+			member.cut(nil)
 			s.cancel()
 		})
+	}
+}
+
+func TestAWatchForDependenciesIsOpenedAgainWithinASecondOnceTheMemberAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, onPassword)
+		member := s.enterLosable("a")
+		age := func() float64 { return s.value("plimsoll_dependency_watch_age_seconds", "member=a") }
+		time.Sleep(10 * time.Second)
+		if got := age(); got != 0 {
+			t.Fatalf("the watch is open, and its age is %g s", got)
+		}
+		member.cut(errNotReady)
+		time.Sleep(10 * time.Minute)
+		if got := age(); got < 9*60 {
+			t.Errorf("the watch is closed for ten minutes, and its age is %g s", got)
+		}
+		member.cut(nil)
+		time.Sleep(watchSoon)
+		if got := age(); got != 0 {
+			t.Errorf("the member has answered for a second, and the watch is closed for %g s", got)
+		}
+		s.cancel()
+	})
+}
+
+func TestWhatTheMemberRefusesIsNotAskedForEverySecond(t *testing.T) {
+	for _, err := range []error{nil, errNotReady, errors.New("connection refused"), apierrors.NewResourceExpired("too old")} {
+		if pause := watchAgain(err, 20, 0.99); pause > watchSoon {
+			t.Errorf("after %v the next try waits %s", err, pause)
+		}
+	}
+	if pause := watchAgain(errMayNotWatch, 20, 0.99); pause != watchPause {
+		t.Errorf("after a refusal the next try waits %s", pause)
 	}
 }

@@ -2,16 +2,20 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +51,8 @@ type placeWatch struct {
 	instance *instance // nil: the member is not there
 	cancel   context.CancelFunc
 	synced   bool
-	epoch    int // counts starts, so that what an older run still delivers is dropped
+	closed   time.Time // since when it is not synced
+	epoch    int       // counts starts, so that what an older run still delivers is dropped
 }
 
 // follow has an entry watched. The lock is held.
@@ -79,6 +84,7 @@ func (w *placeWatch) start(there *instance) {
 		return
 	}
 	w.epoch++
+	w.closed = time.Now()
 	ctx, cancel := context.WithCancel(there.ctx)
 	w.cancel = cancel
 	go w.run(ctx, there, w.epoch)
@@ -102,16 +108,18 @@ func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
 	}
 	quiet := logr.Discard()
 	reflector := toolscache.NewReflectorWithOptions(w.listWatch(source), w.place.object(), &placeStore{w, epoch},
-		toolscache.ReflectorOptions{Logger: &quiet, Name: "dependencies"})
+		toolscache.ReflectorOptions{Logger: &quiet, Name: "dependencies", Backoff: &wait.Backoff{
+			Duration: watchSoon / 4, Factor: 2, Jitter: jitterShare, Steps: 3, Cap: watchSoon,
+		}})
 	ctx = logr.NewContext(ctx, quiet)
 	for failed := uint32(1); ctx.Err() == nil; failed++ {
 		began := time.Now()
-		_ = reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
+		err := reflector.ListAndWatchWithContext(ctx) // what the member says is not for the log
 		w.interrupted(epoch)
 		if time.Since(began) > watchPause {
 			failed = 1
 		}
-		pause := time.NewTimer(min(backoff(failed, rand.Float64()), watchPause)) //nolint:gosec // spreads load
+		pause := time.NewTimer(watchAgain(err, failed, rand.Float64())) //nolint:gosec // spreads load
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -124,13 +132,46 @@ func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
 func (w *placeWatch) interrupted(epoch int) {
 	w.ds.mu.Lock()
 	defer w.ds.mu.Unlock()
-	if epoch == w.epoch {
-		w.synced = false
+	if epoch == w.epoch && w.synced {
+		w.synced, w.closed = false, time.Now()
 	}
 }
 
-// watchPause is the longest time between two tries to watch.
-const watchPause = 30 * time.Second
+const (
+	// watchPause is the longest time between two tries to watch what the member refuses.
+	watchPause = 30 * time.Second
+	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
+	watchSoon = time.Second
+)
+
+// watchAgain is how long the next try to watch waits after n that failed in a row, the last with err; nil: the watch ended.
+// random is in [0, 1).
+func watchAgain(err error, n uint32, random float64) time.Duration {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		switch code := status.Status().Code; {
+		case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
+		default:
+			return min(backoff(n, random), watchPause)
+		}
+	}
+	return jitter(watchSoon*9/10, random)
+}
+
+// watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
+func (ds *dependencies) watchAges() map[string]time.Duration {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ages := map[string]time.Duration{}
+	for p, w := range ds.watches {
+		age := time.Duration(0)
+		if !w.synced && w.cancel != nil {
+			age = time.Since(w.closed)
+		}
+		ages[p.member] = max(ages[p.member], age)
+	}
+	return ages
+}
 
 // watchClient is the client for lists and watches of a member. A cluster may bring its own, as those in tests do.
 func watchClient(cl cluster.Cluster) (client.WithWatch, error) {

@@ -38,6 +38,7 @@ const (
 	followAll gateMode = iota
 	modeHeld
 	modeReleased
+	modeDecided // member by member, by what Decide was given
 )
 
 func holdFor(g Gate, reason string) setting {
@@ -66,6 +67,47 @@ func (rt *Runtime) HoldAll(g Gate, reason string) { rt.setAll(g, holdFor(g, reas
 
 // ReleaseAll opens a gate of all members, those to come included. All gates are open at first.
 func (rt *Runtime) ReleaseAll(g Gate) { rt.setAll(g, setting{mode: modeReleased}) }
+
+// Decide has a gate of all members, those to come included, be as decide says of each: the reason why it is closed, or empty.
+// It takes the place of what HoldAll or ReleaseAll said, and is asked when a member comes and at each [Runtime.DecideAgain].
+// decide answers from memory: it is called while the runtime is locked, and must not call the runtime.
+func (rt *Runtime) Decide(g Gate, decide func(member string) (reason string)) {
+	if g >= gates {
+		return
+	}
+	rt.mu.Lock()
+	rt.decide[g] = decide
+	rt.mu.Unlock()
+	rt.setAll(g, setting{mode: modeDecided})
+}
+
+// DecideAgain asks what [Runtime.Decide] was given about all members again. It does nothing when HoldAll or ReleaseAll was
+// called since.
+func (rt *Runtime) DecideAgain(g Gate) {
+	if g >= gates {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.all[g].mode != modeDecided {
+		return
+	}
+	for _, m := range rt.members {
+		m.regate()
+	}
+}
+
+// decided returns the setting of a gate of all for one member.
+func (rt *Runtime) decided(g Gate, member string) setting {
+	s := rt.all[g]
+	if s.mode != modeDecided {
+		return s
+	}
+	if reason := rt.decide[g](member); reason != "" {
+		return holdFor(g, reason)
+	}
+	return setting{mode: modeReleased}
+}
 
 // Retire closes GateOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
 // would never run here. What runs goes on; see [Runtime.Drain].
@@ -110,12 +152,23 @@ func (rt *Runtime) Held(member string) (reason string, held bool) {
 		}
 		return m.closed()
 	}
-	for _, s := range rt.all {
-		if s.mode == modeHeld {
+	for g := range gates {
+		if s := rt.decided(g, member); s.mode == modeHeld {
 			return s.reason, true
 		}
 	}
 	return "", false
+}
+
+// DrainMember is [Runtime.Drain] for one member.
+func (rt *Runtime) DrainMember(ctx context.Context, member string) error {
+	rt.mu.Lock()
+	m := rt.members[member]
+	rt.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	return m.active.wait(ctx, &rt.mu)
 }
 
 // Drain waits until no reconcile is running in any member, or ctx ends. It closes nothing: call HoldAll first, or new

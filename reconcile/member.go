@@ -9,6 +9,7 @@ type member struct {
 	lanes []*lane // one per controller that is engaged
 
 	running int // workers that hold one of its keys, over all controllers
+	active  active
 	turn    int // the lane that was last given a freed worker
 
 	detached string // why it was given up by force; empty: it was not
@@ -45,7 +46,7 @@ func (m *member) regate() {
 	for g := range m.gates {
 		s := m.gates[g]
 		if s.mode == followAll {
-			s = m.rt.all[g]
+			s = m.rt.decided(Gate(g), m.name)
 		}
 		if s.mode == modeHeld {
 			reason, shut = s.reason, true

@@ -29,6 +29,7 @@ type metrics struct {
 	duration, wait                *prometheus.HistogramVec
 	depth, running                *prometheus.Desc
 	stuck, overdue, detached      *prometheus.Desc
+	watchAge                      *prometheus.Desc
 }
 
 func newMetrics(rt *Runtime) *metrics {
@@ -59,6 +60,8 @@ func newMetrics(rt *Runtime) *metrics {
 		stuck: prometheus.NewDesc("plimsoll_reconcile_stuck", "Reconciles that have not returned though their deadline has passed.",
 			[]string{labelController, labelMember}, nil),
 		detached: prometheus.NewDesc("plimsoll_member_detached", "1 for a member that was given up by force.", []string{labelMember}, nil),
+		watchAge: prometheus.NewDesc("plimsoll_dependency_watch_age_seconds",
+			"For how long a watch for what objects depend on has been closed, the longest of a member; 0 while all are open.", []string{labelMember}, nil),
 		overdue: prometheus.NewDesc("plimsoll_finalizers_overdue", "Objects in deletion that could not be cleaned up within the deadline.",
 			[]string{labelController, labelMember}, nil),
 	}
@@ -78,6 +81,7 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 	out <- m.stuck
 	out <- m.overdue
 	out <- m.detached
+	out <- m.watchAge
 }
 
 // Collect implements prometheus.Collector.
@@ -87,6 +91,9 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	for _, member := range m.rt.allDetached() {
 		out <- prometheus.MustNewConstMetric(m.detached, prometheus.GaugeValue, 1, member)
+	}
+	for member, age := range m.rt.dependencies.watchAges() {
+		out <- prometheus.MustNewConstMetric(m.watchAge, prometheus.GaugeValue, age.Seconds(), member)
 	}
 	for _, l := range m.rt.depths() {
 		for b, n := range l.queued {

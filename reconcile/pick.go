@@ -83,6 +83,7 @@ func (q *queue) start(r *record) {
 		l.bucket.take()
 	}
 	q.active.add()
+	m.active.add()
 	q.rt.active.add()
 	if m.full() {
 		m.reseat()

@@ -144,8 +144,13 @@ func (q *queue) wakeAt(r *record, due int64, reason string) {
 	q.rt.arm(q.rt.now())
 }
 
-// wait puts a record that is in no line to sleep until its next try, or the resync before it.
+// wait puts a record that is in no line to sleep until its next try, or the resync before it. In a member that was given up
+// nothing waits.
 func (q *queue) wait(r *record, next int64, reason string, backoff bool) {
+	if r.lane.member.detached != "" {
+		q.giveUp(r)
+		return
+	}
 	r.state, r.reason, r.nextTry, r.backoff = keyWaiting, reason, next, backoff
 	due := next
 	if !backoff && q.resync > 0 {
@@ -251,6 +256,7 @@ func (q *queue) done(req mcreconcile.Request) {
 		q.handOut()
 	}
 	q.rt.active.done()
+	m.active.done()
 	q.active.done()
 	m.tidy()
 }

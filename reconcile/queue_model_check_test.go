@@ -57,14 +57,30 @@ func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
 				m.t.Fatalf("%v is in state %d and lined, held, timed: %v", key, r.state, places)
 			}
 		}
+		m.checkDetached(l)
 		if l.running > q.perMember || l.running > l.member.running {
 			m.t.Fatalf("%s/%s runs %d of %d", q.name, l.member.name, l.running, q.perMember)
 		}
 		kept := l.running > 0 && q.perMember == modelPerMember && modelAllowed-len(q.running) <= modelAllowed/2-modelPerMember
-		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0 && !kept)
+		waiting = waiting || (len(lined) > 0 && l.member.running < modelWorkers && l.running < q.perMember && m.shut[l.member.name] == 0 && !m.given[l.member.name] && !kept)
 	}
 	if waiting && len(q.idle) > 0 {
 		m.t.Fatalf("%s has an idle worker while a key may run", q.name)
+	}
+}
+
+// checkDetached: in a member that was given up nothing waits or stands in line, and what is gone there is forgotten.
+func (m *model) checkDetached(l *lane) {
+	if !m.given[l.member.name] {
+		return
+	}
+	for _, r := range l.records {
+		if r.state != keyIdle && r.state != keyRunning {
+			m.t.Fatalf("%v is in state %d in a member that was detached", r.key, r.state)
+		}
+		if r.lost && r.state != keyRunning {
+			m.t.Fatalf("%v is gone, and stays in the ledger of a member that was detached", r.key)
+		}
 	}
 }
 
@@ -87,7 +103,8 @@ func (m *model) checkLines(l *lane) map[*record]bool {
 	return lined
 }
 
-// checkReceipts: a receipt is done only after a reconcile that began after it was accepted, or because its key went.
+// checkReceipts: a receipt is done only after a reconcile that began after it was accepted, or because its key went or its
+// member was given up.
 func (m *model) checkReceipts() {
 	for id, before := range m.orders {
 		rc, ok := m.rt.Receipt(id)
@@ -101,7 +118,7 @@ func (m *model) checkReceipts() {
 			continue
 		}
 		delete(m.orders, id)
-		if rc.Record.LastOutcome != OutcomeGone && m.begun[rc.Key] <= m.orderAt[id] {
+		if rc.Record.LastOutcome != OutcomeGone && rc.Record.LastOutcome != OutcomeNotOurs && m.begun[rc.Key] <= m.orderAt[id] {
 			m.t.Fatalf("the receipt of %v is done without a reconcile that began after it; was %+v", rc.Key, before)
 		}
 	}

@@ -19,6 +19,7 @@ type model struct {
 	hands   []*hand           // workers that wait
 	owed    map[*record]bool  // news that no reconcile has begun for
 	shut    map[string]int    // closed gates by member, as bits
+	given   map[string]bool   // members that are detached by force
 	orders  map[string]Record // receipts by id, with the record when they were accepted
 	begun   map[Key]int       // reconciles begun, by key
 	orderAt map[string]int    // begun[key] when a receipt was accepted, plus one if it must not count what ran then
@@ -38,7 +39,7 @@ var (
 
 func newModel(t *rapid.T, tb testing.TB) *model {
 	m := &model{
-		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{},
+		t: t, running: map[Key]bool{}, owed: map[*record]bool{}, shut: map[string]int{}, given: map[string]bool{},
 		orders: map[string]Record{}, begun: map[Key]int{}, orderAt: map[string]int{},
 	}
 	m.bench = newBench(tb, Options{WorkersPerMember: modelWorkers, Workers: modelAllowed, Receipts: 1000},
@@ -76,8 +77,8 @@ func (m *model) begin(q *queue, out handout) {
 	}
 	m.running[key] = true
 	m.begun[key]++
-	if m.shut[key.Member] != 0 {
-		m.t.Fatalf("%v was handed out behind a closed gate", key)
+	if m.shut[key.Member] != 0 || m.given[key.Member] {
+		m.t.Fatalf("%v was handed out behind a closed gate, or in a member that was detached", key)
 	}
 	run := q.running[out.req]
 	delete(m.owed, run.record)
@@ -104,6 +105,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"finish":  func(t *rapid.T) { m.t = t; m.finishOne() },
 		"finish2": func(t *rapid.T) { m.t = t; m.finishOne() },
 		"gate":    func(t *rapid.T) { m.t = t; m.gate() },
+		"detach":  func(t *rapid.T) { m.t = t; m.detach() },
+		"attach":  func(t *rapid.T) { m.t = t; m.attach(m.member()) },
 		"join":    func(t *rapid.T) { m.t = t; m.joinOne() },
 		"leave":   func(t *rapid.T) { m.t = t; m.queue().leaveIfAny(m.member()) },
 		"order":   func(t *rapid.T) { m.t = t; m.order() },
@@ -138,9 +141,13 @@ func (m *model) change() {
 	m.owe(l, name)
 }
 
-// owe notes that a change was seen; unless a reconcile has begun for it already, one must.
+// owe notes that a change was seen; unless a reconcile has begun for it already, one must. Nothing is owed in a member that
+// was given up: when it is taken back, everything is looked at again.
 func (m *model) owe(l *lane, name string) {
 	r := l.records[nsName(name)]
+	if m.given[l.member.name] {
+		return
+	}
 	if r != nil && (r.state != keyRunning || r.again < bands) {
 		m.owed[r] = true
 	}
@@ -222,6 +229,37 @@ func (m *model) gate() {
 	m.rt.Release(member, g)
 }
 
+// detach gives a member up by force.
+func (m *model) detach() {
+	member := m.member()
+	m.given[member] = true
+	m.rt.Detach(member, "burnt down")
+	for r := range m.owed {
+		if r.lane.member.name == member {
+			delete(m.owed, r)
+		}
+	}
+}
+
+// attach takes a member back: all of its keys are looked at again, after the runs that are under way.
+func (m *model) attach(member string) {
+	if !m.given[member] {
+		return
+	}
+	delete(m.given, member)
+	m.rt.Attach(member)
+	m.collect()
+	for _, q := range m.queues {
+		if l := q.lanes[member]; l != nil {
+			for key, r := range l.records {
+				if r.state != keyRunning {
+					m.owe(l, key.Name)
+				}
+			}
+		}
+	}
+}
+
 // The model looks at the queue without its lock, so nothing may happen beside it. In a bubble no timer fires by itself.
 func TestTheQueueKeepsItsPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -249,6 +287,7 @@ func (m *model) settleDown() {
 			m.shut[member] = 0
 			m.rt.Release(member, g)
 		}
+		m.attach(member)
 	}
 	for range 1000 {
 		m.collect()

@@ -90,6 +90,7 @@ type Runtime struct {
 	queues      map[string]*queue
 	members     map[string]*member
 	all         [gates]setting
+	decide      [gates]func(member string) (reason string)
 	timers      timers
 	receipts    receipts
 	active      active

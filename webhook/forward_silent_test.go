@@ -1,8 +1,14 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,4 +38,32 @@ func TestAnOwnerThatDoesNotAnswerCostsOneAdmissionASecondItsTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAdmissionsAreNotForwardedToAnOwnerThatHasJustNotAnswered(t *testing.T) {
+	hung := make(chan struct{})
+	owner := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
+	owner.EnableHTTP2 = true
+	owner.StartTLS()
+	defer owner.Close()
+	defer close(hung)
+	trusted := x509.NewCertPool()
+	trusted.AddCert(owner.Certificate())
+	forwarder := NewForwarder(&tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS13})
+	defer forwarder.Close()
+	forward := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		return forwarder.forward(ctx, strings.TrimPrefix(owner.URL, "https://"), "eu", []byte("{}"), &bytes.Buffer{})
+	}
+	// One of several tries: on a machine that is busy a second may pass between two calls.
+	for range 20 {
+		if err := forward(); err == nil {
+			t.Fatal("an owner that hangs has answered")
+		}
+		if errors.Is(forward(), errSilentOwner) {
+			return
+		}
+	}
+	t.Error("each admission waits for an owner that does not answer")
 }

@@ -109,7 +109,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 			want++
 		}
 	}
-	grant := e.ceiling.Grant(MoveKey{Member: s.member, WorkloadKey: s.key}, plan.Moving, want, now)
+	grant := e.moves.Grant(MoveKey{Member: s.member, WorkloadKey: s.key}, plan.Moving, want, now)
 	if grant.Moves >= want {
 		return
 	}

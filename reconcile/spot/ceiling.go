@@ -43,6 +43,20 @@ const (
 	moverPatience = 15 * time.Minute
 )
 
+// MoveBudget says how many moves may start now. Safe for concurrent use; it answers from memory.
+//
+// [Ceiling] counts for all members in one process. Where members have several owners, each owner has a budget with a share of
+// the hub's ceiling; the shares add up to it.
+type MoveBudget interface {
+	// Grant allows a workload of which moving replicas are on the move up to want more.
+	Grant(key MoveKey, moving, want int, now time.Time) Grant
+	// Forget drops a workload that is gone, ForgetMember all of a member that left, or that another replica owns now.
+	Forget(key MoveKey)
+	ForgetMember(member string)
+}
+
+var _ MoveBudget = (*Ceiling)(nil)
+
 // Ceiling shares a bounded number of moves among the workloads that want to make some. Each has its fair share of what the
 // limit allows, at least one; those that had to wait come first, in the order in which they came. It is safe for concurrent
 // use.

@@ -108,10 +108,10 @@ func TestWorkloadsThatDoNotAskAnyMoreTakeNoRoomForEver(t *testing.T) {
 
 func TestAMemberThatLeavesTakesNoRoom(t *testing.T) {
 	s := newShell(t, func(o *Options) { o.Ceilings = CeilingLimits{Member: 100, Hub: 100} }, false)
-	s.ceiling.Grant(moveKey(testMember, 1), 90, 10, epoch)
-	s.ceiling.Grant(moveKey("another", 1), 0, 0, epoch)
+	s.moves.Grant(moveKey(testMember, 1), 90, 10, epoch)
+	s.moves.Grant(moveKey("another", 1), 0, 0, epoch)
 	s.leave(s.members[testMember])
-	if g := s.ceiling.Grant(moveKey("another", 1), 0, 100, epoch); g.Moves != 100 {
+	if g := s.moves.Grant(moveKey("another", 1), 0, 100, epoch); g.Moves != 100 {
 		t.Errorf("a member that is gone holds the hub's ceiling: %+v", g)
 	}
 }

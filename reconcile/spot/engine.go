@@ -43,6 +43,8 @@ type Options struct {
 	Acts func(member string) bool
 	// Ceilings bound the moves of members and of the hub.
 	Ceilings CeilingLimits
+	// Moves shares out the moves. Nil: a [Ceiling] of this process with Ceilings.
+	Moves MoveBudget
 	// Probes say how it is found out whether spot has room again.
 	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
@@ -63,7 +65,7 @@ type Engine struct {
 
 	kinds   kindTable
 	patcher *Patcher
-	ceiling *Ceiling
+	moves   MoveBudget
 	metrics *metrics
 
 	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
@@ -99,7 +101,10 @@ func NewEngine(o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Probes = o.Probes.withDefaults()
-	e := &Engine{Options: o, ceiling: NewCeiling(o.Ceilings), members: map[string]*member{}}
+	if o.Moves == nil {
+		o.Moves = NewCeiling(o.Ceilings)
+	}
+	e := &Engine{Options: o, moves: o.Moves, members: map[string]*member{}}
 	var err error
 	if e.kinds, err = newKindTable(o.Kinds); err != nil {
 		return nil, err
@@ -151,7 +156,7 @@ func (e *Engine) leave(m *member) {
 // forgetMember drops what is kept by member outside of its directory: its series, and its share of the hub's ceiling.
 func (e *Engine) forgetMember(name string) {
 	e.metrics.forgetMember(name)
-	e.ceiling.ForgetMember(name)
+	e.moves.ForgetMember(name)
 }
 
 // forgetIfGone drops what a reconcile has noted of a member that has left meanwhile.

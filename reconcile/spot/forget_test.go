@@ -49,7 +49,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 	ns := namespace("true", nil)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(ns).Build()
 	s.metrics.planned(&view)
-	s.ceiling.Grant(MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
+	s.moves.Grant(MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
 	sub := subject{member: testMember, key: view.WorkloadKey, meta: &metav1.ObjectMeta{}, client: c, live: c, events: noEvents{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -61,7 +61,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 			t.Errorf("%s of a member that is gone: %v", name, left)
 		}
 	}
-	if n := len(s.ceiling.movers); n > 0 {
+	if n := len(s.moves.(*Ceiling).movers); n > 0 {
 		t.Errorf("%d movers of a member that is gone", n)
 	}
 }

@@ -120,7 +120,7 @@ func tellOfPods(pods []PodView, plans []PodPlan) {
 // forget takes back what was published of a workload that is gone, or not enabled any more.
 func (e *Engine) forget(member string, key WorkloadKey) {
 	e.metrics.forgetWorkload(member, key)
-	e.ceiling.Forget(MoveKey{Member: member, WorkloadKey: key})
+	e.moves.Forget(MoveKey{Member: member, WorkloadKey: key})
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
 		dir.journal.forget(key)

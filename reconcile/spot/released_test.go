@@ -180,7 +180,7 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	r.round(t, d)
 	r.place(incoming(0))
 	dir, key := r.follower.directory, keyOf(KindDeployment, d)
-	r.ceiling.Grant(MoveKey{Member: testMember, WorkloadKey: key}, 1, 0, time.Now())
+	r.moves.Grant(MoveKey{Member: testMember, WorkloadKey: key}, 1, 0, time.Now())
 	dir.waits.note(key, []Wait{{Kind: WaitBudget, Subject: "web"}})
 	if len(r.List(testMember, "")) != 1 || len(r.evicted) != 0 {
 		t.Fatalf("%d workloads are shown, evicted %v", len(r.List(testMember, "")), r.evicted)
@@ -192,7 +192,7 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	}
 	r.follower.gone(d) // what the cache's selector makes of it
 	deploymentReconciler{r.Engine}.Forget(t.Context(), testMember, client.ObjectKeyFromObject(d))
-	if len(r.List(testMember, "")) != 0 || len(dir.journal.plans) != 0 || len(r.ceiling.movers) != 0 || len(dir.waits.of) != 0 {
+	if len(r.List(testMember, "")) != 0 || len(dir.journal.plans) != 0 || len(r.moves.(*Ceiling).movers) != 0 || len(dir.waits.of) != 0 {
 		t.Error("something is kept of a workload that is not enabled any more")
 	}
 	if placed := r.place(incoming(1)); placed.Outcome == OutcomeSpot || placed.Outcome == OutcomeOnDemand {

@@ -41,6 +41,7 @@ var runs = []run{
 	{name: "gitops", do: (*bench).gitops, alone: true},
 	{name: "e2e", do: (*bench).e2eFailover, alone: true},
 	{name: "karpenter", do: (*bench).karpenter, alone: true},
+	{name: "members", do: (*bench).manyAtOnce, alone: true},
 	{name: "burst", needs: byDefault, do: (*bench).burst},
 	{name: "scale", needs: byDefault, do: (*bench).scale},
 	{name: "memory", needs: byDefault, do: (*bench).memory},
