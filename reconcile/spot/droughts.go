@@ -136,6 +136,13 @@ func (d *droughts) nodeJoined(capacity Capacity, now time.Time) {
 	}
 }
 
+// started takes in a pod and its node; see [Drought.Started]. Nodes of both types start alike.
+func (d *droughts) started(pod, nodeMade, nodeJoined, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spot.Started(pod, nodeMade, nodeJoined, now)
+}
+
 // exclude takes in whether the spot nodes that there are leave out pods of a shape.
 func (d *droughts) exclude(shape Shape, excluded bool, now time.Time) {
 	d.change(func() { d.spot.Exclude(shape, excluded, now) })

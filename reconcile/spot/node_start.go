@@ -76,6 +76,14 @@ func (t *nodeTable) joinedOf(name string) time.Time {
 	return time.Time{}
 }
 
+// madeOf returns when a node was made; zero: that is not known.
+func (t *nodeTable) madeOf(name string) time.Time {
+	if f := t.find(name); f != nil {
+		return f.start.made
+	}
+	return time.Time{}
+}
+
 // starting tells whether a node of a capacity type is on its way that is what a pod asks for.
 func (t *nodeTable) starting(needs nodeNeeds, labels CapacityLabels, capacity Capacity, now time.Time, limit time.Duration) bool {
 	t.mu.RLock()

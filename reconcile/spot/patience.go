@@ -48,11 +48,12 @@ type waiting struct {
 	sign
 }
 
-// startTimes remembers how long nodes of a member took from the first pod that waited for them until they took pods, where that
-// was observed. It is for members whose autoscaler gives no sign that can be read.
+// startTimes remembers how long nodes of a member took from the first pod that waited for them until they took pods. It is for
+// members whose autoscaler gives no sign that can be read. It follows from the pods and nodes that are there, so that a restart finds
+// it again.
 type startTimes struct {
 	longest time.Duration
-	at      time.Time
+	at      time.Time // when that node came
 }
 
 // of returns the longest start time that still counts: one that was not seen again for long counts for ever less.
@@ -64,9 +65,11 @@ func (s *startTimes) of(now time.Time) time.Duration {
 	return s.longest >> max(halvings, 0)
 }
 
-func (s *startTimes) learn(took time.Duration, now time.Time) {
-	if took >= s.of(now) {
-		s.longest, s.at = took, now
+// learn takes in that a node which came at some time had taken so long. The same may be told again.
+func (s *startTimes) learn(took time.Duration, at, now time.Time) {
+	told := startTimes{took, at}
+	if of := told.of(now); of > 0 && of >= s.of(now) {
+		*s = told
 	}
 }
 
@@ -77,7 +80,15 @@ func (d *Drought) learn(waited, joined, now time.Time) {
 		return
 	}
 	if took := joined.Sub(waited); took <= d.settings.NodeStart {
-		d.starts.learn(took, now)
+		d.starts.learn(took, joined, now)
+	}
+}
+
+// Started takes in what a pod and its node tell of the time that nodes take: the node was made after the pod, which therefore waited
+// for it. It may be told of every pod again and again.
+func (d *Drought) Started(pod, nodeMade, nodeJoined, now time.Time) {
+	if nodeMade.After(pod) {
+		d.learn(pod, nodeJoined, now)
 	}
 }
 

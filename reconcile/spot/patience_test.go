@@ -100,8 +100,8 @@ func TestAProbeOnANodeThatWasMadeForThePodsTellsThatTheVerdictWasPremature(t *te
 
 func TestAStartTimeThatIsNotSeenAgainIsForgotten(t *testing.T) {
 	var s startTimes
-	s.learn(2*time.Minute, epoch)
-	s.learn(time.Minute, epoch.Add(time.Hour))
+	s.learn(2*time.Minute, epoch, epoch)
+	s.learn(time.Minute, epoch.Add(time.Hour), epoch.Add(time.Hour))
 	for after, want := range map[time.Duration]time.Duration{
 		time.Hour: 2 * time.Minute, patienceHalves: time.Minute, 2 * patienceHalves: 30 * time.Second, 365 * patienceHalves: 0,
 	} {
@@ -109,7 +109,11 @@ func TestAStartTimeThatIsNotSeenAgainIsForgotten(t *testing.T) {
 			t.Errorf("after %s: %s, want %s", after, got, want)
 		}
 	}
-	s.learn(time.Minute, epoch.Add(2*patienceHalves))
+	s.learn(2*time.Minute, epoch, epoch.Add(2*patienceHalves)) // told again
+	if got := s.of(epoch.Add(3 * patienceHalves)); got != 15*time.Second {
+		t.Errorf("what was told again counts for more: %s", got)
+	}
+	s.learn(time.Minute, epoch.Add(2*patienceHalves), epoch.Add(2*patienceHalves))
 	if got := s.of(epoch.Add(2 * patienceHalves)); got != time.Minute {
 		t.Errorf("it was seen again: %s", got)
 	}

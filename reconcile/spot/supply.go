@@ -64,6 +64,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 		return time.Time{}
 	}
 	d.observeExclusions(key, o, now)
+	d.learnStarts(o, now)
 	waiting := false
 	for i := range o.Pods {
 		pod := &o.Pods[i]
@@ -81,6 +82,19 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 	}
 	d.droughts.note(key, d.observeDry(o) || waiting)
 	return recheck
+}
+
+// learnStarts finds out from the pods and their nodes how long nodes take.
+func (d *directory) learnStarts(o *Observed, now time.Time) {
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if !pod.Bound || !pod.NodeJoined.After(pod.Created) {
+			continue
+		}
+		if made := d.nodes.madeOf(pod.Node); made.After(pod.Created) {
+			d.droughts.started(pod.Created, made, pod.NodeJoined, now)
+		}
+	}
 }
 
 // observeDroughtOf takes in one pod. It tells when to look at it again; zero: on change.

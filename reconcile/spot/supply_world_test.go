@@ -238,6 +238,7 @@ func (w *supplyWorld) see(p *supplyPod) {
 	}
 	if p.node != nil {
 		seen.BoundAt, seen.NodeJoined = p.boundAt, p.node.joined
+		w.droughts[p.Capacity].Started(p.Created, p.node.joined, p.node.joined, w.now)
 	}
 	w.droughts[p.Capacity].Observe(seen, w.now)
 }

@@ -141,9 +141,11 @@ func (s *webApps) change(read func() (*v1.WebApp, error), change func(*v1.WebApp
 	s.Expect(s.client.Patch(s.ctx, app, client.MergeFrom(before))).To(Succeed())
 }
 
-// part reads an object that the WebApp consists of.
-func part[T client.Object](s *webApps, into T) func() (T, error) {
+// part reads an object that the WebApp consists of, into a new one each time: decoding keeps what the answer leaves out, such as a
+// map's removed keys.
+func part[T client.Object](s *webApps, kind T) func() (T, error) {
 	return func() (T, error) {
+		into := kind.DeepCopyObject().(T)
 		return into, s.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, into)
 	}
 }

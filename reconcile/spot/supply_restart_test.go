@@ -1,0 +1,89 @@
+package spot
+
+import (
+	"testing"
+	"time"
+)
+
+// restart has another process go on with what the cluster shows: pods, nodes and probes.
+func (w *supplyWorld) restart() {
+	starts := &startTimes{}
+	w.accounts = NewAccounting(w.ordinals)
+	for _, capacity := range []Capacity{Spot, OnDemand} {
+		d := newDrought(capacity, DefaultDroughtSettings(), starts)
+		for _, p := range w.probes {
+			d.ObserveProbe(*p, w.now)
+		}
+		w.droughts[capacity] = d
+	}
+	for _, p := range w.sorted() {
+		w.see(p)
+	}
+}
+
+// How long nodes take is found again in the pods that waited for them.
+func TestStartTimesOfNodesAreKnownAgainAfterARestart(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := scaling(t, 50*time.Second, false)
+		for i, takes := range []time.Duration{50 * time.Second, 80 * time.Second, 110 * time.Second} {
+			w.scaler.takes, w.replicas = takes, 40+30*i
+			w.pass(10*time.Minute, nil)
+			if restarts {
+				w.restart()
+			}
+		}
+		if n := len(w.verdicts[Spot]) + len(w.verdicts[OnDemand]); n > 0 || len(w.evicted) > 0 {
+			t.Errorf("restarts %t: %d premature verdicts, %d evictions", restarts, n, len(w.evicted))
+		}
+	}
+}
+
+// Spot goes away and comes back while the hub restarts at any moment: replicas serve as they would without, the floor never does
+// less, and no ready replica is moved that would not be moved without. Ordinals whose volumes are where no spot node is, which the hub
+// has found out by moving them, are tried once more after a restart.
+func TestARestartAtAnyMomentCostsNoFloorAndNoEviction(t *testing.T) {
+	const floor = 3
+	run := func(ordinals bool, refuses func(*supplyPod, *supplyNode) bool, at time.Duration) (evicted, least int) {
+		w := newSupplyWorld(12, policyOf(75, floor))
+		if ordinals {
+			w = newSupplySet(12, policyOf(75, floor))
+			w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
+		}
+		w.tick, w.refuses = 5*time.Second, refuses
+		w.addNode(OnDemand, 40)
+		w.addNode(Spot, 20)
+		w.until(t, "settled", 6*time.Hour, func() bool { ready, _ := w.on(OnDemand); return ready >= floor && w.ready() == 12 })
+		start := w.now
+		least = 12
+		each := func() {
+			if w.now.Equal(start.Add(at)) {
+				w.restart()
+			}
+			ready, _ := w.on(OnDemand)
+			least = min(least, ready)
+		}
+		w.pass(10*time.Minute, each)
+		w.loseNodes(Spot)
+		w.pass(40*time.Minute, each)
+		w.addNode(Spot, 20)
+		w.pass(3*time.Hour, each)
+		return w.readyEvictions(start), least
+	}
+	odd := func(p *supplyPod, n *supplyNode) bool {
+		number, _ := OrdinalOf(p.Name)
+		return n.capacity == Spot && number%2 == 1
+	}
+	for name, c := range map[string]struct {
+		ordinals bool
+		refuses  func(*supplyPod, *supplyNode) bool
+		more     int
+	}{"Deployment": {false, nil, 0}, "StatefulSet": {true, nil, 0}, "StatefulSet with volumes elsewhere": {true, odd, 6}} {
+		without, _ := run(c.ordinals, c.refuses, -1)
+		for at := time.Minute; at < 3*time.Hour+50*time.Minute; at += 23 * time.Minute {
+			evicted, least := run(c.ordinals, c.refuses, at)
+			if evicted > without+c.more || least < floor {
+				t.Errorf("%s, restart after %s: %d ready replicas evicted, %d without it; at least %d on-demand replicas served", name, at, evicted, without, least)
+			}
+		}
+	}
+}
