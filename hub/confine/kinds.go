@@ -73,7 +73,7 @@ func kinds(a Account) rule {
 	}
 	return rule{
 		suffix:    "kinds",
-		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*", "*/*")},
+		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*/*")},
 		conditions: []admissionregistrationv1.MatchCondition{{
 			Name: "of-kubernetes-own-groups", Expression: `!request.resource.group.contains(".") || request.resource.group.endsWith(".k8s.io")`,
 		}},
