@@ -71,8 +71,13 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}}},
 	} {
-		if err := m.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("member %s: make %T %s: %w", m.Name, object, object.GetName(), err)
+		// A pod waits for the default service account of its namespace.
+		err := Await(ctx, fmt.Sprintf("%T %s in member %s", object, object.GetName(), m.Name), func(ctx context.Context) (bool, error) {
+			err := client.IgnoreAlreadyExists(m.Client().Create(ctx, object))
+			return err == nil, err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -152,7 +157,11 @@ func podEscapes() []Escape {
 	uid := &metav1.Preconditions{UID: ptr.To(types.UID("of-nobody"))}
 	return []Escape{
 		{Name: "replace the image of a pod in kube-system", try: patching(metav1.NamespaceSystem, systemPod, `{"spec":{"containers":[{"name":"main","image":"attacker:1"}]}}`)},
-		{Name: "add a toleration to a tenant's pod", try: patching(escapeTargets, foreignPod, `{"spec":{"tolerations":[{"operator":"Exists"}]}}`)},
+		{Name: "add a toleration to a tenant's pod", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Pods(escapeTargets).Patch(ctx, foreignPod, types.JSONPatchType,
+				[]byte(`[{"op":"add","path":"/spec/tolerations/-","value":{"operator":"Exists"}}]`), metav1.PatchOptions{DryRun: dry})
+			return err
+		}},
 		{Name: "take a tenant's pod into another Service by a label", try: patching(escapeTargets, foreignPod, `{"metadata":{"labels":{"app":"payments"}}}`)},
 		{Name: "take a pod out of its ReplicaSet without a release", try: patching(escapeTargets, foreignPod, `{"metadata":{"labels":{"pod-template-hash":"x"}}}`)},
 		{Name: "keep a pod from ending by a finalizer", try: patching(escapeTargets, foreignPod, `{"metadata":{"finalizers":["example.com/stay"]}}`)},
