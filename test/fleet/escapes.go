@@ -59,6 +59,10 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}},
+		// Pods need these; a member without controllers has none.
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "default"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}, Spec: corev1.NodeSpec{Unschedulable: true}},
 		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: secretName}, StringData: map[string]string{"password": "canary"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "powerful"}},
@@ -71,13 +75,8 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}}},
 	} {
-		// A pod waits for the default service account of its namespace.
-		err := Await(ctx, fmt.Sprintf("%T %s in member %s", object, object.GetName(), m.Name), func(ctx context.Context) (bool, error) {
-			err := client.IgnoreAlreadyExists(m.Client().Create(ctx, object))
-			return err == nil, err
-		})
-		if err != nil {
-			return err
+		if err := client.IgnoreAlreadyExists(m.Client().Create(ctx, object)); err != nil {
+			return fmt.Errorf("member %s: make %T %s: %w", m.Name, object, object.GetName(), err)
 		}
 	}
 	return nil
@@ -299,15 +298,8 @@ func rightsEscapes() []Escape {
 			return err
 		}},
 		{Name: "take the taint from a node", try: func(ctx context.Context, p *prisoner) error {
-			nodes, err := p.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
-			if err != nil {
-				return err
-			}
-			if len(nodes.Items) == 0 {
-				return fmt.Errorf("the member has no node")
-			}
-			kind, data, options := patch(`{"spec":{"taints":null,"unschedulable":true}}`)
-			_, err = p.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, kind, data, options)
+			kind, data, options := patch(`{"spec":{"taints":null,"unschedulable":false}}`)
+			_, err := p.CoreV1().Nodes().Patch(ctx, escapeTargets, kind, data, options)
 			return err
 		}},
 	}
