@@ -75,6 +75,7 @@ var samples = map[string]sample{
 	"clusters.warmTimeout":             {file: `4s`, want: 4 * time.Second, bad: `-1s`},
 	"clusters.probeInterval":           {file: `5s`, want: 5 * time.Second, bad: `10ms`},
 	"clusters.probeTimeout":            {file: `2s`, want: 2 * time.Second, bad: `soon`},
+	"clusters.tokenRenewalPercent":     {file: `50`, want: 50, bad: `80`},
 	"clusters.qps":                     {file: `12.5`, want: 12.5, bad: `.nan`},
 	"clusters.burst":                   {file: `13`, want: 13, bad: `1.5`},
 	"clusters.maxAnswerMiB":            {file: `32`, want: 32, bad: `0`},

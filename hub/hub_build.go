@@ -12,7 +12,6 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -58,17 +57,7 @@ func (h *Hub) buildTokens() error {
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	h.tokens = &tokenKeeper{
-		statuses: h.provider.Statuses, secrets: core, mayWrite: h.ownership.MayWrite, renewAt: h.config.Clusters.TokenRenewalPercent,
-		log: h.log, tokens: map[string]*memberToken{},
-		member: func(name string) (client.Client, error) {
-			member, ok := h.provider.Member(name)
-			if !ok {
-				return nil, fmt.Errorf("member %s is not connected", name)
-			}
-			return member.GetClient(), nil
-		},
-	}
+	h.tokens = newTokenKeeper(h, core)
 	h.tasks = append(h.tasks, task{"member tokens", h.tokens.run})
 	return h.registry.Register(h.tokens)
 }

@@ -55,6 +55,20 @@ type memberToken struct {
 	next     time.Time // no attempt before
 }
 
+func newTokenKeeper(h *Hub, secrets corev1client.SecretsGetter) *tokenKeeper {
+	return &tokenKeeper{
+		statuses: h.provider.Statuses, secrets: secrets, mayWrite: h.ownership.MayWrite, renewAt: h.config.Clusters.TokenRenewalPercent,
+		log: h.log, tokens: map[string]*memberToken{},
+		member: func(name string) (client.Client, error) {
+			member, ok := h.provider.Member(name)
+			if !ok {
+				return nil, fmt.Errorf("member %s is not connected", name)
+			}
+			return member.GetClient(), nil
+		},
+	}
+}
+
 // run looks after the tokens until the context ends.
 func (k *tokenKeeper) run(ctx context.Context) error {
 	every := time.NewTicker(tokenCheck)

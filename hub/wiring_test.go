@@ -42,7 +42,7 @@ func wired(t *testing.T, config Config) []any {
 		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir), audienceOf(t, config),
-		certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated,
+		certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
 		NewLog(t.Output(), config.Log.Level).Enabled(t.Context(), slog.LevelDebug),
 	}

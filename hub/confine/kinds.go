@@ -48,17 +48,17 @@ func grants(a Account) []grant {
 	return all
 }
 
-// expression is true for a request that the grant covers.
+// expression is true for a request that the grant covers. What is empty is left out of a request.
 func (g grant) expression() string {
 	terms := []string{
 		"request.resource.group == " + quote(g.group), "request.resource.resource == " + quote(g.resource),
-		"request.subResource == " + quote(g.subresource), "request.operation in " + list(g.operations...),
+		`request.?subResource.orValue("") == ` + quote(g.subresource), "request.operation in " + list(g.operations...),
 	}
 	if g.namespace != "" {
-		terms = append(terms, "request.namespace == "+quote(g.namespace))
+		terms = append(terms, `request.?namespace.orValue("") == `+quote(g.namespace))
 	}
 	if g.name != "" {
-		terms = append(terms, "request.name == "+quote(g.name))
+		terms = append(terms, `request.?name.orValue("") == `+quote(g.name))
 	}
 	return "(" + strings.Join(terms, " && ") + ")"
 }
@@ -73,7 +73,7 @@ func kinds(a Account) rule {
 	}
 	return rule{
 		suffix:    "kinds",
-		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*", "*/*")},
+		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*/*")},
 		conditions: []admissionregistrationv1.MatchCondition{{
 			Name: "of-kubernetes-own-groups", Expression: `!request.resource.group.contains(".") || request.resource.group.endsWith(".k8s.io")`,
 		}},

@@ -59,6 +59,10 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 	ignore, none := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}},
+		// Pods need these; a member without controllers has none.
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "default"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: escapeTargets}, Spec: corev1.NodeSpec{Unschedulable: true}},
 		pausePod(escapeTargets, foreignPod), pausePod(metav1.NamespaceSystem, systemPod),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: secretName}, StringData: map[string]string{"password": "canary"}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: escapeTargets, Name: "powerful"}},
@@ -71,7 +75,7 @@ func (m *Member) PrepareEscapes(ctx context.Context) error {
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}}},
 	} {
-		if err := m.Client().Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := client.IgnoreAlreadyExists(m.Client().Create(ctx, object)); err != nil {
 			return fmt.Errorf("member %s: make %T %s: %w", m.Name, object, object.GetName(), err)
 		}
 	}
@@ -152,7 +156,11 @@ func podEscapes() []Escape {
 	uid := &metav1.Preconditions{UID: ptr.To(types.UID("of-nobody"))}
 	return []Escape{
 		{Name: "replace the image of a pod in kube-system", try: patching(metav1.NamespaceSystem, systemPod, `{"spec":{"containers":[{"name":"main","image":"attacker:1"}]}}`)},
-		{Name: "add a toleration to a tenant's pod", try: patching(escapeTargets, foreignPod, `{"spec":{"tolerations":[{"operator":"Exists"}]}}`)},
+		{Name: "add a toleration to a tenant's pod", try: func(ctx context.Context, p *prisoner) error {
+			_, err := p.CoreV1().Pods(escapeTargets).Patch(ctx, foreignPod, types.JSONPatchType,
+				[]byte(`[{"op":"add","path":"/spec/tolerations/-","value":{"operator":"Exists"}}]`), metav1.PatchOptions{DryRun: dry})
+			return err
+		}},
 		{Name: "take a tenant's pod into another Service by a label", try: patching(escapeTargets, foreignPod, `{"metadata":{"labels":{"app":"payments"}}}`)},
 		{Name: "take a pod out of its ReplicaSet without a release", try: patching(escapeTargets, foreignPod, `{"metadata":{"labels":{"pod-template-hash":"x"}}}`)},
 		{Name: "keep a pod from ending by a finalizer", try: patching(escapeTargets, foreignPod, `{"metadata":{"finalizers":["example.com/stay"]}}`)},
@@ -290,15 +298,8 @@ func rightsEscapes() []Escape {
 			return err
 		}},
 		{Name: "take the taint from a node", try: func(ctx context.Context, p *prisoner) error {
-			nodes, err := p.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
-			if err != nil {
-				return err
-			}
-			if len(nodes.Items) == 0 {
-				return fmt.Errorf("the member has no node")
-			}
-			kind, data, options := patch(`{"spec":{"taints":null,"unschedulable":true}}`)
-			_, err = p.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, kind, data, options)
+			kind, data, options := patch(`{"spec":{"taints":null,"unschedulable":false}}`)
+			_, err := p.CoreV1().Nodes().Patch(ctx, escapeTargets, kind, data, options)
 			return err
 		}},
 	}

@@ -17,12 +17,13 @@ import (
 // registration and WebApps give it, and again with all rights that RBAC has: then the policies alone stand in the way.
 func TestTheHubsTokenOpensNothingInAMemberButItsOwnWork(t *testing.T) {
 	fleets.beside(t)
-	f := startFleet(t, "one")
+	f := startBareMember(t)
 	m := f.Members[0]
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(patience)
+	g.Expect(f.Register(t.Context(), m)).To(Succeed())
 	g.Expect(m.InstallWebApps(t.Context())).To(Succeed())
-	h := startHub(t, f, "escapes")
+	startHub(t, f, "escapes")
 	g.Eventually(func(g Gomega) {
 		var written admissionregistrationv1.MutatingWebhookConfiguration
 		g.Expect(m.Client().Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, &written)).To(Succeed())
@@ -64,8 +65,4 @@ func TestTheHubsTokenOpensNothingInAMemberButItsOwnWork(t *testing.T) {
 		}
 	}).Should(Succeed())
 	refused(policed)(g)
-
-	p := place(t, h, m, fleet.Enabled())
-	w := p.create(fleet.Deployment(p.namespace, "web", 10, fleet.Policy(70, 1)))
-	p.exactly(w, 10, 70, 1)
 }

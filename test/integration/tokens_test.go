@@ -15,6 +15,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
 // shortTokens is a member whose registration has the shortest token that Kubernetes issues, and a hub that renews it as soon as
@@ -27,11 +28,10 @@ type shortTokens struct {
 	member *fleet.Member
 }
 
-const shortestLife = 10 * time.Minute
-
-func startShortTokens(t *testing.T) *shortTokens {
+// startBareMember starts a fleet with a member that is an API server and nothing else, not registered.
+func startBareMember(t *testing.T) *fleet.Fleet {
 	t.Helper()
-	f, err := fleet.Start(t.Context(), fleet.Options{Members: []string{"one"}})
+	f, err := fleet.Start(t.Context(), fleet.Options{Nodes: fleet.NoNodes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +40,17 @@ func startShortTokens(t *testing.T) *shortTokens {
 			t.Error(err)
 		}
 	})
+	if _, err := f.StartMember(t.Context(), kube.Options{Name: "one", Minimal: true}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+const shortestLife = 10 * time.Minute
+
+func startShortTokens(t *testing.T) *shortTokens {
+	t.Helper()
+	f := startBareMember(t)
 	s := &shortTokens{WithT: NewWithT(t), t: t, fleet: f, member: f.Members[0]}
 	s.SetDefaultEventuallyTimeout(patience)
 	s.Expect(s.member.Prepare(t.Context())).To(Succeed())
