@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,7 @@ type intake struct {
 	event   int64 // bytes of one event of a watch
 	objects int   // of one answer
 	decodes decodes
+	pace    pace
 }
 
 // of is the same for answers of so many objects and bytes.
@@ -100,7 +102,7 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 		return err
 	}}
 	if stream {
-		body.next = i.events(resp.Body, protobuf, body.turn)
+		body.next = i.events(req.Context(), resp.Body, protobuf, body.turn)
 	} else {
 		body.next = i.whole(resp.Body, resp.ContentLength, protobuf, body.turn)
 	}
@@ -108,7 +110,7 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 }
 
 // events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
-func (i intake) events(from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
+func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
 	frames := &frameReader{from: bufio.NewReader(from), limit: i.event, protobuf: protobuf, grown: turn.take}
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.event)}
 	look := i.shapes.JSON
@@ -119,6 +121,9 @@ func (i intake) events(from io.Reader, protobuf bool, turn *turn) func() ([]byte
 		turn.end()
 		frame, err := frames.next()
 		if err != nil {
+			return nil, err
+		}
+		if err := i.pace.wait(ctx, len(frame)); err != nil {
 			return nil, err
 		}
 		return frame, lookThrough(look, frames.content(), limits, "an event of a watch")

@@ -31,6 +31,10 @@ const (
 	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
 	connectPatience = 3 * dialTimeout
 
+	// streamBuffer is how many bytes a member may have sent on one stream that nobody has read yet. The default of 4 MiB lets a
+	// member with a dozen watches take 50 MB. A stream carries 5 MiB a second where the way there and back takes 100 ms.
+	streamBuffer = 512 << 10
+
 	userAgent = "plimsoll-hub"
 
 	// A health check, a discovery or an access review has small answers.
@@ -80,7 +84,7 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 		return nil, err
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes(decodesAtOnce)}
+	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes(decodesAtOnce), pace: newPace()}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
 	client := fenced(name, o.fence, writeTimeout, took.of(maxListed, o.answerBytes).guard(limited(name, o, wire)))
 	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage, page).guard(bounded(name, o.listTimeout, page, wire)))
@@ -141,7 +145,10 @@ func newWire(vetted *Vetted, unacked time.Duration) (http.RoundTripper, func(), 
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: dialTimeout,
 		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: sendPing, PingTimeout: awaitPong},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: sendPing, PingTimeout: awaitPong,
+			MaxReceiveBufferPerStream: streamBuffer,
+		},
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true, // it would hide how much came
