@@ -60,9 +60,9 @@ func TestTenantsOfOneClusterShareNoNamespace(t *testing.T) {
 	g.Expect(c.rival(shop)).To(BeNil())
 	g.Expect(c.rival(pay)).To(BeNil())
 	rival, namespace := c.rival(both)
-	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by an older Secret"))
 	rival, namespace = c.rival(whole)
-	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by an older Secret"))
 	g.Expect(c.set("shop")).To(ConsistOf("pay", "both", "whole"))
 	g.Expect(c.rival(both)).To(BeNil(), "what was in its way has gone")
 }
@@ -99,7 +99,7 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g.Expect(c.set("a", a)).To(BeEmpty())
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
 	rival, _ := c.rival(a)
-	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by the older Secret b"))
+	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by an older Secret"))
 	g.Expect(c.set("b", b)).To(BeEmpty(), "nothing changed")
 	b.ids = []string{"two"}
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
