@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,4 +109,21 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g.Expect(c.set("b")).To(BeEmpty())
 	g.Expect(c.byID).To(BeEmpty(), "nothing is left behind")
 	g.Expect(c.byName).To(BeEmpty())
+}
+
+func TestTheMessageOfARefusalNamesNoOtherRegistration(t *testing.T) {
+	secret, mine, turned := claim{name: "secret-project"}, claim{name: "mine"}, claim{name: "mine", turned: true}
+	for _, p := range []*problem{secret.refusal(mine, ""), secret.refusal(mine, "shop"), secret.refusal(turned, "")} {
+		status := assess(view{refusal: p}, Status{}, time.Now())
+		shown := status.Message
+		for _, condition := range status.Conditions {
+			shown += " " + condition.Message
+		}
+		if strings.Contains(shown, "secret-project") {
+			t.Errorf("whoever may see member mine reads %q", shown)
+		}
+		if status.Rival != "secret-project" {
+			t.Errorf("log and Event would name %q", status.Rival)
+		}
+	}
 }
