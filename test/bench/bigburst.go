@@ -22,7 +22,7 @@ const (
 
 // bigBurst makes 20 Deployments of 50 replicas at once, through two replicas of the hub whose watches are late.
 func (b *bench) bigBurst(ctx context.Context) error {
-	owner, standby, err := b.startPair(ctx)
+	owner, standby, err := b.startPair(ctx, failoverSettings)
 	if err != nil {
 		return err
 	}

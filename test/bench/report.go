@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -139,20 +140,34 @@ func figure(value float64) string {
 	return fmt.Sprintf("%.2f", value)
 }
 
+// row is an entry of the file.
+type row struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+// others are the rows of a file that are not ours: test/robustness writes there as well. A file that cannot be read has none.
+func others(path string) []row {
+	var rows []row
+	content, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(content, &rows) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		return slices.ContainsFunc(entries, func(e entry) bool { return e.name == r.Name })
+	})
+}
+
 // write stores what was measured as JSON.
 func (r *report) write(path string) error {
-	type row struct {
-		Name  string  `json:"name"`
-		Value float64 `json:"value"`
-		Unit  string  `json:"unit"`
-	}
 	rows := []row{}
 	for _, e := range entries {
 		if value, measured := r.values[e.name]; measured {
 			rows = append(rows, row{e.name, value, e.unit})
 		}
 	}
-	content, err := json.MarshalIndent(rows, "", "  ")
+	content, err := json.MarshalIndent(append(rows, others(path)...), "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

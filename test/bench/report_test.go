@@ -43,6 +43,19 @@ func TestTheFileHoldsNameValueAndUnitOfEachFigure(t *testing.T) {
 	}))
 }
 
+func TestTheFileKeepsTheFiguresOfOthers(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "bench.json")
+	before := `[{"name": "robustness-faults", "value": 60, "unit": "faults"}, {"name": "failover-s", "value": 9, "unit": "s"}]`
+	g.Expect(os.WriteFile(path, []byte(before), 0o600)).To(Succeed())
+	r := newReport()
+	r.record("burst-mix-error", 0)
+	g.Expect(r.write(path)).To(Succeed())
+	content, err := os.ReadFile(path)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(content).To(MatchJSON(`[{"name": "burst-mix-error", "value": 0, "unit": "pods"}, {"name": "robustness-faults", "value": 60, "unit": "faults"}]`))
+}
+
 func TestRunsAreChosenByNameAndKeepTheirOrder(t *testing.T) {
 	g := NewWithT(t)
 	chosen, err := choose("admission,burst")
