@@ -148,14 +148,14 @@ const (
 // random is in [0, 1).
 func watchAgain(err error, n uint32, random float64) time.Duration {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		switch code := status.Status().Code; {
-		case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
-		default:
-			return min(backoff(n, random), watchPause)
-		}
+	if !errors.As(err, &status) {
+		return jitter(watchSoon*9/10, random)
 	}
-	return jitter(watchSoon*9/10, random)
+	switch code := status.Status().Code; {
+	case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
+		return jitter(watchSoon*9/10, random)
+	}
+	return min(backoff(n, random), watchPause)
 }
 
 // watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
