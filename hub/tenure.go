@@ -266,10 +266,7 @@ func (t *tenure) MineAny() bool {
 func (t *tenure) MayWrite(member string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.writes.stopped(member) {
-		return errStopping
-	}
-	return t.refusalLocked()
+	return t.refusalLocked(member)
 }
 
 // BeginWrite implements clusters.Fence: a write that begins now and takes no longer than the margin ends before any other
@@ -277,10 +274,7 @@ func (t *tenure) MayWrite(member string) error {
 func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.writes.stopped(member) {
-		return time.Time{}, nil, errStopping
-	}
-	if err := t.refusalLocked(); err != nil {
+	if err := t.refusalLocked(member); err != nil {
 		return time.Time{}, nil, err
 	}
 	ended, ok := t.writes.begin(member)
@@ -292,8 +286,11 @@ func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err e
 
 var errStopping = errors.New("this replica stops")
 
-// refusalLocked says why this replica may not write now, if it may not.
-func (t *tenure) refusalLocked() error {
+// refusalLocked says why this replica may not write to the member now, if it may not.
+func (t *tenure) refusalLocked(member string) error {
+	if t.writes.stopped(member) {
+		return errStopping
+	}
 	if _, ok := t.mineLocked(); ok {
 		return nil
 	}

@@ -2,13 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
@@ -135,42 +132,6 @@ func (w *placeWatch) interrupted(epoch int) {
 	if epoch == w.epoch && w.synced {
 		w.synced, w.closed = false, time.Now()
 	}
-}
-
-const (
-	// watchPause is the longest time between two tries to watch what the member refuses.
-	watchPause = 30 * time.Second
-	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
-	watchSoon = time.Second
-)
-
-// watchAgain is how long the next try to watch waits after n that failed in a row, the last with err; nil: the watch ended.
-// random is in [0, 1).
-func watchAgain(err error, n uint32, random float64) time.Duration {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		switch code := status.Status().Code; {
-		case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
-		default:
-			return min(backoff(n, random), watchPause)
-		}
-	}
-	return jitter(watchSoon*9/10, random)
-}
-
-// watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
-func (ds *dependencies) watchAges() map[string]time.Duration {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	ages := map[string]time.Duration{}
-	for p, w := range ds.watches {
-		age := time.Duration(0)
-		if !w.synced && w.cancel != nil {
-			age = time.Since(w.closed)
-		}
-		ages[p.member] = max(ages[p.member], age)
-	}
-	return ages
 }
 
 // watchClient is the client for lists and watches of a member. A cluster may bring its own, as those in tests do.

@@ -27,7 +27,7 @@
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
 //	recorder.go    Events, sent by eventsink.go
-//	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_cycle.go,
+//	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
 //	               dependency_endpoint.go; instances.go: the members that they are looked for in
 //
 // workqueue.go is the queue as controller-runtime's workers see it.

@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// watchPause is the longest time between two tries to watch what the member refuses.
+	watchPause = 30 * time.Second
+	// watchSoon is the longest time between two tries to watch what ended, or failed for the moment.
+	watchSoon = time.Second
+)
+
+// watchAgain is how long the next try to watch waits after n that failed in a row, the last with err; nil: the watch ended.
+// random is in [0, 1).
+func watchAgain(err error, n uint32, random float64) time.Duration {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return jitter(watchSoon*9/10, random)
+	}
+	switch code := status.Status().Code; {
+	case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
+		return jitter(watchSoon*9/10, random)
+	}
+	return min(backoff(n, random), watchPause)
+}
+
+// watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
+func (ds *dependencies) watchAges() map[string]time.Duration {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ages := map[string]time.Duration{}
+	for p, w := range ds.watches {
+		age := time.Duration(0)
+		if !w.synced && w.cancel != nil {
+			age = time.Since(w.closed)
+		}
+		ages[p.member] = max(ages[p.member], age)
+	}
+	return ages
+}
