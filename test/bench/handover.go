@@ -55,7 +55,9 @@ func (b *bench) handover(ctx context.Context) (err error) {
 		return err
 	}
 	defer load.stop()
-	pause(ctx, admitBefore)
+	if err := pause(ctx, admitBefore); err != nil {
+		return err
+	}
 	asked := time.Now()
 	if err := owner.hub.Terminate(); err != nil {
 		return err
@@ -80,17 +82,11 @@ func (b *bench) handover(ctx context.Context) (err error) {
 	if err := owner.hub.Stop(ctx); err != nil { // its servers close while calls go on
 		return err
 	}
-	pause(ctx, admitAfter)
+	if err := pause(ctx, admitAfter); err != nil {
+		return err
+	}
 	load.stop()
 	return b.handoverFigures(workloads, load, asked, ordered)
-}
-
-// pause waits for a time, or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // awaitStopping waits until a replica has ceased to be ready.

@@ -109,7 +109,9 @@ func (s *hostileSite) try(ctx context.Context, hostility fleet.Hostility) error 
 	group.Go(func() (err error) { w.events, err = s.reconciles(groupCtx); return err })
 	group.Go(func() (err error) { w.rss, err = s.memory(groupCtx); return err })
 	group.Go(func() error {
-		pause(groupCtx, warmup+hostileWindow/2)
+		if err := pause(groupCtx, warmup+hostileWindow/2); err != nil {
+			return err
+		}
 		return s.rejoin(groupCtx)
 	})
 	if err := errors.Join(group.Wait(), s.member.Behave(ctx, fleet.WellBehaved)); err != nil {
@@ -131,14 +133,6 @@ func nameOf(hostility fleet.Hostility) string {
 // rejoin takes the member out and registers it again.
 func (s *hostileSite) rejoin(ctx context.Context) error {
 	return errors.Join(s.bench.fleet.Unregister(ctx, s.member.Member), s.bench.fleet.Register(ctx, s.member.Member))
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // keepScaling scales the workloads up and down until it is stopped, and then counts how often the hub broke their floors.
@@ -184,7 +178,9 @@ func scale(ctx context.Context, w *fleet.Workload) error {
 		if err != nil {
 			return err
 		}
-		pause(ctx, time.Second)
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
 	}
 }
 
@@ -232,12 +228,15 @@ func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 
 // memory is the most that the hub has resident during a window.
 func (s *hostileSite) memory(ctx context.Context) (most int64, err error) {
-	for until := time.Now().Add(warmup + hostileWindow); time.Now().Before(until); pause(ctx, 50*time.Millisecond) {
+	for until := time.Now().Add(warmup + hostileWindow); time.Now().Before(until); {
 		rss, err := s.hub.RSS()
 		if err != nil || ctx.Err() != nil {
 			return 0, errors.Join(err, ctx.Err())
 		}
 		most = max(most, rss)
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return 0, err
+		}
 	}
 	return most, nil
 }

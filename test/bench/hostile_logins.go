@@ -49,7 +49,10 @@ func (b *bench) hostileLogins(ctx context.Context) (err error) {
 	for i := range strangers {
 		flooded.Go(func() error { return flood.from(flooding, i) })
 	}
-	pause(ctx, floodBefore)
+	if err := pause(ctx, floodBefore); err != nil {
+		stop()
+		return errors.Join(err, flooded.Wait())
+	}
 	failed, slowest, statuses := 0, time.Duration(0), map[int]int{}
 	for _, token := range tokens {
 		began := time.Now()
@@ -59,7 +62,10 @@ func (b *bench) hostileLogins(ctx context.Context) (err error) {
 		if status != http.StatusOK {
 			failed++
 		}
-		pause(ctx, loginEvery)
+		if err := pause(ctx, loginEvery); err != nil {
+			stop()
+			return errors.Join(err, flooded.Wait())
+		}
 	}
 	lasted := time.Since(flood.began).Seconds()
 	stop()

@@ -277,12 +277,3 @@ func (b *bench) watchesEnd(ctx context.Context, c *crowd) error {
 	b.report.note("watches were broken for %s in %d members; open again after, by way: %v", brokenFor, len(broken), took)
 	return nil
 }
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
