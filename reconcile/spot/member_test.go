@@ -32,6 +32,8 @@ func (k *kindByKind) Watch(obj client.Object) (<-chan struct{}, bool) {
 
 func (k *kindByKind) GetCache() cache.Cache { return emptyCache{} }
 
+func (k *kindByKind) Live() client.Reader { return &signServer{refuses: noSuchKind()} }
+
 type emptyCache struct{ cache.Cache }
 
 func (emptyCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -168,24 +164,9 @@ const (
 	karpenterReplicas = 100
 	karpenterPercent  = 80
 	karpenterFloor    = 20
-	// karpenterUnavailable is how many replicas a disruption budget lets be away.
-	karpenterUnavailable = 5
 )
 
-// protect makes a disruption budget for a workload.
-func (k *karpenterBench) protect(ctx context.Context, w *fleet.Workload, least int) error {
-	return k.member.Client().Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(int32(least))),
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{fleet.AppLabel: w.Name}},
-		},
-	})
-}
-
-// consolidation has 100 replicas on nodes that are more than half taken by other pods, which go. Then smaller nodes do, so that
-// Karpenter taints nodes and waits until others have started in their place: only a hub that takes the taint for a wish keeps the
-// floor until then.
+// consolidation has 100 replicas on nodes that are more than half taken by other pods, which go.
 func (k *karpenterBench) consolidation(ctx context.Context, namespace string) error {
 	// With 11 of its 16 CPUs taken, a node has room for four replicas.
 	filler, err := k.member.Fill(ctx, namespace, "11", (karpenterReplicas-karpenterFloor)/4, karpenterFloor/4)
@@ -202,7 +183,6 @@ func (k *karpenterBench) consolidation(ctx context.Context, namespace string) er
 			return err
 		}
 		under := nodePool(large)
-		under.Instances = nil // any
 		under.Consolidation = kube.WhenEmptyOrUnderutilized
 		if err := errors.Join(k.member.Cluster.SetNodePool(ctx, under), filler.Delete(ctx)); err != nil {
 			return err
@@ -211,14 +191,10 @@ func (k *karpenterBench) consolidation(ctx context.Context, namespace string) er
 	})
 }
 
-// interruption takes a fifth of the nodes of 100 replicas at once, of both capacity types. A disruption budget keeps Karpenter from
-// draining them before the hub has done anything: who goes next is the hub's choice as well.
+// interruption takes a fifth of the nodes of 100 replicas at once, of both capacity types.
 func (k *karpenterBench) interruption(ctx context.Context, namespace string) error {
 	w, err := k.placed(ctx, namespace, karpenterReplicas, karpenterPercent, karpenterFloor)
 	if err != nil {
-		return err
-	}
-	if err := k.protect(ctx, w, karpenterReplicas-karpenterUnavailable); err != nil {
 		return err
 	}
 	return k.endure(ctx, w, "karpenter-interruption-floor-breaks", func(ctx context.Context) error {
