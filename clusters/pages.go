@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,6 +26,9 @@ const (
 func Pages(ctx context.Context, reader client.Reader, into client.ObjectList, each func() (more bool), restart func(), options ...client.ListOption) error {
 	limit, token, restarts := int64(pageSize), "", 0
 	for range mostPages {
+		if err := meta.SetList(into, nil); err != nil { // decoding keeps what the answer leaves out
+			return err
+		}
 		into.SetContinue("")
 		err := reader.List(ctx, into, append(options[:len(options):len(options)], client.Limit(limit), client.Continue(token))...)
 		switch {

@@ -51,7 +51,11 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.largest = max(c.largest, limit)
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "10"}}
 	for i := from; i < min(from+int(limit), c.pods); i++ {
-		list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), Annotations: map[string]string{"note": strings.Repeat("x", c.padding)}}})
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), Annotations: map[string]string{"note": strings.Repeat("x", c.padding)}}}
+		if from == 0 {
+			pod.Labels = map[string]string{"page": "first"}
+		}
+		list.Items = append(list.Items, pod)
 	}
 	if next := from + int(limit); next < c.pods {
 		list.Continue = strconv.Itoa(next)
@@ -76,17 +80,21 @@ func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
 		"pages are larger than an answer may be": {pods: 600, padding: 8 << 10},
 	} {
 		api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)
-		seen := map[string]int{}
+		seen, first := map[string]int{}, 0
 		var page corev1.PodList
 		err := Pages(context.Background(), member.Live(), &page, func() bool {
 			for i := range page.Items {
 				seen[page.Items[i].Name]++
+				if page.Items[i].Labels["page"] == "first" {
+					first++
+				}
 			}
 			return true
-		}, func() { clear(seen) }, client.InNamespace("shop"))
+		}, func() { clear(seen); first = 0 }, client.InNamespace("shop"))
 		f.g.Expect(err).NotTo(HaveOccurred(), name)
 		f.g.Expect(seen).To(HaveLen(c.pods), name)
 		f.g.Expect(seen).To(HaveEach(1), name)
+		f.g.Expect(first).To(BeNumerically("<=", pageSize), "%s: pods of later pages have labels of the first", name)
 		f.g.Expect(c.largest).To(BeNumerically("<=", pageSize), name)
 	}
 

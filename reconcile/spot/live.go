@@ -121,7 +121,6 @@ func ownedPods(ctx context.Context, live client.Reader, owner types.UID, namespa
 				return false
 			}
 		}
-		page.Items = nil // its pods are not kept while the next page comes
 		return true
 	}, restart, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
 }

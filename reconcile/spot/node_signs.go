@@ -147,6 +147,9 @@ func timeOf(e *corev1.Event) time.Time {
 func (s *nodeSigns) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
 	for range signPages {
 		page := append(slices.Clone(options), client.Limit(signPage), client.Continue(list.GetContinue()))
+		if err := meta.SetList(list, nil); err != nil { // decoding keeps what the answer leaves out
+			return err
+		}
 		if err := s.live().List(ctx, list, page...); err != nil {
 			return err
 		}

@@ -131,6 +131,17 @@ func (u unbalance) blocks(pod *Pod, to Capacity) (by *Spread, left []string) {
 	return nil, nil
 }
 
+// cost is how much there is to compare for one pod.
+func (u unbalance) cost() int {
+	n := 1
+	for i := range u {
+		if u[i].Together { // see blocks
+			n += len(u[i].Domains)
+		}
+	}
+	return n
+}
+
 // domainCount counts replicas by domain. Taking one away costs the same whatever the number of domains.
 type domainCount struct {
 	counts    []int32

@@ -46,7 +46,7 @@ func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to Capacity
 		groups.add(o.alive[at], int32(position))
 	}
 	ordered := make([]int32, 0, len(class))
-	for work := 0; len(ordered) < len(class) && work < balanceWork; work += len(groups) {
+	for work := 0; len(ordered) < len(class) && work < balanceWork; work += len(groups) * u.cost() {
 		place, first := u.fullest(groups, func(position int32) *Pod { return o.alive[class[position]] }, to)
 		groups[place] = groups[place][1:]
 		if len(groups[place]) == 0 {
