@@ -30,11 +30,11 @@ var memberFiles = map[string]folderFile{
 	policyResource: {"policies.yaml", `# What the hub's account may write in this cluster, beyond what its role can say. Kubernetes 1.30 and later know these; leave both
 # files out of the kustomization for a cluster that is older.`},
 	policyBindingResource: {"policy-bindings.yaml", "# Has the policies deny what they do not allow."},
-	"roles":               {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; and its own token, which the hub
+	"roles": {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; and its own token, which the hub
 # renews.`},
-	"rolebindings":        {"probe-binding.yaml", "# Gives the account both roles."},
-	"priorityclasses":     {"probe-priority.yaml", "# Probes give way to every other pod."},
-	"secrets":             {"token.yaml", "# Kubernetes fills it with a token of the account, for the kubeconfig in the registration Secret."},
+	"rolebindings":    {"probe-binding.yaml", "# Gives the account both roles."},
+	"priorityclasses": {"probe-priority.yaml", "# Probes give way to every other pod."},
+	"secrets":         {"token.yaml", "# Kubernetes fills it with a token of the account, for the kubeconfig in the registration Secret."},
 }
 
 // webAppFiles are those of its folder webapps.
