@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -16,6 +17,9 @@ const (
 	maxPodBytesOfMember, maxPodBytes = 32 << 20, 128 << 20
 	// The same for calls about WebApps, which take several times as much memory while they are answered.
 	maxKindBytesOfMember, maxKindBytes = 24 << 20, 64 << 20
+	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large
+	// calls of a member, and those that do not say how large they are, have largeRate bytes a second, and largeBurst at once.
+	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 64 << 20
 	// turnTimeout is how long a call about WebApps waits for others to end.
 	turnTimeout = 5 * time.Second
 
@@ -39,6 +43,22 @@ func reserve(read *atomic.Int64, bytes, most int64) bool {
 	}
 	read.Add(-bytes)
 	return false
+}
+
+// largeCalls bounds the bytes of large calls of one member, so that reading and refusing them leaves the processors to others.
+// The zero value may be used, by several goroutines at once.
+type largeCalls struct {
+	once    sync.Once
+	limiter *rate.Limiter
+}
+
+// allow takes account of a call, and refuses it when there were too many.
+func (l *largeCalls) allow(bytes int64) bool {
+	if bytes <= largeCall {
+		return true
+	}
+	l.once.Do(func() { l.limiter = rate.NewLimiter(largeRate, largeBurst) })
+	return l.limiter.AllowN(time.Now(), int(bytes))
 }
 
 // turns lets calls wait for each other by the bytes they have: those of one member before they hold up others.

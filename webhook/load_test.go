@@ -72,6 +72,33 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())
 }
 
+func TestLargeCallsOfOneMemberAreReadAtARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		metrics, err := NewMetrics(prometheus.NewRegistry())
+		g.Expect(err).NotTo(HaveOccurred())
+		begin := func(member string, bytes int64) bool {
+			of, ok := metrics.begin(member, bytes)
+			if ok {
+				metrics.end(of, bytes)
+			}
+			return ok
+		}
+		read := 0
+		for ; begin("greedy", maxBody); read++ {
+		}
+		g.Expect(read).To(Equal(largeBurst / maxBody))
+		g.Expect(begin("greedy", largeCall)).To(BeTrue(), "its usual calls are read")
+		g.Expect(begin("modest", maxBody)).To(BeTrue(), "so are those of others")
+		const left = largeBurst % maxBody
+		time.Sleep(time.Second)
+		for range (left + largeRate) / maxBody {
+			g.Expect(begin("greedy", maxBody)).To(BeTrue())
+		}
+		g.Expect(begin("greedy", maxBody)).To(BeFalse())
+	})
+}
+
 func TestACallWithoutALengthCountsAsTheLargest(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(expected(-1, 10)).To(Equal(int64(10)))

@@ -30,6 +30,7 @@ type Metrics struct {
 
 // memberMetrics are the series of one member, looked up once.
 type memberMetrics struct {
+	large    largeCalls
 	duration prometheus.Observer
 	reading  atomic.Int64 // bytes of calls that are being read
 	outcomes sync.Map     // outcome → prometheus.Counter
@@ -90,6 +91,9 @@ func (m *Metrics) count(member, outcome string, took time.Duration) {
 // begin reckons with the bytes of a call while it is read; false: there are too many. What was begun must be ended.
 func (m *Metrics) begin(member string, bytes int64) (of *memberMetrics, ok bool) {
 	of = m.of(member)
+	if !of.large.allow(bytes) {
+		return nil, false
+	}
 	if !reserve(&of.reading, bytes, maxPodBytesOfMember) {
 		return nil, false
 	}

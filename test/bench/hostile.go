@@ -21,8 +21,9 @@ const (
 	calmEvery     = 5
 	// hostileRepeats is how often a hostility is tried again whose ratio is above ratioAllowed: a window is short, and what
 	// else the machine does may fall into one. The median counts.
-	hostileRepeats = 2
-	ratioAllowed   = 1.5
+	hostileRepeats  = 2
+	hostileSuspects = 4 // of them the worst are tried again
+	ratioAllowed    = 1.5
 
 	hostileCalls  = 300 // admission calls a second
 	hostileWrites = 50  // writes a second that are to be reconciled
@@ -220,6 +221,9 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 	s.sent += 1 << 16
 	result, err := loadWith(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
+	if errors.Is(err, errNothingAnswered) {
+		return hostileWindow, nil
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,15 +171,19 @@ func (s *hostileSite) compare() map[fleet.Hostility]ratios {
 	return result
 }
 
-// suspicious are the hostilities with a ratio of latency that is not allowed, in order.
+// suspicious are the hostilities with the worst ratios of latency that are not allowed, the worst first.
 func (s *hostileSite) suspicious() (found []fleet.Hostility) {
 	compared := s.compare()
+	worst := func(hostility fleet.Hostility) float64 {
+		return max(compared[hostility].admission, compared[hostility].events)
+	}
 	for _, hostility := range slices.Sorted(maps.Keys(compared)) {
-		if compared[hostility].admission > ratioAllowed || compared[hostility].events > ratioAllowed {
+		if worst(hostility) > ratioAllowed {
 			found = append(found, hostility)
 		}
 	}
-	return found
+	slices.SortStableFunc(found, func(a, b fleet.Hostility) int { return cmp.Compare(worst(b), worst(a)) })
+	return found[:min(len(found), hostileSuspects)]
 }
 
 // judge records the worst ratios, and notes all of them.

@@ -64,7 +64,7 @@ func (l *load) run(ctx context.Context) (*loadResult, error) {
 		result.answers = append(result.answers, part.answers...)
 	}
 	if len(result.latencies) == 0 {
-		return nil, fmt.Errorf("load on %s: nothing was answered", l.address)
+		return nil, fmt.Errorf("load on %s: %w", l.address, errNothingAnswered)
 	}
 	slices.Sort(result.latencies)
 	return result, nil
@@ -142,6 +142,8 @@ var (
 	lengthHeader  = []byte("content-length")
 	errChunked    = errors.New("the answer has no Content-Length")
 	errNoResponse = errors.New("the answer is not 200 OK")
+	// errNothingAnswered: no call of a load was answered in its time.
+	errNothingAnswered = errors.New("nothing was answered")
 )
 
 // A shelf is where bodies are put, many in a piece of memory; without keep, each in place of the one before.
