@@ -376,3 +376,31 @@ func TestACertificateIsForEveryNameUnderWhichTheHubIsCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestPrometheusShowsATokenAndChecksTheCertificateUnlessMetricsAreOpen(t *testing.T) {
+	endpoint := func(values string) map[string]any {
+		monitor := render(t, values)["ServiceMonitor "+Namespace+"/plimsoll-hub"]
+		return monitor.Object["spec"].(map[string]any)["endpoints"].([]any)[0].(map[string]any)
+	}
+	guarded := endpoint(monitored)
+	tls := guarded["tlsConfig"].(map[string]any)
+	if guarded["scheme"] != "https" || guarded["bearerTokenFile"] == nil || tls["serverName"] != "plimsoll-metrics."+Namespace+".svc" || tls["insecureSkipVerify"] != nil {
+		t.Errorf("scraped by %v", guarded)
+	}
+	if diff := cmp.Diff(map[string]any{"configMap": map[string]any{"name": hub.APICAConfigMap, "key": hub.MetricsCAKey}}, tls["ca"]); diff != "" {
+		t.Error(diff)
+	}
+	open := endpoint("metrics: {unauthenticated: true, serviceMonitor: {enabled: true}}")
+	if open["scheme"] != nil || open["bearerTokenFile"] != nil {
+		t.Errorf("metrics in plain text are scraped by %v", open)
+	}
+	reader := render(t, "")["ClusterRole plimsoll-metrics-reader"]
+	if reader == nil {
+		t.Fatal("there is no role for scrapers")
+	}
+	rules, _, err := unstructured.NestedSlice(reader.Object, "rules")
+	want := []any{map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}}}
+	if diff := cmp.Diff(want, rules); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
