@@ -20,7 +20,7 @@ var (
 	ErrRetired = errors.New("this replica stops and takes no orders")
 	// ErrUnknownKey: the controller knows no object of that name in the member.
 	ErrUnknownKey = errors.New("unknown object")
-	// ErrUnknownReceipt: there never was such a receipt, or it is older than the last Options.Receipts of them.
+	// ErrUnknownReceipt: there never was such a receipt, or it was pushed out; see Options.Receipts.
 	ErrUnknownReceipt = errors.New("unknown receipt")
 )
 
@@ -31,12 +31,13 @@ const (
 	orderGrace = 5 * time.Second
 )
 
-// receipts follows accepted orders. It keeps a bounded number of them: the newest push out the oldest, done or not.
-// Guarded by Runtime.mu.
+// receipts follows accepted orders. It keeps a bounded number of them. When there are too many, the namespace of a member with
+// the most loses its oldest, done or not: whoever may order in one namespace pushes out no order of another. Guarded by
+// Runtime.mu.
 type receipts struct {
+	most    int
 	byID    map[string]*receipt
-	ring    []*receipt
-	next    int
+	shares  map[receiptShare][]*receipt // all of byID, oldest first
 	pending map[*record][]*receipt
 
 	stranded map[laneName][]*receipt // of members that left, while they may be back
@@ -44,6 +45,9 @@ type receipts struct {
 
 // laneName names the lanes of one controller in one member, one after the other.
 type laneName struct{ controller, member string }
+
+// receiptShare is what rights to order are given for.
+type receiptShare struct{ member, namespace string }
 
 type receipt struct {
 	Receipt
@@ -55,7 +59,7 @@ type receipt struct {
 
 func newReceipts(most int) receipts {
 	return receipts{
-		byID: map[string]*receipt{}, ring: make([]*receipt, most),
+		most: most, byID: map[string]*receipt{}, shares: map[receiptShare][]*receipt{},
 		pending: map[*record][]*receipt{}, stranded: map[laneName][]*receipt{},
 	}
 }
@@ -66,19 +70,35 @@ func (rs *receipts) accept(r *record, now time.Time) *receipt {
 		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now},
 		record:  r, ended: make(chan struct{}),
 	}
-	if old := rs.ring[rs.next]; old != nil {
-		rs.push(old)
-	}
-	rs.ring[rs.next] = rc
-	rs.next = (rs.next + 1) % len(rs.ring)
+	share := receiptShare{rc.Key.Member, rc.Key.Namespace}
 	rs.byID[rc.ID] = rc
+	rs.shares[share] = append(rs.shares[share], rc)
+	if len(rs.byID) > rs.most {
+		rs.push(rs.largestShare())
+	}
 	rs.pending[r] = append(rs.pending[r], rc)
 	r.ordered = true
 	return rc
 }
 
-// push takes the oldest receipt out.
-func (rs *receipts) push(old *receipt) {
+// largestShare has the most receipts and, of several such, the oldest.
+func (rs *receipts) largestShare() receiptShare {
+	var largest receiptShare
+	for share, all := range rs.shares {
+		most := rs.shares[largest]
+		if len(all) > len(most) || len(all) == len(most) && all[0].Accepted.Before(most[0].Accepted) {
+			largest = share
+		}
+	}
+	return largest
+}
+
+// push takes the oldest receipt of a share out.
+func (rs *receipts) push(share receiptShare) {
+	old := rs.shares[share][0]
+	if rs.shares[share] = rs.shares[share][1:]; len(rs.shares[share]) == 0 {
+		delete(rs.shares, share)
+	}
 	delete(rs.byID, old.ID)
 	if old.Done {
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestARequeueIsFollowedToTheReconcileThatStartedAfterIt(t *testing.T) {
@@ -237,6 +238,41 @@ func TestReceiptsAreBoundedAndTheNewestStay(t *testing.T) {
 		}
 		if len(b.rt.receipts.byID) != 3 || len(b.rt.receipts.pending) != 0 {
 			t.Errorf("%d receipts and %d records are followed", len(b.rt.receipts.byID), len(b.rt.receipts.pending))
+		}
+	})
+}
+
+func TestManyOrdersInOneNamespacePushOutNoneOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Receipts: 6}, &queue{name: "c", perMember: 5})
+		q := b.queues[0]
+		order := func(member, namespace string) string {
+			t.Helper()
+			time.Sleep(time.Millisecond)
+			receipt, err := b.rt.Requeue(Key{Controller: "c", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return receipt.ID
+		}
+		for _, member := range []string{"m", "other"} {
+			l := b.join(q, member)
+			for _, namespace := range []string{"shop", "greedy"} {
+				q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), BandChanged)
+			}
+		}
+		kept := []string{order("m", "shop"), order("other", "shop")}
+		for range 100 {
+			order("m", "greedy")
+		}
+		kept = append(kept, order("other", "greedy"))
+		for _, id := range kept {
+			if _, ok := b.rt.Receipt(id); !ok {
+				t.Error("an order was pushed out by those of another namespace")
+			}
+		}
+		if n := len(b.rt.receipts.byID); n != 6 {
+			t.Errorf("%d receipts are kept, not 6", n)
 		}
 	})
 }
