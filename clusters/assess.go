@@ -47,6 +47,9 @@ type view struct {
 func assess(v view, previous Status, now time.Time) Status {
 	s := Status{Name: v.registration.Name, Registration: v.registration, RegisteredAt: v.registered, Conditions: previous.Conditions}
 	s.State, s.Reason, s.Message = judge(v)
+	if v.refusal != nil {
+		s.Rival = v.refusal.rival
+	}
 	s.Since = previous.Since
 	if s.State != previous.State || s.Since.IsZero() {
 		s.Since = now

@@ -132,13 +132,16 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// refusal says why mine is not granted, which the claim c keeps it from.
+// refusal says why mine is not granted, which the claim c keeps it from. Its message names no other registration: whoever may
+// see one member may not see all.
 func (c *claim) refusal(mine claim, namespace string) *problem {
-	if mine.turned && !c.turned {
-		return refused(ReasonDuplicateCluster, "its API server now says that it is the cluster that Secret "+c.name+" registers, and said something else before")
+	p := refused(ReasonDuplicateCluster, "the same cluster is registered by an older Secret")
+	switch {
+	case mine.turned && !c.turned:
+		p.message = "its API server now says that it is the cluster that another Secret registers, and said something else before"
+	case namespace != "":
+		p = refused(ReasonOverlappingNamespaces, "namespace "+namespace+" of the same cluster is registered by an older Secret")
 	}
-	if namespace == "" {
-		return refused(ReasonDuplicateCluster, "the same cluster is registered by the older Secret "+c.name)
-	}
-	return refused(ReasonOverlappingNamespaces, "namespace "+namespace+" of the same cluster is registered by the older Secret "+c.name)
+	p.rival = c.name
+	return p
 }

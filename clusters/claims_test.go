@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,9 +61,9 @@ func TestTenantsOfOneClusterShareNoNamespace(t *testing.T) {
 	g.Expect(c.rival(shop)).To(BeNil())
 	g.Expect(c.rival(pay)).To(BeNil())
 	rival, namespace := c.rival(both)
-	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by an older Secret"))
 	rival, namespace = c.rival(whole)
-	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by the older Secret shop"))
+	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by an older Secret"))
 	g.Expect(c.set("shop")).To(ConsistOf("pay", "both", "whole"))
 	g.Expect(c.rival(both)).To(BeNil(), "what was in its way has gone")
 }
@@ -99,7 +100,7 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g.Expect(c.set("a", a)).To(BeEmpty())
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
 	rival, _ := c.rival(a)
-	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by the older Secret b"))
+	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by an older Secret"))
 	g.Expect(c.set("b", b)).To(BeEmpty(), "nothing changed")
 	b.ids = []string{"two"}
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
@@ -108,4 +109,21 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	g.Expect(c.set("b")).To(BeEmpty())
 	g.Expect(c.byID).To(BeEmpty(), "nothing is left behind")
 	g.Expect(c.byName).To(BeEmpty())
+}
+
+func TestTheMessageOfARefusalNamesNoOtherRegistration(t *testing.T) {
+	secret, mine, turned := claim{name: "secret-project"}, claim{name: "mine"}, claim{name: "mine", turned: true}
+	for _, p := range []*problem{secret.refusal(mine, ""), secret.refusal(mine, "shop"), secret.refusal(turned, "")} {
+		status := assess(view{refusal: p}, Status{}, time.Now())
+		shown := status.Message
+		for _, condition := range status.Conditions {
+			shown += " " + condition.Message
+		}
+		if strings.Contains(shown, "secret-project") {
+			t.Errorf("whoever may see member mine reads %q", shown)
+		}
+		if status.Rival != "secret-project" {
+			t.Errorf("log and Event would name %q", status.Rival)
+		}
+	}
 }

@@ -30,10 +30,16 @@ const (
 type problem struct {
 	state           State
 	reason, message string
+	rival           string // the registration that stands in the way; for the hub's own people only
 }
 
-func refused(reason, message string) *problem     { return &problem{StateRefused, reason, message} }
-func unreachable(reason, message string) *problem { return &problem{StateUnreachable, reason, message} }
+func refused(reason, message string) *problem {
+	return &problem{state: StateRefused, reason: reason, message: message}
+}
+
+func unreachable(reason, message string) *problem {
+	return &problem{state: StateUnreachable, reason: reason, message: message}
+}
 
 // classify turns the error of a probe into a problem.
 func classify(err error) *problem {

@@ -20,7 +20,7 @@ type recorder struct {
 func (r *recorder) changed(before, now Status) {
 	r.metrics.setState(now.Name, now.State)
 	if before.State != now.State || before.Reason != now.Reason {
-		r.log.Info("member changed", "member", now.Name, "state", now.State, "reason", now.Reason, "message", now.Message)
+		r.log.Info("member changed", "member", now.Name, "state", now.State, "reason", now.Reason, "message", now.Message, "rival", now.Rival)
 	}
 	troubled, isNew := trouble(now), trouble(now) != trouble(before)
 	switch {
@@ -41,7 +41,7 @@ func (r *recorder) acceptance(before, now Status) {
 	if is == nil || now.State == StateRefused && now.Reason == is.Reason || was != nil && was.Reason == is.Reason {
 		return
 	}
-	r.log.Warn("changed registration not taken", "member", now.Name, "reason", is.Reason, "message", is.Message)
+	r.log.Warn("changed registration not taken", "member", now.Name, "reason", is.Reason, "message", is.Message, "rival", now.Rival)
 	r.event(now, corev1.EventTypeWarning, is.Reason, is.Message)
 	r.metrics.refused.WithLabelValues(is.Reason).Inc()
 }
@@ -74,6 +74,9 @@ const maxEventNote = 1024
 func (r *recorder) event(s Status, kind, reason, message string) {
 	if r.events == nil {
 		return
+	}
+	if s.Rival != "" {
+		message += ": Secret " + s.Rival
 	}
 	secret := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},

@@ -31,6 +31,9 @@ type Status struct {
 	State State
 	// Reason is a CamelCase word, Message a sentence without any secret value.
 	Reason, Message string
+	// Rival is the registration because of which this one is refused, "" if there is none. Not everybody who may see a member
+	// may see that one.
+	Rival string
 	// Conditions: Accepted (vetting), Reachable (probe), Warm (kinds), Current (watches), Permitted (access).
 	Conditions []metav1.Condition
 	// Server is the API server's host and port.

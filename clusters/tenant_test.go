@@ -179,7 +179,7 @@ func TestOneClusterIsRegisteredForSeveralTenants(t *testing.T) {
 	f.secrets.put("c", api.kubeconfig(), forNamespaces("cart,bank"))
 	f.g.Eventually(f.state("c")).Should(Equal("Refused/" + ReasonOverlappingNamespaces))
 	status, _ := f.Status("c")
-	f.g.Expect(status.Message).To(Equal("namespace cart of the same cluster is registered by the older Secret a"))
+	f.g.Expect(status.Message).To(Equal("namespace cart of the same cluster is registered by an older Secret"))
 	f.secrets.put("d", api.kubeconfig())
 	f.g.Eventually(f.state("d")).Should(Equal("Refused/" + ReasonOverlappingNamespaces))
 	f.secrets.put("a", api.kubeconfig(), forNamespaces("shop"))
