@@ -24,14 +24,19 @@ const maxCall = 45 * time.Second
 
 // publicChain is what every call of a stranger goes through, on gRPC and REST alike, outermost first.
 func publicChain(o Options, gate access, metrics *metrics) []grpc.UnaryServerInterceptor {
-	who := bearer(o.Authenticator, o.Log)
-	if o.Unauthenticated {
-		who = anybody
-	}
+	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
 		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), validate(protovalidate.GlobalValidator),
 		authorize(gate),
 	}
+}
+
+// callers tells who calls, as the options say.
+func callers(o Options) identify {
+	if o.Unauthenticated {
+		return anybody
+	}
+	return bearer(o.Authenticator, o.Log)
 }
 
 // peerChain is what every call of another replica goes through. That replica has authenticated and authorized the caller.

@@ -121,7 +121,7 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 	conn, err := c.peers.Dial(owner)
 	if err != nil {
 		c.log.Warn("another replica cannot be dialled", "address", owner, "error", err)
-		return &unreachable{member, fmt.Sprintf("its owner at %s cannot be reached", owner)}
+		return &unreachable{member, "its owner cannot be reached"}
 	}
 	// Whoever calls us, what they sent along ends here: their token above all.
 	peerCtx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.MD{}), c.timeout+q.patience)
@@ -135,15 +135,15 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 	case code == codes.NotFound || code == codes.InvalidArgument:
 		return err
 	case code == codes.FailedPrecondition: // nothing is wrong with that replica
-		return &unreachable{member, fmt.Sprintf("it changes hands: the replica at %s does not own it any more", owner)}
+		return &unreachable{member, "it changes hands: the replica that was asked does not own it any more"}
 	case code == codes.DeadlineExceeded || code == codes.Unavailable:
-		reason := fmt.Sprintf("its owner at %s does not answer", owner)
+		reason := "its owner does not answer"
 		q.failed.note(owner, reason)
 		c.log.Warn("another replica does not answer", "address", owner, "member", member, "error", err)
 		return &unreachable{member, reason}
 	default: // only a defect explains it, such as a refused certificate or a panic
 		c.log.Error("another replica failed to answer", "address", owner, "member", member, "error", err)
-		return &unreachable{member, fmt.Sprintf("its owner at %s failed to answer", owner)}
+		return &unreachable{member, "its owner failed to answer"}
 	}
 }
 

@@ -24,18 +24,19 @@ const (
 
 // rule says what a method needs.
 type rule struct {
-	// needs returns the access that a request takes. Without a member it asks about all of them: the method itself then
-	// narrows its answer to those that the caller may see.
+	// needs returns the access that a request takes; without a member, in all of them.
 	needs func(request any) (Access, error)
+	// lists: without a member it answers for those that the caller may see; other methods need one.
+	lists bool
 	// order: it makes something happen.
 	order bool
 }
 
 // rules of all methods. A method without one is denied to everybody.
 var rules = map[string]rule{
-	plimsollv1.ClusterService_ListClusters_FullMethodName:     {needs: onMember(verbList, resourceClusters)},
+	plimsollv1.ClusterService_ListClusters_FullMethodName:     {needs: onMember(verbList, resourceClusters), lists: true},
 	plimsollv1.ClusterService_GetCluster_FullMethodName:       {needs: onMember(verbGet, resourceClusters)},
-	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {needs: onMember(verbList, resourceWorkloads)},
+	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {needs: onMember(verbList, resourceWorkloads), lists: true},
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
@@ -79,7 +80,7 @@ func authorize(gate access) grpc.UnaryServerInterceptor {
 		if err != nil {
 			return nil, err
 		}
-		if needs.Member != "" {
+		if needs.Member != "" || !rule.lists {
 			if err := gate.require(ctx, needs); err != nil {
 				return nil, err
 			}

@@ -56,7 +56,8 @@ func New(options Options) (*Server, error) {
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, log: o.Log,
 	})
 	chain := publicChain(o, gate, metrics)
-	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))), transport(o))...)
+	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))),
+		grpc.StreamInterceptor(newStreams(o, metrics).intercept), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)

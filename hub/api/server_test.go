@@ -108,15 +108,32 @@ func TestTheUnauthenticatedModeSaysSoLoudly(t *testing.T) {
 	}
 }
 
-func TestHealthAndReflectionNeedNoToken(t *testing.T) {
-	s := serve(t, shop(t), nil)
+func TestHealthNeedsNoTokenAndReflectionDoes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := serve(t, shop(t), func(o *Options) { o.Registerer = registry })
 	for _, service := range []string{"", "plimsoll.v1.WorkloadService"} {
 		answer, err := healthv1.NewHealthClient(s.conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
 		if err != nil || answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 			t.Errorf("health of %q: %v, %v", service, answer, err)
 		}
 	}
-	stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
+	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "impostor": codes.Unauthenticated, "nameless": codes.Unauthenticated} {
+		ctx := t.Context()
+		if token != "" {
+			ctx = as(t, token)
+		}
+		stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(ctx)
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != want {
+			t.Errorf("reflection with token %q: %v", token, err)
+		}
+	}
+	if n, err := testutil.GatherAndCount(registry, "plimsoll_api_requests_total"); err != nil || n != 1 {
+		t.Errorf("refused streams have %d series: %v", n, err)
+	}
+	stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(as(t, "nobody"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// asked is an authorizer that allows everything and keeps what it was asked.
+type asked struct {
+	mu  sync.Mutex
+	all []Access
+}
+
+func (a *asked) Allowed(_ context.Context, _ Identity, access Access) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, access)
+	return true, nil
+}
+
+func (a *asked) take() []Access {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.all
+	a.all = nil
+	return all
+}
+
+func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
+	gate := &asked{}
+	s := serve(t, shop(t), func(o *Options) { o.Authorizer = gate })
+	calls := everyCall(s)
+	calls[plimsollv1.WorkloadService_ListWorkloads_FullMethodName] = func(ctx context.Context) error {
+		_, err := s.workloads().ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{Namespace: "shop"})
+		return err
+	}
+	for method := range rules {
+		if calls[method] == nil {
+			t.Fatalf("%s is not called here", method)
+		}
+	}
+	for _, method := range slices.Sorted(maps.Keys(calls)) {
+		err := calls[method](as(t, "alice"))
+		if code := status.Code(err); code != codes.OK && code != codes.NotFound { // of a receipt that nobody ordered
+			t.Errorf("%s: %v", method, err)
+		}
+		wanted := rights[method]
+		if !strings.Contains(method, ".ClusterService/") {
+			wanted.Namespace = "shop"
+		}
+		for _, got := range gate.take() {
+			if rules[method].lists && got.Member == "" {
+				got.Member = wanted.Member // a list first asks about all members at once
+			}
+			if got != wanted {
+				t.Errorf("%s asked for %+v, not %+v", method, got, wanted)
+			}
+		}
+	}
+	// REST goes the same way.
+	for path, namespace := range map[string]string{
+		"/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart": "shop",
+		"/v1/workloads?namespace=shop":                                "shop",
+	} {
+		if answer, body := s.call(t, http.MethodGet, path, "", bearing("alice")); answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", path, answer.Status, body)
+		}
+		for _, got := range gate.take() {
+			if got.Namespace != namespace {
+				t.Errorf("%s asked for %+v", path, got)
+			}
+		}
+	}
+}
+
+func TestAMethodThatNamesNoMemberIsNotLetThroughUnasked(t *testing.T) {
+	nobody := access{authorizer: &people{}, log: testLog(t)}
+	for method, rule := range rules {
+		_, err := authorize(nobody)(t.Context(), struct{}{}, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
+			return "reached", nil
+		})
+		if rule.lists {
+			if err != nil {
+				t.Errorf("%s narrows its own answer, and was refused: %v", method, err)
+			}
+		} else if err == nil {
+			t.Errorf("%s was reached without any right", method)
+		}
+	}
+}
