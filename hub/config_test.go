@@ -49,6 +49,7 @@ var samples = map[string]sample{
 	"webhook.configName":               {file: `other`, want: "other", bad: `Other`},
 	"webhook.dnsNames":                 {file: `[a.example, b.example]`, env: `a.example,b.example`, want: []string{"a.example", "b.example"}, bad: `a.example`},
 	"webhook.ips":                      {file: `[10.0.0.1, "::1"]`, env: `10.0.0.1, ::1`, want: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1")}, bad: `[10.0.0]`},
+	"webhook.stopDelay":                {file: `3s`, want: 3 * time.Second, bad: `16s`},
 	"api.grpcAddress":                  {file: `127.0.0.1:1`, want: "127.0.0.1:1", bad: `localhost`},
 	"api.restAddress":                  {file: `127.0.0.1:2`, want: "127.0.0.1:2", bad: `":http"`},
 	"api.certDir":                      {file: `/api-certs`, want: "/api-certs", bad: `1`},

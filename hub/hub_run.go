@@ -74,12 +74,17 @@ func (h *Hub) contend(ctx context.Context, fail context.CancelCauseFunc) <-chan 
 // serveOn returns when a stop that began at a time may close the servers, or when a part of the hub has failed. A Service takes
 // a moment to route calls to other replicas; one that finds nobody listening is admitted without us.
 func (h *Hub) serveOn(running context.Context, stopping time.Time) {
-	timer := time.NewTimer(time.Until(stopping.Add(h.config.Webhook.StopDelay)))
+	timer := time.NewTimer(time.Until(servesUntil(&h.config, stopping)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-running.Done():
 	}
+}
+
+// servesUntil is when a replica whose stop began at a time may close its servers, at the earliest.
+func servesUntil(config *Config, stopping time.Time) time.Time {
+	return stopping.Add(config.Webhook.StopDelay)
 }
 
 // drain waits for the reconciles that are under way. One that takes too long runs into the fence, which is shut before the

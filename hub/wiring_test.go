@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -41,8 +42,8 @@ func wired(t *testing.T, config Config) []any {
 		members, runtime, spots, spotSchedule(&config), webAppPolicy(&config.WebApp), configurations, config.Webhook.ConfigName,
 		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
-		names, ips, certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir), audienceOf(t, config),
-		certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
+		audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
 		NewLog(t.Output(), config.Log.Level).Enabled(t.Context(), slog.LevelDebug),
 	}

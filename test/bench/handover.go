@@ -73,19 +73,17 @@ func (b *bench) handover(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := owner.hub.Stop(ctx); err != nil { // its servers close while calls go on
+		return err
+	}
+	pause(ctx, admitAfter)
+	load.stop()
 	for _, w := range workloads {
 		spot, onDemand := fleet.Want(failoverReplicas, failoverAfter, 1)
 		if err := w.AwaitMix(ctx, spot, onDemand); err != nil {
 			return err
 		}
 	}
-	if err := owner.hub.Stop(ctx); err != nil { // its servers close while calls go on
-		return err
-	}
-	if err := pause(ctx, admitAfter); err != nil {
-		return err
-	}
-	load.stop()
 	return b.handoverFigures(workloads, load, asked, ordered)
 }
 
