@@ -76,7 +76,9 @@ func (b *bench) handover(ctx context.Context) (err error) {
 	if err := owner.hub.Stop(ctx); err != nil { // its servers close while calls go on
 		return err
 	}
-	pause(ctx, admitAfter)
+	if err := pause(ctx, admitAfter); err != nil {
+		return err
+	}
 	load.stop()
 	for _, w := range workloads {
 		spot, onDemand := fleet.Want(failoverReplicas, failoverAfter, 1)
