@@ -127,6 +127,9 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Done is closed when the process has gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
 // Stop asks the process to end and waits until it has, or kills it when ctx ends.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {

@@ -62,12 +62,13 @@ var orderModel = porcupine.Model{
 	},
 }
 
-// lostOrders finds orders whose history no sequence of the model explains. changed tells whether the members may have had no
+// lostOrders finds orders whose history no sequence of the model explains. rested tells whether all had come to rest at the end:
+// without that an order may still be open. changed tells whether the members may have had no
 // owner, or another one, at some time in between: without that an order is not given up.
-func lostOrders(orders []Order, runs []Execution, changed func(from, to time.Time) bool) (lost []string) {
+func lostOrders(orders []Order, runs []Execution, rested bool, changed func(from, to time.Time) bool) (lost []string) {
 	for i := range orders {
 		o := &orders[i]
-		if reason := unexplained(o, runs); reason != "" {
+		if reason := unexplained(o, runs, rested); reason != "" {
 			lost = append(lost, fmt.Sprintf("order %s of %s, accepted at %s by %s: %s", o.Receipt, o.Workload, o.Returned.Format(clock), o.Process, reason))
 			continue
 		}
@@ -83,7 +84,7 @@ func lostOrders(orders []Order, runs []Execution, changed func(from, to time.Tim
 }
 
 // unexplained says what is wrong with the history of an order; empty: nothing.
-func unexplained(o *Order, runs []Execution) string {
+func unexplained(o *Order, runs []Execution, rested bool) string {
 	history := []porcupine.Operation{{Input: orderInput{accepted: true}, Call: o.Invoked.UnixNano(), Return: o.Returned.UnixNano()}}
 	end := o.Returned
 	for i, a := range o.Answers {
@@ -102,9 +103,11 @@ func unexplained(o *Order, runs []Execution) string {
 		})
 		end = latest(end, to)
 	}
-	history = append(history, porcupine.Operation{
-		ClientId: len(history) + 1, Input: orderInput{rest: true}, Call: end.UnixNano() + 1, Return: end.UnixNano() + 2,
-	})
+	if rested {
+		history = append(history, porcupine.Operation{
+			ClientId: len(history) + 1, Input: orderInput{rest: true}, Call: end.UnixNano() + 1, Return: end.UnixNano() + 2,
+		})
+	}
 	if porcupine.CheckOperations(orderModel, history) {
 		return ""
 	}

@@ -197,7 +197,7 @@ func TestOrdersAreJudgedByTheirHistory(t *testing.T) {
 		"it is given up, and then it is done":       {order(answer(3, 4, Superseded), answer(5, 6, Done)), later, true},
 		"two are told different things at one time": {order(answer(3, 6, Pending), answer(4, 5, Done)), nil, false},
 	} {
-		lost := lostOrders([]Order{c.order}, c.runs, func(time.Time, time.Time) bool { return true })
+		lost := lostOrders([]Order{c.order}, c.runs, true, func(time.Time, time.Time) bool { return true })
 		if (len(lost) > 0) != c.lost {
 			t.Errorf("%s: got %v, want it to be lost: %t", name, lost, c.lost)
 		}
@@ -208,11 +208,20 @@ func TestAnOrderIsGivenUpOnlyWhenTheOwnerChanged(t *testing.T) {
 	later := []Execution{{Workload: "web", Started: at(20)}}
 	orders := []Order{order(answer(3, 4, Superseded))}
 	same := ownerChanged([]Grant{grant("r1.1", 0), grant("r1.1", 1), grant("r1.1", 2), grant("r1.1", 5)}, nil)
-	expect(t, lostOrders(orders, later, same), "have had the same owner all the time")
+	expect(t, lostOrders(orders, later, true, same), "have had the same owner all the time")
 	other := ownerChanged([]Grant{grant("r1.1", 0), grant("r2.1", 2)}, nil)
-	expect(t, lostOrders(orders, later, other))
+	expect(t, lostOrders(orders, later, true, other))
 	gap := ownerChanged([]Grant{grant("r1.1", 0), grant("r1.1", 4)}, nil) // the fence was shut before it was renewed
-	expect(t, lostOrders(orders, later, gap))
+	expect(t, lostOrders(orders, later, true, gap))
 	byHand := ownerChanged([]Grant{grant("r1.1", 0)}, []Injection{{Fault: "Lease deleted", From: at(1), To: at(2)}})
-	expect(t, lostOrders(orders, later, byHand))
+	expect(t, lostOrders(orders, later, true, byHand))
+}
+
+func TestAnOrderThatIsOpenIsNotLostUntilAllHasComeToRest(t *testing.T) {
+	changed := func(time.Time, time.Time) bool { return true }
+	open := []Order{order(answer(3, 4, Pending))}
+	expect(t, lostOrders(open, nil, false, changed))
+	expect(t, lostOrders(open, nil, true, changed), "did not come to an end")
+	senseless := []Order{order(answer(3, 4, Done), answer(5, 6, Pending))}
+	expect(t, lostOrders(senseless, nil, false, changed), "did not come to an end")
 }

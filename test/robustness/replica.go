@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
@@ -21,16 +22,24 @@ type replica struct {
 	// peer is the address at which other replicas reach it, and can be held.
 	peer *fleet.Balancer
 
-	mu      sync.Mutex
-	process *process // nil: none runs
-	number  int      // of processes that there were
+	mu       sync.Mutex
+	process  *process // nil: none is wanted
+	number   int      // of processes that there were
+	problems error    // processes that ended after they had been ready, though nobody asked them to
 }
 
 // A process is a running hub.
 type process struct {
 	*fleet.Process
-	name string
-	api  *fleet.API
+	name  string
+	api   *fleet.API
+	asked atomic.Bool // to end
+}
+
+// Terminate asks the process to end, and does not wait for it.
+func (p *process) Terminate() error {
+	p.asked.Store(true)
+	return p.Process.Terminate()
 }
 
 func newReplica(s *site, name, hubKubeconfig string) (*replica, error) {
@@ -68,6 +77,15 @@ func (r *replica) start(ctx context.Context, skew time.Duration) error {
 	if r.process != nil {
 		return fmt.Errorf("%s runs already", r.name)
 	}
+	if err := r.launch(binary, environment); err != nil {
+		return err
+	}
+	r.site.fleet.Balancer.Add(r.hub.Webhook)
+	return ctx.Err()
+}
+
+// launch starts a process, and others after it as long as they end before they are ready. The caller holds mu.
+func (r *replica) launch(binary string, environment []string) error {
 	started, err := r.hub.Launch(binary, environment...)
 	if err != nil {
 		return err
@@ -79,11 +97,53 @@ func (r *replica) start(ctx context.Context, skew time.Duration) error {
 		return errors.Join(err, started.Kill())
 	}
 	r.process = p
-	r.site.fleet.Balancer.Add(r.hub.Webhook)
-	return ctx.Err()
+	go r.supervise(p, binary, environment)
+	return nil
 }
 
-// current is the process that runs; nil when none does. One that ended unasked counts as running until it is killed.
+// restartAfter is how long a process that ended before it was ready is not started again.
+const restartAfter = time.Second
+
+// supervise waits until a process has ended. One that could not start is started again, as a kubelet does it: a hub ends at
+// once when it does not reach its cluster. One that had been ready may not end unasked.
+func (r *replica) supervise(p *process, binary string, environment []string) {
+	ready := false
+	for look := time.NewTicker(100 * time.Millisecond); !p.Ended(); {
+		select {
+		case <-p.Done():
+		case <-look.C:
+			if ready = ready || p.Ready(context.Background()); ready {
+				look.Stop()
+			}
+		}
+	}
+	if p.asked.Load() {
+		return
+	}
+	time.Sleep(restartAfter)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process != p { // it was ended meanwhile
+		return
+	}
+	if ready {
+		r.problems = errors.Join(r.problems, fmt.Errorf("process %s ended, and nobody had asked it to", p.name))
+	}
+	p.api.Close()
+	r.site.connections.remove(p.Pid())
+	if err := r.launch(binary, environment); err != nil {
+		r.problems = errors.Join(r.problems, fmt.Errorf("start %s again: %w", r.name, err))
+	}
+}
+
+// ended are the processes that ended when they should not.
+func (r *replica) ended() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.problems
+}
+
+// current is the process that runs, or is about to be started again; nil when none is wanted.
 func (r *replica) current() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,21 +159,20 @@ func (r *replica) stop(ctx context.Context) error {
 }
 
 func (r *replica) end(end func(*process) error) error {
-	p := r.current()
+	r.mu.Lock()
+	p := r.process
+	if p != nil {
+		p.asked.Store(true)
+		r.process = nil
+	}
+	r.mu.Unlock()
 	if p == nil {
 		return nil
 	}
-	var err error
-	if p.Ended() {
-		err = fmt.Errorf("process %s has ended unasked", p.name)
-	}
-	err = errors.Join(err, end(p))
+	err := end(p)
 	r.site.fleet.Balancer.Remove(r.hub.Webhook)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	p.api.Close()
 	r.site.connections.remove(p.Pid())
-	r.process = nil
 	return err
 }
 

@@ -36,7 +36,10 @@ func Run(ctx context.Context, options Options) (*Verdict, error) {
 	}
 	broke := r.rounds(ctx)
 	r.load.pause()
-	verdict, err := r.judge()
+	verdict, err := r.judge(broke == nil)
+	for _, replica := range s.replicas {
+		err = errors.Join(err, replica.ended())
+	}
 	return verdict, errors.Join(broke, err)
 }
 
@@ -127,8 +130,8 @@ func (r *run) rest(ctx context.Context) error {
 	return r.load.orders.settle(ctx, owner.current(), workloads)
 }
 
-// judge reads all logs and judges.
-func (r *run) judge() (*Verdict, error) {
+// judge reads all logs and judges. Without rest at the end nobody knows what would have become of the orders that are open.
+func (r *run) judge(rested bool) (*Verdict, error) {
 	faults, problems := r.campaign.injections()
 	grants, evictions := r.site.tape.read()
 	v := &Verdict{Faults: faults}
@@ -154,7 +157,7 @@ func (r *run) judge() (*Verdict, error) {
 	}
 	v.DoubleWrites, v.Undecided = doubleWrites(grants, writes, r.slow)
 	orders, runs := r.load.orders.read()
-	v.LostOrders = lostOrders(orders, runs, ownerChanged(grants, faults))
+	v.LostOrders = lostOrders(orders, runs, rested, ownerChanged(grants, faults))
 	v.Writes, v.Orders, v.Grants = len(writes), len(orders), len(grants)
 	for _, of := range tenures(grants) {
 		v.Tenures += len(of)
