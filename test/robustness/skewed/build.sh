@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 go=${GO:-go} out=build/robustness tags=${TAGS:-}
 source=$($go env GOROOT)/src/time/time.go
-mkdir -p "$out/overlay"
+mkdir -p "$out/_overlay"
 
 # time.Now reads the clock once; the seconds that it has read are what is changed.
 awk '
@@ -14,8 +14,8 @@ awk '
 	inside && /sec, nsec, mono := runtimeNow\(\)/ { print "\tsec += skewSeconds"; done++ }
 	/^}/ { inside = 0 }
 	END { if (done != 1) { print "time.Now is not as this script knows it" > "/dev/stderr"; exit 1 } }
-' "$source" >"$out/overlay/time.go"
-cat >"$out/overlay/skew.go" <<'GO'
+' "$source" >"$out/_overlay/time.go"
+cat >"$out/_overlay/skew.go" <<'GO'
 package time
 
 import "syscall"
@@ -27,5 +27,5 @@ var skewSeconds = func() int64 {
 }()
 GO
 printf '{"Replace": {"%s": "%s", "%s": "%s"}}\n' \
-	"$source" "$PWD/$out/overlay/time.go" "$(dirname "$source")/skew.go" "$PWD/$out/overlay/skew.go" >"$out/overlay.json"
+	"$source" "$PWD/$out/_overlay/time.go" "$(dirname "$source")/skew.go" "$PWD/$out/_overlay/skew.go" >"$out/overlay.json"
 $go build -overlay "$out/overlay.json" -tags "$tags" -o "$out/plimsoll-hub-skewed" ./cmd/plimsoll-hub
