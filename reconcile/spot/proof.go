@@ -14,7 +14,7 @@ import (
 
 const (
 	// proofPods bounds how many pods a live list after a takeover reads of one owner, and proofTimeout how long it may take: with
-	// [SettleTime] nobody needs it any more. Admissions wait for it as long as for any live read.
+	// [SettleTime] nobody needs it any more. Admissions wait for it for a second at most.
 	proofPods    = maxSlot
 	proofTimeout = SettleTime
 	// proofsAtOnce bounds the live lists after a takeover that a member answers at a time.
@@ -51,7 +51,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
-	late := time.NewTimer(time.Until(o.provenBy()) + liveReadTimeout)
+	late := time.NewTimer(storeTime + liveReadTimeout) // the list may have to wait until every admitted pod is stored
 	defer late.Stop()
 	select {
 	case done := <-result:

@@ -22,6 +22,7 @@ type succession struct {
 	acts  atomic.Bool
 	lists atomic.Int32
 	fails atomic.Bool
+	slow  atomic.Int64 // nanoseconds that each list takes
 }
 
 func newSuccession(t *testing.T, live ...client.Object) *succession {
@@ -32,6 +33,7 @@ func newSuccession(t *testing.T, live ...client.Object) *succession {
 	member.reader = interceptor.NewClient(member.reader.(client.WithWatch), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			s.lists.Add(1)
+			time.Sleep(time.Duration(s.slow.Load()))
 			if s.fails.Load() {
 				return errors.New("the member does not answer")
 			}
@@ -75,6 +77,19 @@ func TestTheFirstPodThatASuccessorSendsToSpotRestsOnOneLiveList(t *testing.T) {
 		}
 		if count.spot != 1 { // of four replicas two belong on spot, and one is there
 			t.Errorf("sent to spot: %d of two pods", count.spot)
+		}
+	})
+}
+
+func TestAnAdmissionSecondsAfterATakeoverWaitsForAListThatIsNotThereAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t, slotted(0, OnDemand), slotted(1, OnDemand))
+		s.acts.Store(true)
+		s.place(incoming(1))
+		time.Sleep(3 * time.Second)
+		s.slow.Store(int64(300 * time.Millisecond))
+		if got := s.place(incoming(2)).Reservation; got.Capacity != Spot || s.lists.Load() != 1 {
+			t.Errorf("two of four replicas are on-demand, so the third belongs on spot: %+v after %d lists", got, s.lists.Load())
 		}
 	})
 }
