@@ -57,5 +57,5 @@ func continuation(err error) string {
 	if !errors.As(err, &status) {
 		return ""
 	}
-	return status.Status().ListMeta.Continue
+	return status.Status().Continue
 }

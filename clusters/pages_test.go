@@ -38,7 +38,7 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.expires--
 		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}
 		if c.goesOn {
-			status.ListMeta.Continue = query.Get("continue")
+			status.Continue = query.Get("continue")
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusGone)

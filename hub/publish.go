@@ -20,9 +20,10 @@ const (
 	// APICAConfigMap is the name of the ConfigMap, in the hub's namespace, with what clients of the API and scrapers of metrics
 	// have to trust: the authority's certificate without its key, which [CASecret] holds.
 	APICAConfigMap = "plimsoll-api-ca"
-	// apiCAKey and MetricsCAKey are the keys in it; the content is PEM.
-	apiCAKey     = "ca.crt"
+	// MetricsCAKey is the key in it of what scrapers trust, as PEM.
 	MetricsCAKey = "metrics-ca.crt"
+	// apiCAKey is that of what clients of the API trust.
+	apiCAKey = "ca.crt"
 
 	publishTimeout = 10 * time.Second
 	publishRetry   = 15 * time.Second // after a failure

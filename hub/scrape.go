@@ -26,7 +26,7 @@ const (
 // unless the configuration opens it to everybody.
 func (h *Hub) buildMetrics(context.Context) error {
 	gathered := prometheus.Gatherers{h.registry, metrics.Registry}
-	var scraped http.Handler = promhttp.HandlerFor(gathered, promhttp.HandlerOpts{
+	scraped := promhttp.HandlerFor(gathered, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	})
 	if h.config.Metrics.Unauthenticated {

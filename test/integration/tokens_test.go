@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -112,10 +111,10 @@ func TestTheHubRenewsTheTokenOfAMemberBeforeItExpires(t *testing.T) {
 	h := startHub(t, s.fleet, "tokens-a", soon)
 	second := s.later(first)
 	s.shows(h, "False", "Valid")
-	metrics, err := http.Get("http://" + h.Metrics + "/metrics")
+	samples, err := h.Samples(t.Context())
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(metrics).To(HaveHTTPBody(And(
-		ContainSubstring(`plimsoll_member_token_expiry_seconds{member="one"} `), ContainSubstring(`plimsoll_member_token_life_seconds{member="one"} 600`))))
+	s.Expect(samples["plimsoll_member_token_expiry_seconds"]).To(ConsistOf(HaveField("Labels", `member="one"`)))
+	s.Expect(samples["plimsoll_member_token_life_seconds"]).To(ConsistOf(fleet.Sample{Labels: `member="one"`, Value: 600}))
 	h.stop(t)
 
 	h = startHub(t, s.fleet, "tokens-b", soon)

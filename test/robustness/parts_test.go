@@ -115,7 +115,7 @@ func through(t *testing.T, l *links, query string, patience time.Duration) (arri
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), processKey{}, "r1.1"), patience)
 	defer cancel()
 	defer func() {
-		if problem := recover(); problem != nil && problem != http.ErrAbortHandler {
+		if problem := recover(); problem != nil && problem != any(http.ErrAbortHandler) {
 			panic(problem)
 		}
 	}()
