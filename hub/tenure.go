@@ -314,15 +314,17 @@ type standing struct {
 }
 
 // follow tells the subscribers when what they can ask has changed, until ctx ends. Losing the Lease needs no event: time
-// passes.
+// passes. They are also told of each renewal: a renewal that comes late may follow a moment in which a subscriber was refused,
+// and which nobody else has seen.
 func (t *tenure) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var told standing
+	renewed := false
 	for {
 		now, changes, subscribers := t.standing()
-		if now != told {
-			told = now
+		if now != told || renewed {
+			told, renewed = now, false
 			for _, f := range subscribers {
 				f()
 			}
@@ -335,6 +337,7 @@ func (t *tenure) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.changed:
+			renewed = true
 		case <-timer.C:
 		}
 	}
