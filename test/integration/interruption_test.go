@@ -86,8 +86,11 @@ func noticeRestartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Eventually(func() []string { return p.released(w) }).WithPolling(0).ShouldNot(BeEmpty())
 	h.stop(t)
 	p.hub = startHub(t, f, "interruption-restarted", hurried)
-	p.Eventually(func() int { return p.onNode(w, node) }).Should(BeZero())
-	p.Eventually(func() []string { return p.released(w) }).Should(BeEmpty())
+	// On a busy machine an API server may end an eviction between its entry in the budget and the deletion. Kubernetes counts
+	// the pod as disrupted for two minutes then, and the budget allows no other.
+	const budgetRecovers = 5 * time.Minute
+	p.Eventually(func() int { return p.onNode(w, node) }).WithTimeout(budgetRecovers).Should(BeZero())
+	p.Eventually(func() []string { return p.released(w) }).WithTimeout(budgetRecovers).Should(BeEmpty())
 	p.ready(w, replicas)
 	p.alwaysReady(p.moments(history), replicas)
 }
