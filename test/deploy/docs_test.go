@@ -83,16 +83,15 @@ func console(t *testing.T, page string) (commands []string) {
 // runBy tells who runs the commands of each page that has some. What a console shows is run as well, but for what needs a
 // hub that answers at the address of the page.
 var runBy = map[string]string{
-	"README.md":       "test/demo, its consoles here",
-	"docs/install.md": "here; the console by TestInstalledByHelmAndRunAsItSays",
-	"docs/upgrade.md": "here",
-	"docs/migrate.md": "here",
-	"docs/webapp.md":  "here",
-	"docs/cli.md":     "here; of the console, which needs a hub, the like by test/integration and test/demo",
-	"docs/api.md":     "the token here; the calls, which need a hub, as the demo prints them by test/demo",
-	"docs/gitops.md":  "test/gitops",
-	// The same program with fewer faults.
-	"docs/robustness.md": "test/robustness",
+	"README.md":          "test/demo, its consoles here",
+	"docs/install.md":    "here; the console by TestInstalledByHelmAndRunAsItSays",
+	"docs/upgrade.md":    "here",
+	"docs/migrate.md":    "here",
+	"docs/webapp.md":     "here",
+	"docs/cli.md":        "here; of the console, which needs a hub, the like by test/integration and test/demo",
+	"docs/api.md":        "the token here; the calls, which need a hub, as the demo prints them by test/demo",
+	"docs/gitops.md":     "test/gitops",
+	"docs/robustness.md": "test/robustness, a shorter run where ROBUSTNESS is set",
 }
 
 func TestSomebodyRunsTheCommandsOfEveryPage(t *testing.T) {
