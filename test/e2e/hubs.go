@@ -162,11 +162,11 @@ func (r *Replica) Samples(ctx context.Context) (map[string][]fleet.Sample, error
 	r.mu.Lock()
 	address := r.metrics
 	r.mu.Unlock()
-	scraper, err := r.caller.scraper(ctx)
+	samples, err := fleet.OpenSamples(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of %s: %w", r.Name, err)
 	}
-	return scraper.Samples(ctx, address)
+	return samples, nil
 }
 
 // Reconciles is how many have ended on the replica; a standby's stay still.
@@ -258,23 +258,6 @@ type caller struct {
 	cluster *Cluster
 	token   string
 	roots   *x509.CertPool
-
-	mu      sync.Mutex
-	scrapes *fleet.Scraper // nil until metrics are first read; guarded by mu
-}
-
-// scraper reads the replicas' metrics.
-func (c *caller) scraper(ctx context.Context) (*fleet.Scraper, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.scrapes != nil {
-		return c.scrapes, nil
-	}
-	made, err := fleet.NewScraper(ctx, c.cluster, func(ctx context.Context, _, account string) (string, error) {
-		return c.cluster.token(ctx, account)
-	})
-	c.scrapes = made
-	return made, err
 }
 
 // operator is the account that orders.

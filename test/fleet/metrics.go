@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Sample is one value of a metric.
@@ -44,6 +45,26 @@ func (s *Scraper) Samples(ctx context.Context, address string) (map[string][]Sam
 	if err != nil {
 		return nil, err
 	}
+	return samplesIn(response)
+}
+
+// OpenSamples reads the /metrics of a replica that is configured to show them to everybody, at host and port.
+func OpenSamples(ctx context.Context, address string) (map[string][]Sample, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	return samplesIn(response)
+}
+
+// samplesIn reads an answer and closes its body.
+func samplesIn(response *http.Response) (map[string][]Sample, error) {
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
