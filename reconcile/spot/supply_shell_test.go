@@ -186,6 +186,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}
 	placed := before.place(request)
 	pod = patched(t, pod, placed.Patch)
+	pod.Name = "db-3" // which patched changes
 	if placed.Reservation.Capacity != OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
 		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
 	}
