@@ -14,12 +14,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
-const (
-	// karpenterPace is by what the times of nodes and those of the hub, which are its defaults, are divided.
-	karpenterPace = 5
-	// karpenterLimit bounds each of the trials. Karpenter's own rounds, of 10 s and more, are not scaled.
-	karpenterLimit = 9 * time.Minute
-)
+// karpenterPace is by what the times of nodes and those of the hub, which are its defaults, are divided. Karpenter's own rounds, of 10 s
+// and more, are not scaled.
+const karpenterPace = 5
 
 // karpenterBench is a hub with one member in which Karpenter makes the nodes.
 type karpenterBench struct {
@@ -29,9 +26,36 @@ type karpenterBench struct {
 	api    *fleet.API
 }
 
-// karpenter measures what the hub evicts while the real Karpenter makes nodes, which take 90 s scaled, consolidates them, and
-// takes some of them at once. A trial that breaks does not keep the others from being measured.
-func (b *bench) karpenter(ctx context.Context) (err error) {
+// karpenterTrial is done with nodes of one type of instance, in a namespace.
+type karpenterTrial struct {
+	instance kube.Instance
+	do       func(k *karpenterBench, ctx context.Context, namespace string) error
+}
+
+// karpenterPool is the name of the one NodePool.
+const karpenterPool = "general"
+
+// The types of instances. Karpenter keeps a tenth of a CPU to itself, so that 3 and 15 pods with a request of one fit.
+var (
+	small = kube.Instance{Name: "small", CPU: 4}
+	large = kube.Instance{Name: "large", CPU: 16}
+)
+
+func (b *bench) karpenterFlap(ctx context.Context) error {
+	return b.karpenter(ctx, karpenterTrial{small, (*karpenterBench).flap})
+}
+
+func (b *bench) karpenterConsolidation(ctx context.Context) error {
+	return b.karpenter(ctx, karpenterTrial{large, (*karpenterBench).consolidation})
+}
+
+func (b *bench) karpenterInterruption(ctx context.Context) error {
+	return b.karpenter(ctx, karpenterTrial{small, (*karpenterBench).interruption})
+}
+
+// karpenter measures what the hub evicts while the real Karpenter makes nodes, which take 90 s scaled, consolidates them, or
+// takes some of them at once.
+func (b *bench) karpenter(ctx context.Context, trial karpenterTrial) (err error) {
 	if _, err := fleet.HubBinary(); err != nil {
 		return err
 	}
@@ -46,33 +70,15 @@ func (b *bench) karpenter(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
-	var problems []error
-	for _, trial := range []karpenterTrial{
-		{"flap", small, k.flap}, {"consolidation", large, k.consolidation}, {"interruption", small, k.interruption},
-	} {
-		b.logf("karpenter: %s", trial.name)
-		if err := k.try(ctx, trial); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", trial.name, err))
-		}
+	if err := k.member.Cluster.SetNodePool(ctx, nodePool(trial.instance)); err != nil {
+		return err
 	}
-	return errors.Join(problems...)
+	namespace, err := k.member.NewNamespace(ctx, "karpenter", fleet.Enabled())
+	if err != nil {
+		return err
+	}
+	return trial.do(k, ctx, namespace)
 }
-
-// karpenterTrial is done in a namespace, with nodes of one type of instance.
-type karpenterTrial struct {
-	name     string
-	instance kube.Instance
-	do       func(ctx context.Context, namespace string) error
-}
-
-// karpenterPool is the name of the one NodePool.
-const karpenterPool = "general"
-
-// The types of instances. Karpenter keeps a tenth of a CPU to itself, so that 3 and 15 pods with a request of one fit.
-var (
-	small = kube.Instance{Name: "small", CPU: 4}
-	large = kube.Instance{Name: "large", CPU: 16}
-)
 
 // start starts Karpenter and a hub process; what it returns ends the hub.
 func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(context.Context) error, error) {
@@ -101,23 +107,6 @@ func (k *karpenterBench) start(ctx context.Context, f *fleet.Fleet) (func(contex
 		return nil, errors.Join(err, stop(ctx))
 	}
 	return func(ctx context.Context) error { k.api.Close(); return stop(ctx) }, nil
-}
-
-// try does one trial in a namespace of its own, when the nodes of the one before have gone.
-func (k *karpenterBench) try(ctx context.Context, trial karpenterTrial) error {
-	ctx, cancel := context.WithTimeout(ctx, karpenterLimit)
-	defer cancel()
-	if err := k.member.Cluster.SetNodePool(ctx, nodePool(trial.instance)); err != nil {
-		return err
-	}
-	if err := k.pool.AwaitConsolidated(ctx, 0); err != nil {
-		return err
-	}
-	namespace, err := k.member.NewNamespace(ctx, "karpenter", fleet.Enabled())
-	if err != nil {
-		return err
-	}
-	return errors.Join(trial.do(ctx, namespace), k.member.DeleteNamespace(context.WithoutCancel(ctx), namespace))
 }
 
 // nodePool has nodes of one type of instance and both capacity types; those that are empty go.

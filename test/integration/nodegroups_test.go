@@ -23,14 +23,20 @@ func TestNodeGroups(t *testing.T) {
 	fleets.beside(t)
 	providers := []kube.Provider{kube.GKE, kube.EKS, kube.AKS}
 	f := startFleetWith(t, fleet.Options{Members: []string{"gke", "eks", "aks"}, Nodes: fleet.NoNodes})
+	onDemand := map[kube.Provider]*kube.NodeGroup{}
 	for i, provider := range providers {
-		startGroup(t, f.Members[i], provider, kube.OnDemand, 1)
+		onDemand[provider] = startGroup(t, f.Members[i], provider, kube.OnDemand, 1)
 	}
 	h := startHub(t, f, "node-groups", fleet.Scaled(pace), onAKS)
 	for i, provider := range providers {
 		t.Run(string(provider), func(t *testing.T) {
 			specs.beside(t)
 			nodeGroupSpec(t, h, f.Members[i], provider)
+			if provider == kube.EKS {
+				t.Run("a rebalance recommendation for all nodes of the floor costs none of it", func(t *testing.T) {
+					adviceSpec(t, h, f.Members[i], onDemand[provider])
+				})
+			}
 		})
 	}
 }
@@ -51,6 +57,22 @@ func nodeGroupSpec(t *testing.T, h *insideHub, m *fleet.Member, provider kube.Pr
 			p.Expect(p.triggered()).NotTo(BeEmpty())
 		})
 	}
+}
+
+// adviceSpec has AWS Node Termination Handler recommend to leave all nodes that the floor is on; others come when pods ask for them.
+func adviceSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.NodeGroup) {
+	const replicas, percent, floor = 6, 50, 3
+	startGroup(t, m, kube.EKS, kube.Spot, 1)
+	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
+	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+	p.mended(w, replicas, percent, floor)
+	risky := onDemand.Nodes()
+	p.keepsFloor(w, floor, func(ctx context.Context) {
+		p.Expect(onDemand.Recommend(ctx, risky...)).To(Succeed())
+		p.Eventually(func() []corev1.Pod { return p.pods(w) }).Should(HaveEach(WithTransform(
+			func(pod corev1.Pod) string { return pod.Spec.NodeName }, And(Not(BeEmpty()), Not(BeElementOf(risky))))))
+		p.mended(w, replicas, percent, floor)
+	})
 }
 
 // startGroup starts a node group whose nodes take four pods with a request of one CPU, until the end of the test.
