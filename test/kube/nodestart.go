@@ -15,9 +15,9 @@ import (
 // before it is ready Kubernetes says once that they are not ready either, which no kubelet takes back here.
 const startsUnready = "nodes-start-unready"
 
-// unreadyPatch is in CEL.
-const unreadyPatch = `[JSONPatch{op: "add", path: "/status/conditions", value: [
-	Object.status.conditions{type: "Ready", status: "False", reason: "KubeletNotReady", message: "container runtime network not ready"}]}]`
+// unready is in CEL.
+const unready = `Object{status: Object.status{conditions: [Object.status.conditions{
+	type: "Ready", status: "False", reason: "KubeletNotReady", message: "container runtime network not ready"}]}}`
 
 // startUnready installs that, and waits until it holds.
 func (c *Cluster) startUnready(ctx context.Context) error {
@@ -37,7 +37,8 @@ func (c *Cluster) startUnready(ctx context.Context) error {
 			FailurePolicy:      ptr.To(admissionregistrationv1.Fail),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: unreadyPatch},
+				PatchType:          admissionregistrationv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: unready},
 			}},
 		}},
 		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
