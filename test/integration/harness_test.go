@@ -221,13 +221,14 @@ func (p *placing) ready(w *fleet.Workload, replicas int) fleet.Mix {
 // exactly expects the formula's mix of ready replicas, at once and without any eviction.
 //
 // Pods that were created without the hub's decision, because the machine was too busy for the webhook's time-out, say nothing
-// about placement: where there are some, the mix may take moves, and evictions are counted from then on.
+// about placement, and neither do those about which the hub had to decide before it knew enough: where there are some, the mix may take
+// moves, and evictions are counted from then on.
 func (p *placing) exactly(w *fleet.Workload, replicas, percent, floor int) {
 	p.t.Helper()
 	spot, onDemand := fleet.Want(replicas, percent, floor)
 	mix := p.ready(w, replicas)
-	if undecided := p.undecided(); undecided > 0 {
-		p.t.Logf("%d pods of namespace %s were created without a decision of the hub; %s may move first", undecided, p.namespace, w)
+	if unsure := p.unsure(); unsure > 0 {
+		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %s may move first", unsure, p.namespace, w)
 		p.mended(w, replicas, percent, floor)
 		p.remark()
 		return
@@ -243,6 +244,29 @@ func (p *placing) undecided() int {
 	p.t.Helper()
 	return len(p.audited(kube.OnResource("pods"), kube.ByVerb("create"), kube.WebhookSkipped)) +
 		p.hub.log.count("its pod was let through", strconv.Quote(p.namespace))
+}
+
+// hubsPatience is how long an admission waits for news of its owner, or for a list after a takeover, before it does what is safe. One
+// that took so long may be such a case.
+const hubsPatience = 250 * time.Millisecond
+
+// unsure counts the pods about which nobody decided since the spec began, or the hub without knowing enough.
+func (p *placing) unsure() int {
+	p.t.Helper()
+	created := []kube.Filter{kube.OnResource("pods"), kube.ByVerb("create")}
+	return p.undecided() + len(p.audited(append(created, kube.WebhookSlow(hubsPatience), kube.Not(kube.WebhookSkipped))...))
+}
+
+// moved expects so many granted evictions since the spec began. Where the machine was too slow for decisions, more
+// or fewer replicas had to move.
+func (p *placing) moved(moves int, filters ...kube.Filter) {
+	p.t.Helper()
+	evictions := p.audited(append(filters, kube.Evictions)...)
+	if unsure := p.unsure(); unsure > 0 {
+		p.t.Logf("the machine was too slow for the hub's decision on %d pods of namespace %s; %d evictions for %d", unsure, p.namespace, len(evictions), moves)
+		return
+	}
+	p.Expect(evictions).To(HaveLen(moves))
 }
 
 // remark makes the spec count from now on.

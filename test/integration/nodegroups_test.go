@@ -23,14 +23,20 @@ func TestNodeGroups(t *testing.T) {
 	fleets.beside(t)
 	providers := []kube.Provider{kube.GKE, kube.EKS, kube.AKS}
 	f := startFleetWith(t, fleet.Options{Members: []string{"gke", "eks", "aks"}, Nodes: fleet.NoNodes})
+	onDemand := map[kube.Provider]*kube.NodeGroup{}
 	for i, provider := range providers {
-		startGroup(t, f.Members[i], provider, kube.OnDemand, 1)
+		onDemand[provider] = startGroup(t, f.Members[i], provider, kube.OnDemand, 1)
 	}
 	h := startHub(t, f, "node-groups", fleet.Scaled(pace), onAKS)
 	for i, provider := range providers {
 		t.Run(string(provider), func(t *testing.T) {
 			specs.beside(t)
 			nodeGroupSpec(t, h, f.Members[i], provider)
+			if provider == kube.EKS {
+				t.Run("a rebalance recommendation for all nodes of the floor costs none of it", func(t *testing.T) {
+					adviceSpec(t, h, f.Members[i], onDemand[provider])
+				})
+			}
 		})
 	}
 }
@@ -53,21 +59,49 @@ func nodeGroupSpec(t *testing.T, h *insideHub, m *fleet.Member, provider kube.Pr
 	}
 }
 
+// adviceSpec has AWS Node Termination Handler recommend to leave all nodes that the floor is on; others come when pods ask for them.
+func adviceSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.NodeGroup) {
+	const replicas, percent, floor = 6, 50, 3
+	startGroup(t, m, kube.EKS, kube.Spot, 1)
+	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
+	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+	p.mended(w, replicas, percent, floor)
+	risky := onDemand.Nodes()
+	p.keepsFloor(w, floor, func(ctx context.Context) {
+		p.Expect(onDemand.Recommend(ctx, risky...)).To(Succeed())
+		p.Eventually(func() []corev1.Pod { return p.pods(w) }).Should(HaveEach(WithTransform(
+			func(pod corev1.Pod) string { return pod.Spec.NodeName }, And(Not(BeEmpty()), Not(BeElementOf(risky))))))
+		p.mended(w, replicas, percent, floor)
+	})
+}
+
 // startGroup starts a node group whose nodes take four pods with a request of one CPU, until the end of the test.
 func startGroup(t *testing.T, m *fleet.Member, provider kube.Provider, capacity string, least int) *kube.NodeGroup {
 	t.Helper()
-	group := kube.NewNodeGroup(t, m.Cluster, kube.NodeGroupSpec{
+	return runGroup(t, m, kube.NodeGroupSpec{
 		Name: string(provider) + "-" + capacity, Provider: provider, Capacity: capacity, Min: least, Max: 4,
 		Node:         kube.NodeSpec{CPU: "4", Start: fleet.NodeTime / pace / 2},
 		Registration: fleet.NodeTime / pace / 2, IdleFor: 10 * time.Minute / pace,
 	})
+}
+
+// runGroup starts a node group until the end of the test.
+func runGroup(t *testing.T, m *fleet.Member, spec kube.NodeGroupSpec) *kube.NodeGroup {
+	t.Helper()
+	group := kube.NewNodeGroup(t, m.Cluster, spec)
 	t.Cleanup(func() {
 		group.Stop()
-		if err := m.Cluster.RemoveNodes(context.Background(), group.Nodes()...); err != nil {
-			t.Errorf("clean up: %v", err)
-		}
+		removeNodes(t, m, group.Nodes())
 	})
 	return group
+}
+
+// removeNodes takes nodes away when a test has ended.
+func removeNodes(t *testing.T, m *fleet.Member, names []string) {
+	t.Helper()
+	if err := m.Cluster.RemoveNodes(context.Background(), names...); err != nil {
+		t.Errorf("clean up: %v", err)
+	}
 }
 
 // triggered are the Events of scale-ups in the spec's namespace.

@@ -32,8 +32,8 @@ func policySpec(p *placing) {
 // onlyMovedBy expects so many evictions, all by the hub, with never more replicas missing than a batch has.
 func (p *placing) onlyMovedBy(history *fleet.History, replicas, moves, batch int) {
 	p.t.Helper()
-	p.Expect(p.evictions()).To(HaveLen(moves))
-	p.Expect(p.audited(kube.Evictions, fleet.ByHub)).To(HaveLen(moves))
+	p.moved(moves)
+	p.moved(moves, fleet.ByHub)
 	p.Expect(p.audited(fleet.ByHub, kube.ByVerb("delete", "deletecollection"))).To(BeEmpty())
 	for _, moment := range p.moments(history) {
 		p.Expect(moment.Mix.Ready).To(BeNumerically(">=", replicas-batch), "after a change of pod %s: %s", moment.Pod, moment.Mix)
@@ -104,13 +104,15 @@ func invalidSpec(p *placing) {
 	)))
 	p.Eventually(p.state(w)).Should(Equal(plimsollv1.WorkloadState_WORKLOAD_STATE_INVALID))
 	p.Expect(w.Scale(p.ctx, 14)).To(Succeed())
-	p.Expect(p.ready(w, 14)).To(Equal(fleet.Mix{Spot: 7, OnDemand: 7, Ready: 14}))
+	if mix := p.ready(w, 14); p.unsure() == 0 {
+		p.Expect(mix).To(Equal(fleet.Mix{Spot: 7, OnDemand: 7, Ready: 14}))
+	}
 	p.Expect(p.hub.Reconcile(p.ctx, w)).To(Succeed())
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(percent, floor))).To(Succeed())
 	p.mended(w, 14, percent, floor)
-	p.Expect(p.evictions()).To(HaveLen(2)) // 7 were on spot, 9 belong there
+	p.moved(2) // 7 were on spot, 9 belong there
 }
 
 // state reads what the hub says of a workload in one word.
@@ -147,7 +149,7 @@ func adoptionSpec(p *placing) {
 	p.mended(w, replicas, percent, floor)
 	p.Expect(p.slots(w)).To(ConsistOf(firstSlots(replicas)))
 	spot, _ := fleet.Want(replicas, percent, floor)
-	p.Expect(p.evictions()).To(HaveLen(max(spot-before.Spot, before.Spot-spot)))
+	p.moved(max(spot-before.Spot, before.Spot-spot))
 }
 
 // label makes these the namespace's only labels of ours.

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Filter says which events are meant. Filters are put together with All, Any and Not.
@@ -83,6 +84,17 @@ func WebhookSkipped(e AuditEvent) bool {
 		}
 	}
 	return false
+}
+
+// webhookLatency is the annotation by which an API server notes how long mutating webhooks took, of requests that took half a second.
+const webhookLatency = "apiserver.latency.k8s.io/mutating-webhook"
+
+// WebhookSlow passes requests that waited for mutating webhooks for at least that long, as far as the API server has noted it.
+func WebhookSlow(least time.Duration) Filter {
+	return func(e AuditEvent) bool {
+		took, err := time.ParseDuration(e.Annotations[webhookLatency])
+		return err == nil && took >= least
+	}
 }
 
 // Evictions passes evictions that were granted.
