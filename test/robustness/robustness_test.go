@@ -4,15 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// TestAShortRunFindsNothing is `make robustness` with few faults. What it finds can be found again with its seed, mostly.
+const (
+	// shortFaults are done in each lane, so that a fault of a process meets one of what surrounds it.
+	shortFaults = 4
+	// shortSeed begins with ...
+	shortSeed = 13
+)
+
+// TestAShortRunFindsNothing is `make robustness` with few faults, as many of them on any machine. With this seed they are ... What it finds can be found again with its seed, mostly.
 func TestAShortRunFindsNothing(t *testing.T) {
-	if os.Getenv("ROBUSTNESS") == "" {
-		t.Skip("issue 13 is open: nobody has seen this run pass yet, and on a busy machine it takes more than five minutes; ROBUSTNESS=1 runs it")
-	}
-	options := Options{Seed: 13, Duration: 40 * time.Second, Members: []string{"alpha", "beta"}, Dir: t.TempDir(), Log: t.Output()}
+	options := Options{Seed: shortSeed, Faults: shortFaults, Members: []string{"alpha"}, Dir: t.TempDir(), Log: t.Output()}
 	if _, err := os.Stat(skewedBinary()); err != nil {
 		t.Log("wrong clocks are not tried: `make robustness` builds the hub that can have one")
 	}
