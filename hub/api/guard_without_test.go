@@ -26,7 +26,9 @@ func (c *hubCluster) Authenticate(ctx context.Context, token string) (Identity, 
 	return Identity{User: token}, c.tokens
 }
 
-func (c *hubCluster) Allowed(context.Context, Identity, Access) (bool, error) { return !c.denies, c.rights }
+func (c *hubCluster) Allowed(context.Context, Identity, Access) (bool, error) {
+	return !c.denies, c.rights
+}
 
 // scrapes returns a function that scrapes with a token, for as long as Prometheus does, and returns the status of the answer.
 func (c *hubCluster) scrapes(t *testing.T) func(token string) int {

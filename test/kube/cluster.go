@@ -140,7 +140,9 @@ func (c *Cluster) logFile(component Component) string {
 }
 
 // LogOf is what a component has said so far.
-func (c *Cluster) LogOf(component Component) ([]byte, error) { return os.ReadFile(c.logFile(component)) }
+func (c *Cluster) LogOf(component Component) ([]byte, error) {
+	return os.ReadFile(c.logFile(component))
+}
 
 // process is a component's latest process, running or not.
 func (c *Cluster) process(component Component) (*process, error) {

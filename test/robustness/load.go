@@ -131,7 +131,9 @@ func (l *load) start(ctx context.Context, round int) {
 		}
 		l.runners.Go(func() { fleet.EveryWithin(ctx, pace, answerTime, func(ctx context.Context) { do(ctx, random) }) })
 		choice := rand.New(rand.NewPCG(l.seed+uint64(round), uint64(100+i)))
-		l.runners.Go(func() { fleet.EveryWithin(ctx, orderEvery, answerTime, func(ctx context.Context) { l.orders.order(ctx, s.workload, choice) }) })
+		l.runners.Go(func() {
+			fleet.EveryWithin(ctx, orderEvery, answerTime, func(ctx context.Context) { l.orders.order(ctx, s.workload, choice) })
+		})
 	}
 }
 
