@@ -18,6 +18,8 @@ type bench struct {
 	fleet  *fleet.Fleet // nil until a run needs it
 	report *report
 	begun  time.Time
+	// members are how many are simulated.
+	members int
 
 	// The hub of the runs that take it as it is by default; nil while no such run is on.
 	hub *fleet.Process
@@ -27,7 +29,7 @@ type bench struct {
 	logs     []string
 }
 
-func newBench() *bench { return &bench{report: newReport(), begun: time.Now()} }
+func newBench() *bench { return &bench{report: newReport(), begun: time.Now(), members: manyMembers} }
 
 // startFleet starts the clusters and registers the members.
 func (b *bench) startFleet(ctx context.Context) error {

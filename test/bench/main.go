@@ -74,11 +74,13 @@ func main() {
 	selected := flag.String("run", "", "comma-separated runs, default all: "+names(runs))
 	out := flag.String("out", filepath.Join("build", "bench.json"), "file for the figures")
 	keep := flag.Bool("logs", false, "print where the hub's logs and the clusters' logs are kept, and keep them")
+	b := newBench()
+	flag.IntVar(&b.members, "members", b.members, "how many members the run members simulates; what is promised is promised for the default")
 	flag.Parse()
 	chosen, err := choose(*selected)
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		err = measure(ctx, chosen, *out, *keep)
+		err = b.measure(ctx, chosen, *out, *keep)
 		stop()
 	}
 	if err != nil {
@@ -113,8 +115,7 @@ func choose(list string) ([]run, error) {
 }
 
 // measure does the runs. One that breaks does not keep the others from being measured.
-func measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
-	b := newBench()
+func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
 	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
 	var problems []error
 	for _, r := range chosen {

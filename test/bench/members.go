@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	// manyMembers is what figures are promised for.
 	manyMembers = 300
 	// manySteady is how long members are watched after all have joined: each is probed at least twice.
 	manySteady = 25 * time.Second
@@ -33,9 +34,12 @@ type crowd struct {
 	hub     *fleet.Process
 }
 
-// manyAtOnce measures what a hub makes of 300 simulated members: joining, its own restart, slow answers, and watches that end.
+// manyAtOnce measures what a hub makes of 300 simulated members, or as many as the command line says: joining, its own restart, slow answers, and watches that end.
 func (b *bench) manyAtOnce(ctx context.Context) (err error) {
-	simulation, err := simulated.Start("member", manyMembers)
+	if b.members <= brokenWatches {
+		return fmt.Errorf("members: %d are too few, the watches of %d are broken", b.members, brokenWatches+1)
+	}
+	simulation, err := simulated.Start("member", b.members)
 	if err != nil {
 		return err
 	}
@@ -104,7 +108,7 @@ func (c *crowd) changes() (map[string][]simulated.Change, error) {
 
 // awaitReady waits until the hub calls members Ready, and returns when the last became so.
 func (c *crowd) awaitReady(ctx context.Context, members ...*simulated.Member) (last time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, max(3*time.Minute, time.Duration(len(members))*time.Second))
 	defer cancel()
 	err = fleet.Await(ctx, fmt.Sprintf("%d simulated members to be ready", len(members)), func(context.Context) (bool, error) {
 		changes, err := c.changes()
