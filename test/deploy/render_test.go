@@ -50,6 +50,7 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"networkPolicy: {apiFrom: [{namespace: x}]}":     {"/networkPolicy/apiFrom/0", "namespace"},
 		"podDisruptionBudget: {maxUnavailable: most}":    {"/podDisruptionBudget/maxUnavailable"},
 		"networkPolicy: {egress: {enabled: true}}":       {"/networkPolicy/egress/to"}, // an empty list would be anybody
+		"registrations: {registrars: [{name: x}]}":       {"/registrations/registrars/0", "kind"},
 		"image: {tag: latest}":                           {"/image/tag"},
 	} {
 		var parsed Values
@@ -67,7 +68,7 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 
 // chartFiles are the templates that are as they are by default in the kustomize base, and those that a component has.
 var (
-	ofTheBase     = []string{"deployment.yaml", "disruption.yaml", "networkpolicy.yaml", "rbac.yaml", "services.yaml", "state.yaml", "users.yaml"}
+	ofTheBase     = []string{"deployment.yaml", "disruption.yaml", "networkpolicy.yaml", "rbac.yaml", "registrations.yaml", "services.yaml", "state.yaml", "users.yaml"}
 	monitored     = "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"
 	byCertManager = "webhook: {certificate: {secretName: plimsoll-webhook, issuerRef: {name: plimsoll}}}"
 )
@@ -75,7 +76,7 @@ var (
 // plain takes away the lines of a rendered template that only a release has.
 var plain = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/(managed-by|instance|version)|helm\.sh/chart|plimsoll\.dev/config-sha256):.*\n` +
 	`|^ *# The hub reads its configuration once\.\n` +
-	`|^  annotations:\n    # Members trust it.*\n    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
+	`|^  annotations:\n    # (Members trust it|Deleting it would).*\n    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
 
 // The base is made from the chart, comments included, so that there is one place to change it.
 func TestTheKustomizeBaseIsWhatTheChartSays(t *testing.T) {
@@ -108,6 +109,7 @@ func TestHelmAndKustomizeRenderTheSameObjects(t *testing.T) {
 		"kustomize/base":                 "",
 		"kustomize/testdata/monitored":   monitored,
 		"kustomize/testdata/certificate": byCertManager,
+		"kustomize/testdata/moving":      "registrations: {inReleaseNamespace: true}",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			text, err := RenderKustomization(strings.Split(folder, "/")...)
