@@ -23,11 +23,11 @@ type claims struct {
 type claim struct {
 	name       string
 	created    time.Time // of the Secret
-	ids        []string // the server is first
-	namespaces []string // sorted; nil: the whole cluster
-	turned     bool     // the server has said before that it is another cluster
-	lease      string   // the namespace of the Lease with which it can show what cluster it is; "": it cannot
-	witness    witness  // shows it
+	ids        []string  // the server is first
+	namespaces []string  // sorted; nil: the whole cluster
+	turned     bool      // the server has said before that it is another cluster
+	lease      string    // the namespace of the Lease with which it can show what cluster it is; "": it cannot
+	witness    witness   // shows it
 }
 
 func newClaims() *claims {

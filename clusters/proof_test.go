@@ -191,12 +191,12 @@ func TestTenantsThatShareNoNamespaceHaveNothingToShow(t *testing.T) {
 
 func TestOnlyTheNonceOfAProofPassesTheFence(t *testing.T) {
 	for path, want := range map[string]bool{
-		identityPath("plimsoll-system"):             true,
-		"/k8s/c-1" + identityPath("plimsoll-system"): true,
-		identityPath("plimsoll-system") + "/status":  false,
+		identityPath("plimsoll-system"):                                               true,
+		"/k8s/c-1" + identityPath("plimsoll-system"):                                  true,
+		identityPath("plimsoll-system") + "/status":                                   false,
 		"/apis/coordination.k8s.io/v1/namespaces/plimsoll-system/leases/plimsoll-hub": false,
 		"/api/v1/namespaces/plimsoll-system/leases/" + IdentityLease:                  false,
-		"/leases/" + IdentityLease: false,
+		"/leases/" + IdentityLease:                                                    false,
 	} {
 		if isIdentity(path) != want {
 			t.Errorf("%s: %v", path, !want)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
 var update = flag.Bool("update", false, "write the kustomize bases and the golden files anew")
@@ -161,11 +162,14 @@ config:
   namespaceSelector: {matchLabels: {team: shop}}
   log: {level: debug}
 api: {certificate: {secretName: api-certificate}}
+webhook: {clientCA: {secretName: api-servers}}
+registrations: {namespace: fleet-members}
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := hubConfig(t, render(t, values))
-			if name == "much" && (config.Controller.Workers != 7 || config.Webhook.URL != "https://plimsoll.example.com" || config.API.CertDir != "/etc/plimsoll/api") {
+			if name == "much" && (config.Controller.Workers != 7 || config.Webhook.URL != "https://plimsoll.example.com" || config.API.CertDir != "/etc/plimsoll/api" ||
+				config.Webhook.ClientCA != "/etc/plimsoll/webhook-clients/ca.crt") {
 				t.Errorf("read back: %+v", config)
 			}
 			if name == "cert-manager" && config.Webhook.CertDir != "/etc/plimsoll/webhook" {
@@ -185,7 +189,7 @@ func hubConfig(t *testing.T, objects Objects) hub.Config {
 	return config
 }
 
-var podEnvironment = []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1"}
+var podEnvironment = []string{"PLIMSOLL_HUB_REGISTRATIONNAMESPACE=" + fleet.Registrations, "POD_NAMESPACE=" + Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1"}
 
 // writeConfig puts the rendered configuration where a process can read it.
 func writeConfig(t *testing.T, objects Objects) string {

@@ -152,7 +152,7 @@ func Registration(name string, kubeconfig []byte) *corev1.Secret {
 			Annotations: map[string]string{clusters.IdentityAnnotation: Namespace},
 		},
 		Type: clusters.KubeconfigType,
-		Data:       map[string][]byte{clusters.KubeconfigKey: kubeconfig},
+		Data: map[string][]byte{clusters.KubeconfigKey: kubeconfig},
 	}
 }
 

@@ -28,6 +28,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $config $part (merge (dict "certDir" (printf "/etc/plimsoll/%s" $part)) (get $config $part | default dict)) -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.webhook.clientCA.secretName -}}
+{{- $_ := set $config "webhook" (merge (dict "clientCA" "/etc/plimsoll/webhook-clients/ca.crt") (get $config "webhook" | default dict)) -}}
+{{- end -}}
 {{- if .Values.metrics.unauthenticated -}}
 {{- $_ := set $config "metrics" (merge (dict "unauthenticated" true) (get $config "metrics" | default dict)) -}}
 {{- end -}}
