@@ -149,5 +149,6 @@ func unpreparedSpec(s *identitySite) {
 	s.g.Eventually(s.state("b-younger")).Should(Equal("Refused/DuplicateCluster"))
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+clusters.IdentityAnnotation+`":"default"}}}`))
 	s.g.Expect(s.client.Patch(s.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "a-older"}}, patch)).To(Succeed())
+	s.g.Eventually(s.log.String).Should(ContainSubstring(`"found":"one cluster"`))
 	s.stay(map[string]string{"a-older": "Ready/Ready", "b-younger": "Refused/DuplicateCluster"})
 }
