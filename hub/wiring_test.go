@@ -43,7 +43,7 @@ func wired(t *testing.T, config Config) []any {
 		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
-		audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
 		NewLog(t.Output(), config.Log.Level).Enabled(t.Context(), slog.LevelDebug),
 	}
@@ -51,6 +51,14 @@ func wired(t *testing.T, config Config) []any {
 
 func certificateError(dir string) string {
 	if _, err := newCertificates(dir, &webhook.CA{}, &Config{}); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// clientError is what is wrong with the authority of client certificates.
+func clientError(h *Hub) string {
+	if _, _, err := h.askClients(nil, nil); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -5,10 +5,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -32,6 +36,14 @@ func TestTheHubsTokenOpensNothingInAMemberButItsOwnWork(t *testing.T) {
 	g.Expect(m.PrepareEscapes(t.Context())).To(Succeed())
 	kubeconfig, err := m.DirectKubeconfig(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
+
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: clusters.IdentityLease}}
+	nonce := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+clusters.NonceAnnotation+`":"0123456789abcdef0123456789abcdef"}}}`))
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	asHub, err := client.New(config, client.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asHub.Patch(t.Context(), lease, nonce)).To(Succeed(), "its own work: it shows what cluster this is")
 
 	refused := func(escapes []fleet.Escape) func(g Gomega) {
 		return func(g Gomega) { // policies and bindings take a moment until an API server knows them

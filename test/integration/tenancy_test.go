@@ -172,18 +172,22 @@ func TestTenantsOfOneCluster(t *testing.T) {
 	inCart := cart.create(fleet.Deployment("cart", "web", 4, fleet.Policy(percent, floor)))
 	cart.exactly(inCart, 4, percent, floor)
 	s.Expect(s.roles()).To(ConsistOf("shop/plimsoll-member-team-a", "cart/plimsoll-member-team-c", "pay/plimsoll-member-team-b",
-		ownToken("team-a"), ownToken("team-b"), ownToken("team-c")))
+		ownToken("team-a"), ownToken("team-b"), ownToken("team-c"), ownIdentity("team-a"), ownIdentity("team-b"), ownIdentity("team-c")))
 	s.Expect(inShop.Scale(shop.ctx, 12)).To(Succeed())
 	shop.exactly(inShop, 12, percent, floor)
 
 	s.ok(t, "unregister", "team-c", "--context", "shared", "--hub-context", "hub")
-	s.Expect(s.roles()).To(ConsistOf("shop/plimsoll-member-team-a", "pay/plimsoll-member-team-b", ownToken("team-a"), ownToken("team-b")))
+	s.Expect(s.roles()).To(ConsistOf("shop/plimsoll-member-team-a", "pay/plimsoll-member-team-b", ownToken("team-a"), ownToken("team-b"),
+		ownIdentity("team-a"), ownIdentity("team-b")))
 	s.Eventually(func() bool { _, err := s.hub.Cluster(t.Context(), "team-c"); return err != nil }).Should(BeTrue())
 	s.Expect(s.state("team-a")()).To(ContainSubstring("everything needed"))
 }
 
 // ownToken is the role by which the hub renews its own token.
 func ownToken(team string) string { return "plimsoll-system/plimsoll-member-" + team + "-token" }
+
+// ownIdentity is the role by which the hub shows what cluster the tenant's registration leads to.
+func ownIdentity(team string) string { return "plimsoll-system/plimsoll-member-" + team + "-identity" }
 
 // roles are those that register made in namespaces.
 func (s *tenants) roles() []string {
