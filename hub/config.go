@@ -94,7 +94,7 @@ type WebhookConfig struct {
 	// Further IP addresses for the certificate that the hub makes, beside those of loopback.
 	IPs []netip.Addr `yaml:"ips"`
 	// How long a replica that stops goes on serving after it has ceased to be ready, while members' calls are routed to others.
-	// Another replica may act meanwhile. At most 15s.
+	// In the second half of it each answer ends its connection. Another replica may act meanwhile. At most 15s.
 	StopDelay time.Duration `yaml:"stopDelay"`
 }
 
