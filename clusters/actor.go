@@ -21,26 +21,12 @@ type actor struct {
 	// What follows belongs to the goroutine.
 	vettedHash [sha256.Size]byte // of the registration that was vetted last
 	refusal    *problem          // why that one is not in use, nil if it is or may come to be
+	comparing  bool              // the candidate waits for a proof that it is not another's cluster
 	running    *engagement       // the member that controllers work on
 	candidate  *engagement       // a member that is to become the running one, once it proves itself
 	status     Status            // as published last
 	breaker    bool              // as published last
 	shown      shownIdentity
-}
-
-// shownIdentity is what the server behind a registration has said that it is.
-type shownIdentity struct {
-	endpoint, uid string
-	turned        bool // it has said something else before
-}
-
-// note takes down what the server at an endpoint says now.
-func (s *shownIdentity) note(endpoint, uid string) {
-	if s.endpoint != endpoint {
-		*s = shownIdentity{endpoint: endpoint, uid: uid}
-	}
-	s.turned = s.turned || s.uid != uid
-	s.uid = uid
 }
 
 // engagement is a member with the context it runs in.
@@ -141,76 +127,6 @@ func (a *actor) drop(e **engagement) {
 	*e = nil
 }
 
-// settleIdentity claims the clusters that were found behind the credentials, and admits, refuses or restarts members by
-// who wins.
-func (a *actor) settleIdentity(ctx context.Context, want *desired) {
-	if a.running != nil && a.running.member.report().stranger {
-		a.restart(ctx, a.running)
-	}
-	if a.candidate != nil && a.candidate.member.report().stranger {
-		a.restart(ctx, a.candidate)
-	}
-	a.p.claim(a.name, a.claims(want)...)
-	if a.running != nil && a.rival(a.running, want) != nil {
-		a.restart(ctx, a.running)
-	}
-	if a.candidate == nil {
-		return
-	}
-	if rival := a.rival(a.candidate, want); rival != nil {
-		if a.candidate.member.isAdmitted() {
-			a.restart(ctx, a.candidate)
-		}
-		a.refusal = rival
-		return
-	}
-	if a.refusal != nil && (a.refusal.reason == ReasonDuplicateCluster || a.refusal.reason == ReasonOverlappingNamespaces) {
-		a.refusal = nil
-	}
-	if a.candidate.member.report().reachable {
-		a.candidate.member.admit()
-	}
-}
-
-// claims are what the running member and the candidate stand for, as far as it has been found out who they are.
-func (a *actor) claims(want *desired) []claim {
-	var claims []claim
-	for _, e := range []*engagement{a.running, a.candidate} {
-		if e == nil {
-			continue
-		}
-		if seen := e.member.report(); seen.identified {
-			a.shown.note(e.vetted.endpoint(), seen.identity.uid)
-		}
-		if mine := a.claim(e, want); len(mine.ids) > 0 && (len(claims) == 0 || !mine.equal(claims[0])) {
-			claims = append(claims, mine)
-		}
-	}
-	return claims
-}
-
-// claim is what e stands for. A cluster that does not tell its UID is known by where it is.
-func (a *actor) claim(e *engagement, want *desired) claim {
-	c := claim{name: a.name, created: want.created, namespaces: e.vetted.namespaces}
-	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.endpoint()
-	if seen := e.member.report(); seen.identified {
-		c.ids = append(c.ids, e.vetted.endpoint())
-		if seen.identity.uid != "" {
-			c.ids = append(c.ids, seen.identity.uid)
-		}
-	}
-	return c
-}
-
-// rival says which other registration keeps e from what it stands for; nil if none does.
-func (a *actor) rival(e *engagement, want *desired) *problem {
-	mine := a.claim(e, want)
-	if rival, namespace := a.p.claims.rival(mine); rival != nil {
-		return rival.refusal(mine, namespace)
-	}
-	return nil
-}
-
 // restart replaces e by a member that has to prove itself anew.
 func (a *actor) restart(ctx context.Context, e *engagement) {
 	vetted, hash := e.vetted, e.hash
@@ -268,7 +184,10 @@ func (a *actor) engage() {
 
 // publish makes the status known if it changed.
 func (a *actor) publish(want *desired) {
-	v := view{registration: want.registration, registered: want.created, refusal: a.refusal, staleLimit: a.p.opts.StaleLimit}
+	v := view{registration: want.registration, registered: want.created, refusal: a.refusal, comparing: a.comparing, staleLimit: a.p.opts.StaleLimit}
+	if a.p.opts.HubNamespace != "" {
+		v.layout = &want.layout
+	}
 	breaker := false
 	switch {
 	case a.running != nil:

@@ -21,6 +21,7 @@ const (
 // Reasons of the states Connecting, Ready and Degraded, and of conditions that are fine.
 const (
 	ReasonConnecting   = "Connecting"   // the first probe is under way
+	ReasonComparing    = "Comparing"    // another registration says that it is the same cluster, and it is not known yet whether it is
 	ReasonWarming      = "Warming"      // the caches are being filled
 	ReasonReady        = "Ready"        // nothing is missing
 	ReasonKindsMissing = "KindsMissing" // a needed kind is not cached
@@ -37,6 +38,10 @@ type view struct {
 	// refusal is why the Secret as it is now is not in use: it was refused, or could not be proven beside the running
 	// member. Nil when it is in use or under way.
 	refusal *problem
+	// layout is what is wrong with where the Secret is; nil when nobody asks.
+	layout *finding
+	// comparing is set while it is found out whether the member is another registration's cluster.
+	comparing bool
 	// proving is set while a changed Secret is tried beside the running member.
 	proving bool
 	// staleLimit is how long a cached kind may go unwatched in a healthy member.
@@ -81,6 +86,8 @@ func judge(v view, now time.Time) (State, string, string) {
 		return r.problem.state, r.problem.reason, r.problem.message
 	case !r.admitted && v.refusal != nil:
 		return v.refusal.state, v.refusal.reason, v.refusal.message
+	case !r.admitted && v.comparing:
+		return StateConnecting, ReasonComparing, "another registration says that it is the same cluster: it is being found out"
 	case !r.settled():
 		return StateConnecting, ReasonWarming, "the caches are being filled"
 	}
@@ -110,11 +117,15 @@ func missingKinds(r *report) string {
 	return strings.Join(missing, ", ")
 }
 
-// conditions returns the five conditions, with the times of those that have not changed.
+// conditions returns the conditions, with the times of those that have not changed.
 func conditions(v view, previous []metav1.Condition, now time.Time) []metav1.Condition {
-	result := make([]metav1.Condition, len(previous), 5)
+	result := make([]metav1.Condition, len(previous), 6)
 	copy(result, previous)
-	for _, c := range []metav1.Condition{accepted(v), reachable(v.member), warm(v.member), current(v.member, now), permitted(v.member)} {
+	all := []metav1.Condition{accepted(v), reachable(v.member), warm(v.member), current(v.member, now), permitted(v.member)}
+	if v.layout != nil {
+		all = append(all, separate(*v.layout))
+	}
+	for _, c := range all {
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&result, c)
 	}

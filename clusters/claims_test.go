@@ -31,13 +31,13 @@ func TestWhatAClaimGetsDoesNotDependOnTheOrderOfClaims(t *testing.T) {
 		}
 		var granted []claim
 		for i := range all {
-			rival, _ := c.rival(all[i])
-			other, _ := again.rival(all[i])
+			rival, _, _ := c.rival(all[i])
+			other, _, _ := again.rival(all[i])
 			if (rival == nil) != (other == nil) || rival != nil && rival.name != other.name {
 				t.Fatalf("claim %+v lost to %+v, and to %+v in order %v", all[i], rival, other, order)
 			}
 			if rival == nil {
-				if beaten, _ := all[i].beaten(granted); beaten != nil {
+				if beaten, _ := c.beaten(all[i], granted); beaten != nil {
 					t.Fatalf("both %+v and %+v are granted", all[i], beaten)
 				}
 				granted = append(granted, all[i])
@@ -58,14 +58,14 @@ func TestTenantsOfOneClusterShareNoNamespace(t *testing.T) {
 	for _, one := range []claim{whole, both, pay, shop} {
 		c.set(one.name, one)
 	}
-	g.Expect(c.rival(shop)).To(BeNil())
-	g.Expect(c.rival(pay)).To(BeNil())
-	rival, namespace := c.rival(both)
-	g.Expect(rival.refusal(both, namespace).message).To(Equal("namespace b of the same cluster is registered by an older Secret"))
-	rival, namespace = c.rival(whole)
-	g.Expect(rival.refusal(whole, namespace).message).To(Equal("namespace a of the same cluster is registered by an older Secret"))
+	g.Expect(rivalOf(c, shop)).To(BeNil())
+	g.Expect(rivalOf(c, pay)).To(BeNil())
+	rival, namespace, _ := c.rival(both)
+	g.Expect(rival.refusal(both, namespace, false).message).To(Equal("namespace b of the same cluster is registered by an older Secret"))
+	rival, namespace, _ = c.rival(whole)
+	g.Expect(rival.refusal(whole, namespace, false).message).To(Equal("namespace a of the same cluster is registered by an older Secret"))
 	g.Expect(c.set("shop")).To(ConsistOf("pay", "both", "whole"))
-	g.Expect(c.rival(both)).To(BeNil(), "what was in its way has gone")
+	g.Expect(rivalOf(c, both)).To(BeNil(), "what was in its way has gone")
 }
 
 func TestWhoseServerSaysThatItIsAnotherClusterComesLast(t *testing.T) {
@@ -75,11 +75,16 @@ func TestWhoseServerSaysThatItIsAnotherClusterComesLast(t *testing.T) {
 	good := claim{name: "good", created: time.Unix(2, 0), ids: []string{"uid"}}
 	c.set("good", good)
 	g.Expect(c.set("evil", evil)).To(ConsistOf("good"))
-	g.Expect(c.rival(good)).To(BeNil())
-	rival, namespace := c.rival(evil)
-	g.Expect(rival.refusal(evil, namespace).message).To(ContainSubstring("said something else before"))
+	g.Expect(rivalOf(c, good)).To(BeNil())
+	rival, namespace, _ := c.rival(evil)
+	g.Expect(rival.refusal(evil, namespace, false).message).To(ContainSubstring("said something else before"))
 	c.set("good")
-	g.Expect(c.rival(evil)).To(BeNil(), "nobody else has it")
+	g.Expect(rivalOf(c, evil)).To(BeNil(), "nobody else has it")
+}
+
+func rivalOf(c *claims, mine claim) *claim {
+	rival, _, _ := c.rival(mine)
+	return rival
 }
 
 func name(i int) string { return fmt.Sprintf("member-%d", i) }
@@ -99,12 +104,12 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 	b := claim{name: "b", created: early, ids: []string{"one", "two"}}
 	g.Expect(c.set("a", a)).To(BeEmpty())
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
-	rival, _ := c.rival(a)
-	g.Expect(rival.refusal(a, "").message).To(Equal("the same cluster is registered by an older Secret"))
+	rival, _, _ := c.rival(a)
+	g.Expect(rival.refusal(a, "", false).message).To(Equal("the same cluster is registered by an older Secret"))
 	g.Expect(c.set("b", b)).To(BeEmpty(), "nothing changed")
 	b.ids = []string{"two"}
 	g.Expect(c.set("b", b)).To(ConsistOf("a"))
-	g.Expect(c.rival(a)).To(BeNil())
+	g.Expect(rivalOf(c, a)).To(BeNil())
 	g.Expect(c.set("a")).To(BeEmpty())
 	g.Expect(c.set("b")).To(BeEmpty())
 	g.Expect(c.byID).To(BeEmpty(), "nothing is left behind")
@@ -113,7 +118,7 @@ func TestThoseWhomAClaimConcernsAreNamed(t *testing.T) {
 
 func TestTheMessageOfARefusalNamesNoOtherRegistration(t *testing.T) {
 	secret, mine, turned := claim{name: "secret-project"}, claim{name: "mine"}, claim{name: "mine", turned: true}
-	for _, p := range []*problem{secret.refusal(mine, ""), secret.refusal(mine, "shop"), secret.refusal(turned, "")} {
+	for _, p := range []*problem{secret.refusal(mine, "", false), secret.refusal(mine, "shop", false), secret.refusal(turned, "", false)} {
 		status := assess(view{refusal: p}, Status{}, time.Now())
 		shown := status.Message
 		for _, condition := range status.Conditions {

@@ -109,13 +109,16 @@ func (b *releasingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isWrite tells whether req may change the member. Access reviews are questions, though they are POSTed.
+// isWrite tells whether req may change the member. Access reviews are questions, though they are POSTed, and so are the nonces of a
+// proof: every replica has to know which cluster it is connected to.
 func isWrite(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	case http.MethodPost:
 		return !isAccessReview(req.URL.Path)
+	case http.MethodPatch:
+		return !isIdentity(req.URL.Path)
 	}
 	return true
 }

@@ -17,8 +17,13 @@ import (
 
 // Options configure a [Provider]. Namespace, Scheme, Fence and one of HubConfig and Secrets are required.
 type Options struct {
-	// Namespace holds the registration Secrets, in the hub cluster.
+	// Namespace holds the registration Secrets, in the hub cluster. They are of type [KubeconfigType], unless it is HubNamespace.
 	Namespace string
+	// HubNamespace holds the hub's own keys. A registration there is taken if it is Namespace as well or AlsoHubNamespace is set,
+	// and its condition Separate is False. "": nobody asks where registrations are and what type they have.
+	HubNamespace string
+	// AlsoHubNamespace takes registrations from HubNamespace as well, for names that Namespace does not have.
+	AlsoHubNamespace bool
 	// HubConfig leads to the hub cluster. The provider makes a client of its own.
 	HubConfig *rest.Config
 	// Secrets is used instead of HubConfig when it is set.
@@ -87,6 +92,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Namespace == "":
 		return o, errors.New("members: Namespace is required")
+	case o.AlsoHubNamespace && o.HubNamespace == "":
+		return o, errors.New("members: AlsoHubNamespace needs HubNamespace")
 	case o.Scheme == nil:
 		return o, errors.New("members: Scheme is required")
 	case o.Fence == nil:

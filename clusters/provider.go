@@ -18,7 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-// Provider turns the registration Secrets of one namespace into members and keeps them. It is multicluster-runtime's
+// Provider turns registration Secrets into members and keeps them. It is multicluster-runtime's
 // Provider and ProviderRunnable: a multicluster manager starts it and gets every member engaged.
 //
 // All methods may be called concurrently. Nothing that one member does or fails to do delays another, or a call.
@@ -75,7 +75,7 @@ func New(opts Options) (*Provider, error) {
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}
-	p.secrets, err = newSecretWatch(opts.Secrets, opts.Namespace, p.notice)
+	p.secrets, err = newSecretWatch(opts, p.notice)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,18 @@ func (r *recorder) changed(before, now Status) {
 		r.metrics.refused.WithLabelValues(now.Reason).Inc()
 	}
 	r.acceptance(before, now)
+	r.separation(before, now)
+}
+
+// separation records a registration that is not kept apart from the hub's own keys. One that is refused for it says so already.
+func (r *recorder) separation(before, now Status) {
+	was, is := failing(before, ConditionSeparate), failing(now, ConditionSeparate)
+	if is == nil || is.Reason == ReasonSecretType || was != nil && was.Reason == is.Reason {
+		return
+	}
+	r.log.Warn("registration is not kept apart from the hub's own keys", "member", now.Name, "namespace", now.Registration.Namespace,
+		"reason", is.Reason, "message", is.Message)
+	r.event(now, corev1.EventTypeWarning, is.Reason, is.Message)
 }
 
 // acceptance records a changed Secret that is not taken while the member runs on.
@@ -58,9 +70,12 @@ func trouble(s Status) string {
 }
 
 // rejection is the condition Accepted if it is false.
-func rejection(s Status) *metav1.Condition {
+func rejection(s Status) *metav1.Condition { return failing(s, ConditionAccepted) }
+
+// failing is a condition if it is false.
+func failing(s Status, condition string) *metav1.Condition {
 	for i := range s.Conditions {
-		if s.Conditions[i].Type == ConditionAccepted && s.Conditions[i].Status == metav1.ConditionFalse {
+		if s.Conditions[i].Type == condition && s.Conditions[i].Status == metav1.ConditionFalse {
 			return &s.Conditions[i]
 		}
 	}

@@ -19,6 +19,7 @@ const (
 	ReasonDuplicateCluster        = "DuplicateCluster"        // an older Secret registers the same cluster
 	ReasonInvalidNamespaces       = "InvalidNamespaces"       // the annotation with the member's namespaces cannot be used
 	ReasonOverlappingNamespaces   = "OverlappingNamespaces"   // an older Secret registers a namespace of it, in the same cluster
+	ReasonIdentityNotShown        = "IdentityNotShown"        // it may be the cluster of another registration, and does not let the hub find out
 	ReasonUnauthorized            = "Unauthorized"            // the member does not accept the credentials
 	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate does not fit the CA or the name
 )

@@ -56,6 +56,9 @@ func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
 	if slices.Contains(p.opts.ReservedNames, name) {
 		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
 	}
+	if want.layout.refused {
+		return nil, refuse(want.layout.reason, "%s", want.layout.message)
+	}
 	var namespaces []string
 	if want.namespaces != nil {
 		var err error
@@ -76,6 +79,7 @@ func (p *Provider) claim(name string, claims ...claim) {
 	for _, other := range p.claims.set(name, claims...) {
 		p.notice(other)
 	}
+	p.prove(name)
 }
 
 // memberOptions are what the members of one actor are made with.

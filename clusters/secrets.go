@@ -40,23 +40,45 @@ type desired struct {
 	created      time.Time
 	kubeconfig   []byte
 	namespaces   *string // the annotation's value, nil without it
+	lease        string  // the namespace of the Lease with which the member can show what cluster it is
+	layout       finding
 	hash         [sha256.Size]byte
 }
 
 // memberLabels are the labels of which a registration Secret carries at least one, as "true".
 var memberLabels = []string{MemberLabel, MulticlusterRuntimeLabel}
 
-// secretWatch sees the registration Secrets of one namespace, and no other Secret. There is one informer for each label,
-// because a selector cannot say "or"; a Secret that carries both is in both.
+// secretWatch sees the registration Secrets of one or two namespaces, and no other Secret. There is one informer for each namespace
+// and label, because a selector cannot say "or"; a Secret that carries both labels is in both.
 type secretWatch struct {
-	secrets   corev1client.SecretInterface
+	secrets    corev1client.SecretsGetter
+	namespaces []string // a registration in an earlier one counts
+	hub        string   // the namespace of the hub's own keys, "" if nobody says
+	informers  []secretInformer
+}
+
+// secretInformer is that of one namespace and label.
+type secretInformer struct {
+	cache.SharedIndexInformer
 	namespace string
-	informers []cache.SharedIndexInformer
 }
 
 // newSecretWatch calls changed with the name of every Secret that appears, changes, or no longer is a registration.
-func newSecretWatch(secrets corev1client.SecretsGetter, namespace string, changed func(name string)) (*secretWatch, error) {
-	w := &secretWatch{secrets: secrets.Secrets(namespace), namespace: namespace}
+func newSecretWatch(o Options, changed func(name string)) (*secretWatch, error) {
+	w := &secretWatch{secrets: o.Secrets, namespaces: []string{o.Namespace}, hub: o.HubNamespace}
+	if o.AlsoHubNamespace && o.HubNamespace != o.Namespace {
+		w.namespaces = append(w.namespaces, o.HubNamespace)
+	}
+	for _, namespace := range w.namespaces {
+		if err := w.add(namespace, changed); err != nil {
+			return nil, fmt.Errorf("watch registration Secrets: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// add makes the informers of a namespace.
+func (w *secretWatch) add(namespace string, changed func(name string)) error {
 	notify := func(object any) {
 		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
 			changed(key.Name)
@@ -64,19 +86,19 @@ func newSecretWatch(secrets corev1client.SecretsGetter, namespace string, change
 	}
 	for _, label := range memberLabels {
 		selector := labels.SelectorFromSet(labels.Set{label: "true"}).String()
-		informer := cache.NewSharedIndexInformer(listSecrets(secrets, w.secrets, selector), &corev1.Secret{}, 0, cache.Indexers{})
+		informer := cache.NewSharedIndexInformer(listSecrets(w.secrets, w.secrets.Secrets(namespace), selector), &corev1.Secret{}, 0, cache.Indexers{})
 		if err := informer.SetTransform(dropSecretCopies); err != nil {
-			return nil, fmt.Errorf("watch registration Secrets: %w", err)
+			return err
 		}
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: notify, DeleteFunc: notify, UpdateFunc: func(_, now any) { notify(now) },
 		})
 		if err != nil {
-			return nil, fmt.Errorf("watch registration Secrets: %w", err)
+			return err
 		}
-		w.informers = append(w.informers, informer)
+		w.informers = append(w.informers, secretInformer{informer, namespace})
 	}
-	return w, nil
+	return nil
 }
 
 // listSecrets lists and watches the Secrets that selector selects. It is told of getter to ask it what it supports.
@@ -102,11 +124,14 @@ func dropSecretCopies(object any) (any, error) {
 	return object, nil
 }
 
-// get returns the registration name, or nil if there is none. Of the two informers the one that saw more is right.
-func (w *secretWatch) get(name string) *desired {
+// find returns the registration name of a namespace, or nil if there is none. Of the two informers the one that saw more is right.
+func (w *secretWatch) find(namespace, name string) *corev1.Secret {
 	var newest *corev1.Secret
 	for _, informer := range w.informers {
-		object, exists, err := informer.GetStore().GetByKey(w.namespace + "/" + name)
+		if informer.namespace != namespace {
+			continue
+		}
+		object, exists, err := informer.GetStore().GetByKey(namespace + "/" + name)
 		if err != nil || !exists {
 			continue
 		}
@@ -117,6 +142,25 @@ func (w *secretWatch) get(name string) *desired {
 	if newest == nil || newest.DeletionTimestamp != nil {
 		return nil
 	}
+	return newest
+}
+
+// get returns the registration name, or nil if there is none.
+func (w *secretWatch) get(name string) *desired {
+	var newest *corev1.Secret
+	unused := false
+	for _, namespace := range w.namespaces {
+		switch found := w.find(namespace, name); {
+		case found == nil:
+		case newest == nil:
+			newest = found
+		default:
+			unused = true
+		}
+	}
+	if newest == nil {
+		return nil
+	}
 	want := &desired{
 		registration: Registration{
 			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
@@ -124,10 +168,15 @@ func (w *secretWatch) get(name string) *desired {
 		},
 		created: newest.CreationTimestamp.Time, kubeconfig: newest.Data[KubeconfigKey],
 	}
+	want.lease = identityNamespace(newest.Annotations)
 	hash := sha256.New()
 	if value, restricted := newest.Annotations[NamespacesAnnotation]; restricted {
 		want.namespaces = &value
 		fmt.Fprintf(hash, "%q", value) // quoted, and so told from what follows
+	}
+	want.layout = layout{namespace: newest.Namespace, kind: newest.Type, unused: unused}.judge(w.hub, w.namespaces[0])
+	if want.layout.refused {
+		fmt.Fprintf(hash, "%q", newest.Type)
 	}
 	hash.Write(want.kubeconfig)
 	want.hash = [sha256.Size]byte(hash.Sum(nil))
@@ -140,11 +189,11 @@ func (w *secretWatch) get(name string) *desired {
 func (w *secretWatch) isGone(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	secret, err := w.secrets.Get(ctx, name, metav1.GetOptions{})
-	if err != nil || secret.DeletionTimestamp != nil {
-		return true
-	}
-	return !slices.ContainsFunc(memberLabels, func(label string) bool { return secret.Labels[label] == "true" })
+	return !slices.ContainsFunc(w.namespaces, func(namespace string) bool {
+		secret, err := w.secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && secret.DeletionTimestamp == nil &&
+			slices.ContainsFunc(memberLabels, func(label string) bool { return secret.Labels[label] == "true" })
+	})
 }
 
 func isNewer(a, b *corev1.Secret) bool {

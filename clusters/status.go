@@ -35,7 +35,8 @@ type Status struct {
 	// Rival is the registration because of which this one is refused, "" if there is none. Not everybody who may see a member
 	// may see that one.
 	Rival string
-	// Conditions: Accepted (vetting), Reachable (probe), Warm (kinds), Current (watches), Permitted (access).
+	// Conditions: Accepted (vetting), Reachable (probe), Warm (kinds), Current (watches), Permitted (access), and Separate (where
+	// the Secret is) with Options.HubNamespace.
 	Conditions []metav1.Condition
 	// Server is the API server's host and port.
 	Server string

@@ -84,6 +84,10 @@ type WebhookConfig struct {
 	// A folder with tls.crt and tls.key, read again when they change; ca.crt beside them is the bundle that members are told
 	// to trust. Empty: the hub makes its own certificate.
 	CertDir string `yaml:"certDir"`
+	// A file with certificates of authorities, in PEM, read again when it changes: calls of API servers must come with a client
+	// certificate of one of these, beside the token in their URL. Conversions are excepted, for which API servers never show one.
+	// Empty: no certificate is asked for.
+	ClientCA string `yaml:"clientCA"`
 	// Where the members' API servers find the endpoint, as an https URL. Empty: the bindAddress and
 	// port, if that is set, or else https://plimsoll-webhook.<hub.namespace>.svc:443.
 	URL string `yaml:"url"`
@@ -94,7 +98,7 @@ type WebhookConfig struct {
 	// Further IP addresses for the certificate that the hub makes, beside those of loopback.
 	IPs []netip.Addr `yaml:"ips"`
 	// How long a replica that stops goes on serving after it has ceased to be ready, while members' calls are routed to others.
-	// Another replica may act meanwhile. At most 15s.
+	// In the second half of it each answer ends its connection. Another replica may act meanwhile. At most 15s.
 	StopDelay time.Duration `yaml:"stopDelay"`
 }
 
@@ -147,9 +151,16 @@ type ProbesConfig struct {
 
 // HubConfig is the part of [Config] about the hub cluster.
 type HubConfig struct {
-	// The namespace of registration Secrets, Leases and the hub's certificates. Empty: the environment's POD_NAMESPACE, or
-	// else plimsoll-system.
+	// The namespace of the hub's own keys, Lease and certificates. Empty: the environment's POD_NAMESPACE, or else
+	// plimsoll-system.
 	Namespace string `yaml:"namespace"`
+	// The namespace of registration Secrets, which are of type plimsoll.dev/kubeconfig there. Empty: that of the hub's own keys, as
+	// it was before there were two; whoever may read registrations can then read the keys, and the members' condition Separate is
+	// False.
+	RegistrationNamespace string `yaml:"registrationNamespace"`
+	// Takes registrations from namespace as well, of any type, where registrationNamespace has none of the name: while they are
+	// moved.
+	RegistrationsInOwnNamespace bool `yaml:"registrationsInOwnNamespace"`
 	// A kubeconfig file for the hub cluster. Empty: the pod's service account, or else the environment's KUBECONFIG.
 	Kubeconfig string `yaml:"kubeconfig"`
 }

@@ -72,6 +72,9 @@ func (c *Config) derive(environ []string) {
 	if c.Hub.Namespace == "" {
 		c.Hub.Namespace = "plimsoll-system"
 	}
+	if c.Hub.RegistrationNamespace == "" {
+		c.Hub.RegistrationNamespace = c.Hub.Namespace
+	}
 }
 
 // describe turns problems into errors that say where the value came from.

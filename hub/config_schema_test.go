@@ -21,6 +21,7 @@ const (
 var setByTheChart = []string{
 	"webhook.port", "webhook.bindAddress", "webhook.certDir", "api.grpcAddress", "api.restAddress", "api.certDir", "api.plaintext",
 	"api.unauthenticated", "peer.address", "peer.advertise", "metrics.address", "metrics.certDir", "metrics.unauthenticated", "probes.address", "hub.namespace", "hub.kubeconfig",
+	"hub.registrationNamespace", "hub.registrationsInOwnNamespace", "webhook.clientCA",
 	"leaderElection.enabled",
 }
 

@@ -44,6 +44,9 @@ func (c *Config) check() []problem {
 	if c.Hub.Namespace != "" {
 		v.name("hub.namespace", c.Hub.Namespace, validation.IsDNS1123Label)
 	}
+	if c.Hub.RegistrationNamespace != "" {
+		v.name("hub.registrationNamespace", c.Hub.RegistrationNamespace, validation.IsDNS1123Label)
+	}
 	if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelector); err != nil {
 		v.refuse("namespaceSelector", "", err.Error())
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,6 +38,10 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
+	}
+	if shared := h.config.Hub.Namespace; shared == h.config.Hub.RegistrationNamespace {
+		h.log.Warn("registrations and the hub's own keys share a namespace: who may read the ones may read the others",
+			"namespace", shared, "set", "hub.registrationNamespace")
 	}
 	options := memberOptions(h)
 	options.Events = ownEvents{EventRecorder: local.GetEventRecorder("plimsoll-hub"), routes: h.routes}
@@ -100,8 +105,11 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 	if h.certificates, err = newCertificates(h.config.Webhook.CertDir, h.ca, &h.config); err != nil {
 		return fmt.Errorf("webhook.certDir: %w", err)
 	}
-	serves := h.certificates.ServerTLS()
-	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), serves, kinds.Beside(handler), h.log); err != nil {
+	serves, calls, err := h.askClients(h.certificates.ServerTLS(), kinds.Beside(handler))
+	if err != nil {
+		return err
+	}
+	if h.listeners.webhook, err = webhook.Listen("webhook", webhookAddress(&h.config), serves, calls, h.log); err != nil {
 		return err
 	}
 	if err := h.registry.Register(newExpiry("webhook", serves)); err != nil {
@@ -109,6 +117,18 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 	}
 	h.tasks = append(h.tasks, task{"webhook", h.listeners.webhook.Start})
 	return h.buildPeer(handler.Peer())
+}
+
+// askClients has the webhook ask for client certificates, where the configuration says whose.
+func (h *Hub) askClients(serves *tls.Config, calls http.Handler) (*tls.Config, http.Handler, error) {
+	if h.config.Webhook.ClientCA == "" {
+		return serves, calls, nil
+	}
+	authority, err := webhook.ClientAuthorityOf(h.config.Webhook.ClientCA)
+	if err != nil {
+		return nil, nil, fmt.Errorf("webhook.clientCA: %w", err)
+	}
+	return authority.Asking(serves), authority.Guard(calls, h.admission), nil
 }
 
 // buildPeer makes the server for the other replicas.
@@ -252,7 +272,7 @@ func (h *Hub) warmed() error {
 
 func (h *Hub) synced() error {
 	if !h.provider.Synced() {
-		return fmt.Errorf("the registration Secrets of namespace %s have not been read yet", h.config.Hub.Namespace)
+		return fmt.Errorf("the registration Secrets of namespace %s have not been read yet", h.config.Hub.RegistrationNamespace)
 	}
 	return nil
 }

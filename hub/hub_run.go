@@ -15,7 +15,7 @@ import (
 // Run runs the replica until ctx ends or a part of it fails, and then stops it in this order: it says that it is not
 // ready, takes up no new work, lets what it began come to an end, gives the Lease up so that another replica takes over at
 // once, and closes its servers and caches when calls have had the time to be routed elsewhere: until then it forwards to its
-// successor. It is called once.
+// successor, and ends the connections of those who call it one by one, with an answer. It is called once.
 func (h *Hub) Run(ctx context.Context) error {
 	h.started = time.Now()
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -42,6 +42,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	case <-running.Done():
 	}
 	failure, stopping := context.Cause(running), time.Now()
+	defer time.AfterFunc(time.Until(partsAt(&h.config, stopping)), h.listeners.webhook.Leave).Stop()
 	h.gates.stop()
 	h.drain()
 	yield()
@@ -80,6 +81,12 @@ func (h *Hub) serveOn(running context.Context, stopping time.Time) {
 	case <-timer.C:
 	case <-running.Done():
 	}
+}
+
+// partsAt is when a replica whose stop began at a time begins to end the connections to its webhook, each with an answer. By
+// then calls are routed elsewhere, and there is as much time again for connections with few calls.
+func partsAt(config *Config, stopping time.Time) time.Time {
+	return stopping.Add(config.Webhook.StopDelay / 2)
 }
 
 // servesUntil is when a replica whose stop began at a time may close its servers, at the earliest.

@@ -29,7 +29,8 @@ func runtimeOptions(h *Hub) reconcile.Options {
 func memberOptions(h *Hub) clusters.Options {
 	c := &h.config.Clusters
 	return clusters.Options{
-		Namespace: h.config.Hub.Namespace, HubConfig: h.hubConfig, Scheme: knownKinds, Fence: h.ownership,
+		Namespace: h.config.Hub.RegistrationNamespace, HubNamespace: h.config.Hub.Namespace,
+		AlsoHubNamespace: h.config.Hub.RegistrationsInOwnNamespace, HubConfig: h.hubConfig, Scheme: knownKinds, Fence: h.ownership,
 		Rules: clusterRules(c), QPS: c.QPS, Burst: c.Burst,
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,

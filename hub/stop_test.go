@@ -27,6 +27,17 @@ func TestAReplicaThatStopsServesOnWhileCallsAreRoutedElsewhere(t *testing.T) {
 	}
 }
 
+func TestAReplicaThatStopsPartsFromItsCallersWhileItServesOn(t *testing.T) {
+	now := time.Now()
+	for _, delay := range []time.Duration{0, time.Second, maxStopDelay} {
+		config := &Config{Webhook: WebhookConfig{StopDelay: delay}}
+		routed, left := partsAt(config, now).Sub(now), servesUntil(config, now).Sub(partsAt(config, now))
+		if routed != left || routed+left != delay {
+			t.Errorf("with a delay of %s it parts after %s, and closes %s later", delay, routed, left)
+		}
+	}
+}
+
 func TestAReplicaOfWhichAPartHasFailedDoesNotServeOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Hub{config: Config{Webhook: WebhookConfig{StopDelay: time.Hour}}}

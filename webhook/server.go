@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Server struct {
 	name     string
 	listener net.Listener
 	server   *http.Server
+	leaving  atomic.Bool
 }
 
 // Listen takes the address at once, so that a port in use stops the start; calls are answered from [Server.Start] on.
@@ -34,8 +36,9 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 	if err != nil {
 		return nil, fmt.Errorf("%s server: %w", name, err)
 	}
-	return &Server{name: name, listener: listener, server: &http.Server{
-		Handler:           handler,
+	s := &Server{name: name, listener: listener}
+	s.server = &http.Server{
+		Handler:           s.partingFrom(handler),
 		TLSConfig:         config,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       callTimeout,
@@ -44,11 +47,30 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 		MaxHeaderBytes:    maxHeaderBytes,
 		// Broken handshakes of strangers are no news.
 		ErrorLog: slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
-	}}, nil
+	}
+	return s, nil
 }
 
 // Addr is where the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Leave makes each answer from now on the last one of its connection, so that who calls takes another connection for the next
+// call. New connections are still served. Call it some time before ctx of [Server.Start] ends: a client that sends a call while an
+// idle connection is being closed cannot know whether the call was answered, and API servers do not send calls twice. It may be
+// called at any time, and again.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
+var lastAnswer = []string{"close"}
+
+// partingFrom adds to the answers of handler, once the server leaves, that the connection ends: HTTP/2 says so by GOAWAY.
+func (s *Server) partingFrom(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header()["Connection"] = lastAnswer
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
 
 // Start serves until ctx is done, then lets the calls under way end, for at most 5 s. It is called once.
 func (s *Server) Start(ctx context.Context) error {

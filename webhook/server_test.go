@@ -2,9 +2,11 @@ package webhook
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -58,6 +60,44 @@ func TestTheServerSpeaksBothVersionsOfHTTPAndKeepsConnections(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			g.Expect(from).To(HaveLen(1))
+		})
+	}
+}
+
+// A client that is told in an answer that its connection ends sends its next call on another one. One that finds its idle
+// connection closed may just have sent a call on it, which is lost: net/http, and so API servers, do not send a POST again.
+func TestAServerThatLeavesEndsConnectionsWithAnswersAndStillTakesNewOnes(t *testing.T) {
+	for version, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		t.Run(version, func(t *testing.T) {
+			g := NewWithT(t)
+			ca := newCA(t)
+			server := listen(t, ca, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, r.RemoteAddr)
+			}))
+			url, _ := start(t, server)
+			transport := &http.Transport{TLSClientConfig: trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
+			defer transport.CloseIdleConnections()
+			call := func() (from string) {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+				g.Expect(err).NotTo(HaveOccurred())
+				response, err := transport.RoundTrip(request)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(response.Proto).To(Equal(version))
+				body, err := drain(response)
+				g.Expect(err).NotTo(HaveOccurred())
+				return body
+			}
+			kept := call()
+			g.Expect(call()).To(Equal(kept))
+			server.Leave()
+			server.Leave()
+			g.Expect(call()).To(Equal(kept), "the last call on the connection is answered")
+			last := kept
+			for range 3 {
+				next := call()
+				g.Expect(next).NotTo(Equal(last), "the next one takes a new connection")
+				last = next
+			}
 		})
 	}
 }

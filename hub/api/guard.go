@@ -1,8 +1,13 @@
 package api
 
 import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
@@ -11,27 +16,78 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+const (
+	// allowedWithout is how long a token that was let in goes on being let in while the hub cluster cannot be asked.
+	allowedWithout = time.Hour
+	// waitWithout is how long such a token's question may take. Scrapers give up after 10 s.
+	waitWithout = 2 * time.Second
+	// maxAllowedWithout bounds memory.
+	maxAllowedWithout = 64
+)
+
 // Guard lets callers of next in who show a bearer token that authenticator accepts, and whom authorizer allows to get the
 // non-resource URL path. Others are answered 401, 403, or 503 when that cannot be told now.
+//
+// While the hub cluster cannot be asked, a token that it has let in within the last hour is let in, unless the token says that it
+// has expired: what next shows is needed most when a replica is cut off.
 func Guard(path string, authenticator Authenticator, authorizer Authorizer, log *slog.Logger, next http.Handler) http.Handler {
-	who, gate := bearer(authenticator, log), access{authorizer: authorizer, log: log}
+	g := &guard{
+		path: path, who: bearer(authenticator, log), gate: access{authorizer: authorizer, log: log},
+		lately: newCache[tokenKey, struct{}](maxAllowedWithout),
+	}
+	_, _ = rand.Read(g.salt[:]) // never fails
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})
-		ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
-		identity, err := who(ctx)
-		if err == nil {
-			var allowed bool
-			if allowed, err = gate.mayGet(ctx, identity, path); err == nil && !allowed {
-				err = status.Errorf(codes.PermissionDenied,
-					"user %q may not get %s: a ClusterRole of the hub cluster must allow get on the nonResourceURL %s", identity.User, path, path)
-			}
-		}
-		if err != nil {
+		if err := g.admit(r); err != nil {
 			refuse(w, status.Convert(err))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+type guard struct {
+	path   string
+	who    identify
+	gate   access
+	salt   [sha256.Size]byte
+	lately *cache[tokenKey, struct{}] // let in by the hub cluster within the last hour
+}
+
+// admit returns nil when whoever sends r is let in.
+func (g *guard) admit(r *http.Request) error {
+	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})
+	ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
+	key := tokenKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
+	_, lately := g.lately.get(key)
+	if lately {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, waitWithout)
+		defer cancel()
+	}
+	err := g.ask(ctx)
+	switch code := status.Code(err); {
+	case err == nil:
+		g.lately.put(key, struct{}{}, allowedWithout)
+	case code == codes.Unauthenticated, code == codes.PermissionDenied:
+		g.lately.drop(key)
+	case lately && (code == codes.Unavailable || code == codes.DeadlineExceeded):
+		return nil
+	}
+	return err
+}
+
+// ask asks the hub cluster.
+func (g *guard) ask(ctx context.Context) error {
+	identity, err := g.who(ctx)
+	if err != nil {
+		return err
+	}
+	allowed, err := g.gate.mayGet(ctx, identity, g.path)
+	if err == nil && !allowed {
+		err = status.Errorf(codes.PermissionDenied,
+			"user %q may not get %s: a ClusterRole of the hub cluster must allow get on the nonResourceURL %s", identity.User, g.path, g.path)
+	}
+	return err
 }
 
 func refuse(w http.ResponseWriter, answer *status.Status) {

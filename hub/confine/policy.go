@@ -62,7 +62,7 @@ type Policy struct {
 // Policies are all that bind the account. Their names begin with the account's.
 func Policies(account Account) []Policy {
 	a := account.withDefaults()
-	rules := []rule{kinds(a), pods(a), evictions(), events(), webhooks(a), definitions(a), webAppParts(a)}
+	rules := []rule{kinds(a), pods(a), evictions(), events(), webhooks(a), definitions(a), webAppParts(a), identity(a)}
 	all := make([]Policy, 0, len(rules))
 	for i := range rules {
 		all = append(all, rules[i].policy(a))

@@ -26,6 +26,9 @@ type Incoming struct {
 	Together []string
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
+	// TriedSpot and TriedOnDemand are when the pod's ordinal was last moved to the type and found no node; zero: it was not. See
+	// [Drought.Tried].
+	TriedSpot, TriedOnDemand time.Time
 	// Floor is how many slots the on-demand floor of the pod's workload takes; see [Mix.Cost].
 	Floor int
 }
@@ -34,8 +37,8 @@ type Incoming struct {
 type Patcher struct {
 	tolerations []toleration
 
-	slotKey, reservationKey, movedKey              string
-	slotPath, reservationPath, movedPath, costPath string // JSON pointers
+	slotKey, reservationKey, movedKey, triedKey               string
+	slotPath, reservationPath, movedPath, triedPath, costPath string // JSON pointers
 }
 
 type toleration struct {
@@ -46,10 +49,11 @@ type toleration struct {
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
 func NewPatcher(keys Keys, spotTolerations []corev1.Toleration) *Patcher {
 	p := &Patcher{
-		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(),
+		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(), triedKey: keys.Tried(),
 		slotPath:        "/metadata/labels/" + pointer(keys.Slot()),
 		reservationPath: "/metadata/annotations/" + pointer(keys.Reservation()),
 		movedPath:       "/metadata/annotations/" + pointer(keys.Moved()),
+		triedPath:       "/metadata/annotations/" + pointer(keys.Tried()),
 		costPath:        "/metadata/annotations/" + pointer(DeletionCost),
 	}
 	for _, t := range spotTolerations {
@@ -61,7 +65,7 @@ func NewPatcher(keys Keys, spotTolerations []corev1.Toleration) *Patcher {
 // Reads tells whether a pod's label or annotation with that key is looked at.
 func (p *Patcher) Reads(key []byte) bool {
 	switch string(key) {
-	case p.slotKey, p.reservationKey, p.movedKey, DeletionCost:
+	case p.slotKey, p.reservationKey, p.movedKey, p.triedKey, DeletionCost:
 		return true
 	}
 	return false
@@ -115,12 +119,12 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	if in.ReplicaSet && r.Capacity != Unknown && (in.Annotations[DeletionCost] == "" || p.copiedCost(in)) {
 		cost = Mix{Floor: in.Floor}.Cost(r.Slot)
 	}
-	moved := ""
+	moved, tried := "", in.tried(r.Capacity)
 	if r.Moved {
 		moved = movedValue
 	}
 	if len(in.Annotations) == 0 && !in.MoreAnnotations {
-		ops.addMap("/metadata/annotations", p.reservationKey, r.ID, DeletionCost, cost, p.movedKey, moved)
+		ops.addMap("/metadata/annotations", p.reservationKey, r.ID, DeletionCost, cost, p.movedKey, moved, p.triedKey, tried)
 		return
 	}
 	if in.Annotations[p.reservationKey] != r.ID {
@@ -129,11 +133,24 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 	if cost != "" && in.Annotations[DeletionCost] != cost {
 		ops.add(p.costPath, cost)
 	}
-	if old, has := in.Annotations[p.movedKey]; moved != "" && old != moved {
-		ops.add(p.movedPath, moved)
-	} else if has && moved == "" {
-		ops.remove(p.movedPath)
+	ops.set(in.Annotations, p.movedKey, p.movedPath, moved)
+	ops.set(in.Annotations, p.triedKey, p.triedPath, tried)
+}
+
+// tried is the value of the annotation on a pod that goes to a capacity type, for the time at which its ordinal found no node of the
+// other; empty: none.
+func (in *Incoming) tried(capacity Capacity) string {
+	var at time.Time
+	switch capacity {
+	case Spot:
+		at = in.TriedOnDemand
+	case OnDemand:
+		at = in.TriedSpot
 	}
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -91,11 +92,19 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			return m
 		}
 		pod := podOf(some("labels", "app", "pod-template-hash", testKeys.Slot()),
-			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), DeletionCost),
+			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), testKeys.Tried(), DeletionCost),
 			some("selector", "disk", steerKey, "eks.amazonaws.com/capacityType"))
 		r := Reservation{ID: "0b5c" + text.Draw(t, "id"), Slot: rapid.IntRange(0, 200).Draw(t, "slot"),
 			Capacity: rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), Moved: rapid.Bool().Draw(t, "moved")}
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, r))
+		tried := rapid.Bool().Draw(t, "tried")
+		admitted := func(pod *corev1.Pod) *Incoming {
+			in := incomingOf(pod)
+			if tried {
+				in.TriedSpot, in.TriedOnDemand = epoch, epoch.Add(time.Hour)
+			}
+			return in
+		}
+		got := patched(t, pod, p.AppendPatch(nil, admitted(pod), byConfiguration, r))
 		check := func(what string, before, after map[string]string, want map[string]string) {
 			expected := maps.Clone(before)
 			if expected == nil {
@@ -108,9 +117,12 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			}
 		}
 		check("labels", pod.Labels, got.Labels, map[string]string{testKeys.Slot(): strconv.Itoa(r.Slot)})
-		notes := map[string]string{testKeys.Reservation(): r.ID, testKeys.Moved(): "absent"}
+		notes := map[string]string{testKeys.Reservation(): r.ID, testKeys.Moved(): "absent", testKeys.Tried(): "absent"}
 		if r.Moved {
 			notes[testKeys.Moved()] = "true"
+		}
+		if tried {
+			notes[testKeys.Tried()] = map[Capacity]time.Time{OnDemand: epoch, Spot: epoch.Add(time.Hour)}[r.Capacity].UTC().Format(time.RFC3339)
 		}
 		if pod.Annotations[DeletionCost] == "" {
 			notes[DeletionCost] = Mix{}.Cost(r.Slot)
@@ -120,7 +132,7 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 		if tolerates := len(got.Spec.Tolerations) == 1; tolerates != (r.Capacity == Spot) {
 			t.Fatalf("%s pod has tolerations %v", r.Capacity, got.Spec.Tolerations)
 		}
-		if again := p.AppendPatch(nil, incomingOf(got), byConfiguration, r); len(again) > 0 {
+		if again := p.AppendPatch(nil, admitted(got), byConfiguration, r); len(again) > 0 {
 			t.Fatalf("patched again: %s", again)
 		}
 	})
@@ -219,7 +231,7 @@ func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	pod := podOf(map[string]string{testKeys.Slot(): "7"},
-		map[string]string{testKeys.Reservation(): "long-gone", DeletionCost: "-7", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
+		map[string]string{testKeys.Reservation(): "long-gone", DeletionCost: "-7", testKeys.Moved(): "true", testKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{steerKey: "spot"})
 	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}, epoch)
 	got := patched(t, pod, patch)
 	want := map[string]string{testKeys.Reservation(): "r", DeletionCost: "0"}
@@ -253,6 +265,14 @@ func TestAPodTellsItsFacts(t *testing.T) {
 		Moved: true, Created: epoch, UnreadySince: lost.Time}
 	if diff := cmp.Diff(want, PodOf(testKeys, pod, c.OfPod(pod, node))); diff != "" {
 		t.Error(diff)
+	}
+	pod.Annotations[testKeys.Tried()] = epoch.UTC().Format(time.RFC3339)
+	if got := PodOf(testKeys, pod, Spot); !got.TriedUntil.Equal(epoch.Add(triedTime)) {
+		t.Errorf("left alone until %s", got.TriedUntil)
+	}
+	pod.Annotations[testKeys.Tried()] = "yesterday"
+	if got := PodOf(testKeys, pod, Spot); !got.TriedUntil.IsZero() {
+		t.Errorf("what is not a time leaves it alone until %s", got.TriedUntil)
 	}
 	pod.Spec.NodeName = "known"
 	if got := PodOf(testKeys, pod, c.OfPod(pod, node)); got.Capacity != OnDemand || !got.Bound {

@@ -24,6 +24,7 @@ type droughts struct {
 	dry     atomic.Bool   // a verdict stands
 	waiting atomic.Bool   // a pod is unschedulable
 	watch   atomic.Bool   // it matters which pods are bound
+	tries   atomic.Bool   // replicas are known that found no room although a probe had
 	news    chan struct{} // holds one token: the probes are to be looked at
 }
 
@@ -64,6 +65,7 @@ func (d *droughts) publish() {
 	d.dry.Store(len(d.spot.verdicts)+len(d.onDemand.verdicts) > 0)
 	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
 	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
+	d.tries.Store(len(d.spot.tried)+len(d.onDemand.tried) > 0)
 }
 
 func (d *droughts) wake() {
@@ -203,14 +205,27 @@ func (d *droughts) onTrial(shape Shape) (spot, onDemand bool) {
 	return d.spot.OnTrial(shape), d.onDemand.OnTrial(shape)
 }
 
-// tried tells until when a replica is left on the capacity type that it has; see [Drought.Tried].
-func (d *droughts) tried(has Capacity, replica string) time.Time {
+// tried tells until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see
+// [Drought.Tried] and [Drought.Recall].
+func (d *droughts) tried(has Capacity, replica string, told, now time.Time) time.Time {
+	drought := d.of(has.Other())
+	if drought == nil || (told.IsZero() && !d.tries.Load()) {
+		return time.Time{}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if drought := d.of(has.Other()); drought != nil {
-		return drought.Tried(replica)
+	if !told.IsZero() {
+		drought.Recall(replica, told.Add(-triedTime), now)
+		d.publish()
 	}
-	return time.Time{}
+	return drought.Tried(replica)
+}
+
+// triedAt tells when a replica was moved to each capacity type and found no node; zero: it was not.
+func (d *droughts) triedAt(replica string) (spot, onDemand time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.spot.tried[replica], d.onDemand.tried[replica]
 }
 
 // note remembers whether a workload has to look again when a verdict comes or goes.

@@ -45,6 +45,16 @@ func (p *patch) addMap(path string, pairs ...string) {
 	p.b = append(p.b, `}}`...)
 }
 
+// set brings the value of a key in a map that is there to what is wanted; empty: none.
+func (p *patch) set(has map[string]string, key, path, wanted string) {
+	switch old, there := has[key]; {
+	case wanted != "" && old != wanted:
+		p.add(path, wanted)
+	case wanted == "" && there:
+		p.remove(path)
+	}
+}
+
 func (p *patch) remove(path string) {
 	p.open("remove", path)
 	p.b = append(p.b, '}')

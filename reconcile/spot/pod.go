@@ -68,7 +68,7 @@ type Pod struct {
 	// NodeJoined is set by the caller: when the pod's node came; zero: that is not known, or it has none.
 	NodeJoined time.Time
 	// TriedUntil is until when an ordinal of a StatefulSet is left on its capacity type, for when it was moved to the other it found
-	// no node; zero: it may be moved.
+	// no node; zero: it may be moved. [PodOf] reads what the pod itself says, and the caller adds what it knows.
 	TriedUntil time.Time
 	// DoNotDisrupt says that the pod asks to be left where it is: by karpenter.sh/do-not-disrupt: "true" or
 	// cluster-autoscaler.kubernetes.io/safe-to-evict: "false".
@@ -109,12 +109,23 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 	}
 	p.conditions(pod)
 	p.NodeComing = !p.Bound && pod.Status.NominatedNodeName != ""
+	p.triedBefore(pod.Annotations[keys.Tried()])
 	p.DoNotDisrupt = pod.Annotations[annotationDoNotDisrupt] == "true" || pod.Annotations[annotationSafeToEvict] == "false"
 	p.Hash = pod.Labels[templateHash]
 	if value := pod.Annotations[keys.Released()]; value != "" {
 		p.released(value)
 	}
 	return p
+}
+
+// triedBefore takes in what the annotation says; what is not a time says nothing.
+func (p *Pod) triedBefore(text string) {
+	if text == "" {
+		return
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		p.TriedUntil = at.Add(triedTime)
+	}
 }
 
 func (p *Pod) conditions(pod *corev1.Pod) {

@@ -89,6 +89,17 @@ func (d *Drought) Tried(replica string) time.Time {
 	return time.Time{}
 }
 
+// Recall takes in what a pod says that a process before this one found: at a time its replica was moved here and found no node. A
+// time in the future is by another clock, and says nothing.
+func (d *Drought) Recall(replica string, at, now time.Time) {
+	if at.After(now) || now.Sub(at) > triedTime {
+		return
+	}
+	if at.After(d.tried[replica]) {
+		d.tried[replica] = at
+	}
+}
+
 // bindingTells tells whether a pod that was bound at a time may end a verdict, or prove that it ended rightly.
 func (d *Drought) bindingTells(at time.Time) bool {
 	for _, v := range d.verdicts {

@@ -124,6 +124,23 @@ func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
 	}
 }
 
+func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
+	for name, c := range map[string]struct {
+		told, until time.Duration
+	}{"an hour ago": {-time.Hour, triedTime - time.Hour}, "two days ago": {-2 * triedTime, 0}, "by another clock": {time.Hour, 0}} {
+		d := NewDrought(DefaultDroughtSettings())
+		d.Recall("set/db-1", epoch.Add(c.told), epoch)
+		d.Recall("set/db-1", epoch.Add(c.told-time.Minute), epoch) // what is older changes nothing
+		want := time.Time{}
+		if c.until > 0 {
+			want = epoch.Add(c.until)
+		}
+		if got := d.Tried("set/db-1"); !got.Equal(want) {
+			t.Errorf("%s: left alone until %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestAnExclusionIsAVerdictUntilANodeFits(t *testing.T) {
 	w, shape := newDroughtWorld(), cpu(100, constraintSelector+"team=a")
 	w.Exclude(shape, true, epoch)

@@ -37,7 +37,9 @@ func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) SpotPod
 }
 
 // replicaOf names an ordinal of a StatefulSet.
-func replicaOf(pod *Pod) string { return string(pod.Owner) + "/" + pod.Name }
+func replicaOf(pod *Pod) string { return replicaName(pod.Owner, pod.Name) }
+
+func replicaName(owner types.UID, pod string) string { return string(owner) + "/" + pod }
 
 // askSigns finds out, for the pods that will otherwise have waited for too long, whether a node is coming.
 func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed, settings Settings, now time.Time) {
@@ -80,7 +82,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 	if waiting {
 		d.droughts.judge(now)
 	}
-	d.droughts.note(key, d.observeDry(o) || waiting)
+	d.droughts.note(key, d.observeDry(o, now) || waiting)
 	return recheck
 }
 
@@ -151,7 +153,7 @@ func (d *directory) mixOf(key WorkloadKey) (Mix, bool) {
 
 // observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It tells
 // whether any is.
-func (d *directory) observeDry(o *Observed) (dry bool) {
+func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 	for i := range o.Owners {
 		owner := &o.Owners[i]
 		known := d.owner(owner.UID)
@@ -165,7 +167,8 @@ func (d *directory) observeDry(o *Observed) (dry bool) {
 	}
 	if o.Ordinals {
 		for i := range o.Pods {
-			o.Pods[i].TriedUntil = d.droughts.tried(o.Pods[i].Capacity, replicaOf(&o.Pods[i]))
+			pod := &o.Pods[i]
+			pod.TriedUntil = d.droughts.tried(pod.Capacity, replicaOf(pod), pod.TriedUntil, now)
 		}
 	}
 	return dry

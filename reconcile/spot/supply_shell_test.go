@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,5 +167,40 @@ plimsoll_spot_dry{capacity="spot",member="` + testMember + `"} 0
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "plimsoll_spot_dry"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A hub finds out that an ordinal has no spot node, and tells so on the pod that comes in its place; the next hub reads it there.
+func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "set-db", Labels: labelled("true"), Annotations: mixed("0")},
+		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(4))},
+	}
+	before, now := newShell(t, nil, false), time.Now()
+	before.cache(namespace("true", nil), set)
+	before.follower.directory.droughts.change(func() {
+		before.follower.directory.droughts.spot.Recall("set-db/db-3", now.Add(-time.Hour), now)
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-3", UID: "u", ResourceVersion: "10",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db", Controller: new(true)}}}}
+	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}
+	placed := before.place(request)
+	pod = patched(t, pod, placed.Patch)
+	pod.Name = "db-3" // which patched changes
+	if placed.Reservation.Capacity != OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
+		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
+	}
+
+	after := newShell(t, nil, false)
+	after.follower.directory.capacity = after.Capacity
+	after.cache(namespace("true", nil), set, pod)
+	o := Observed{Ordinals: true, Replicas: 4, Owners: []Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []Pod{after.podFacts(after.follower.directory, pod)}}
+	after.follower.directory.observeDry(&o, now)
+	if until := o.Pods[0].TriedUntil; now.Add(triedTime-time.Hour).Sub(until).Abs() > time.Second {
+		t.Errorf("left alone until %s", until)
+	}
+	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})
+	if patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
+		t.Errorf("what it found is lost with the next pod: %s", again.Patch)
 	}
 }

@@ -213,6 +213,9 @@ func (w *supplyWorld) create(name string) {
 	ask.Ordinal, _ = OrdinalOf(p.Name)
 	answer := w.accounts.Reserve(ask, w.now)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
+	if w.ordinals {
+		p.TriedUntil = w.droughts[p.Capacity.Other()].Tried(replicaOf(&p.Pod)) // the annotation that admission writes
+	}
 	if !w.ordinals {
 		p.DeletionCost = w.mix().Cost(p.Slot)
 	}
@@ -353,11 +356,20 @@ func (w *supplyWorld) plan() PlanResult {
 		pod := p.Pod
 		pod.NodeComing = w.droughts[pod.Capacity].NodeComing(pod.UID, w.now)
 		if w.ordinals {
-			pod.TriedUntil = w.droughts[pod.Capacity.Other()].Tried(replicaOf(&pod))
+			pod.TriedUntil = w.tried(&pod)
 		}
 		o.Pods = append(o.Pods, pod)
 	}
 	return Plan(o, w.policy, w.settings, w.now)
+}
+
+// tried is until when a replica is left where it is, by its pod's annotation and by what was found out since.
+func (w *supplyWorld) tried(pod *Pod) time.Time {
+	d := w.droughts[pod.Capacity.Other()]
+	if !pod.TriedUntil.IsZero() {
+		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-triedTime), w.now)
+	}
+	return d.Tried(replicaOf(pod))
 }
 
 func (w *supplyWorld) reconcile() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,24 +132,17 @@ func (b *bench) admit(ctx context.Context, workloads []*fleet.Workload) (*admiss
 	return a, nil
 }
 
-// run makes pods at a pace whatever becomes of those before.
+// run makes pods at a pace whatever becomes of those before. One that has begun is waited for, or the audit log would have it
+// after we have counted.
 func (a *admissions) run(ctx context.Context, w *fleet.Workload, like *corev1.Pod) {
-	tick := time.NewTicker(admitEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			a.runners.Go(func() {
-				a.sent.Add(1)
-				// One that has begun is waited for, or the audit log would have it after we have counted.
-				if err := w.Member.Client().Create(context.WithoutCancel(ctx), dryPod(w, like), client.DryRunAll); err != nil {
-					a.failed.Store(&err)
-				}
-			})
-		}
-	}
+	fleet.Every(ctx, admitEvery, func() {
+		a.runners.Go(func() {
+			a.sent.Add(1)
+			if err := w.Member.Client().Create(context.WithoutCancel(ctx), dryPod(w, like), client.DryRunAll); err != nil {
+				a.failed.Store(&err)
+			}
+		})
+	})
 }
 
 // dryPod is another pod of the same ReplicaSet.
@@ -165,6 +159,23 @@ func dryPod(w *fleet.Workload, like *corev1.Pod) *corev1.Pod {
 func (a *admissions) stop() {
 	a.cancel()
 	a.runners.Wait()
+}
+
+// whyLost shows what a member's API server said of all calls that were not answered.
+func (b *bench) whyLost(m *fleet.Member, skipped int) error {
+	if skipped == 0 {
+		return nil
+	}
+	content, err := m.Cluster.LogOf(kube.APIServer)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, "failing open") {
+			b.logf("%s: %s", m.Name, strings.TrimSpace(line))
+		}
+	}
+	return nil
 }
 
 // handoverFigures counts the calls that nobody answered, and how soon the other replica wrote.
@@ -189,12 +200,17 @@ func (b *bench) handoverFigures(workloads []*fleet.Workload, load *admissions, a
 		if err != nil {
 			return err
 		}
+		skipped := 0
 		for _, e := range pods {
-			created++
 			if kube.WebhookSkipped(e) {
-				lost++
-				b.logf("admitted without the hub %.2f s after the stop was asked for", e.Received.Sub(asked).Seconds())
+				skipped++
+				b.logf("admitted without the hub in %s %.2f s after the stop was asked for, in %.2f s", w.Member.Name,
+					e.Received.Sub(asked).Seconds(), e.Answered.Sub(e.Received).Seconds())
 			}
+		}
+		created, lost = created+len(pods), lost+skipped
+		if err := b.whyLost(w.Member, skipped); err != nil {
+			return err
 		}
 	}
 	if written.IsZero() {

@@ -17,6 +17,8 @@ import (
 const (
 	// hubNamespace is where the hub keeps what is its own.
 	hubNamespace = "plimsoll-system"
+	// registrations is the namespace of registration Secrets.
+	registrations = "plimsoll-members"
 	// caSecret holds the certificate that the API's own is issued by.
 	caSecret = "plimsoll-hub-ca"
 	// audience is what the API's tokens are made for: the hub's default.
@@ -78,9 +80,9 @@ func renderHubConfig(p ports) (string, error) {
 	}
 	var text strings.Builder
 	err = parsed.Execute(&text, struct {
-		Kubeconfig, Namespace string
-		Ports                 ports
-	}{hubAccount, hubNamespace, p})
+		Kubeconfig, Namespace, Registrations string
+		Ports                                ports
+	}{hubAccount, hubNamespace, registrations, p})
 	return text.String(), err
 }
 

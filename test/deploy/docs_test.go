@@ -122,9 +122,9 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	for _, shown := range console(t, "README.md") {
 		d.shell("README.md", shown)
 	}
-	d.get("hub", &corev1.Secret{}, Namespace, "prod-eu")
+	d.get("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
 	d.run("docs/cli.md")
-	d.expectGone("hub", &corev1.Secret{}, Namespace, "prod-eu")
+	d.expectGone("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
 	d.shell("the end of README.md", "helm uninstall plimsoll -n plimsoll-system && kubectl delete namespace plimsoll-system --wait")
 	d.awaitGone("prod-eu", &corev1.Namespace{}, Namespace)
 
@@ -132,7 +132,7 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.get("hub", &appsv1.Deployment{}, Namespace, "plimsoll-hub")
 	d.get("hub", &corev1.ConfigMap{}, Namespace, "plimsoll-api-ca")
 	var registration corev1.Secret
-	d.get("hub", &registration, Namespace, "prod-eu")
+	d.get("hub", &registration, fleet.Registrations, "prod-eu")
 	config, err := clientcmd.Load(registration.Data["kubeconfig"])
 	if err != nil || registration.Labels["plimsoll.dev/member"] != "true" || config.Contexts[config.CurrentContext] == nil || config.AuthInfos["hub"].Token == "" {
 		t.Errorf("the registration that was made by hand: %v, labels %v", err, registration.Labels)
@@ -148,7 +148,7 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 
 	d.run("docs/upgrade.md")
 	d.expectGone("hub", &appsv1.Deployment{}, Namespace, "plimsoll-hub")
-	d.expectGone("hub", &corev1.Secret{}, Namespace, "prod-eu")
+	d.expectGone("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
 	d.get("hub", &corev1.Secret{}, Namespace, "plimsoll-hub-ca")
 
 	d.awaitGone("prod-eu", &corev1.Namespace{}, Namespace)

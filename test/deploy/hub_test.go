@@ -406,7 +406,7 @@ type state struct{ registration, authority corev1.Secret }
 func (s *site) state() state {
 	s.Helper()
 	var found state
-	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: Namespace, Name: s.member.Name}, &found.registration))
+	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: s.member.Name}, &found.registration))
 	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: Namespace, Name: hub.CASecret}, &found.authority))
 	if len(found.authority.Data[webhook.TokenKeyField]) == 0 || len(found.registration.Data[clusters.KubeconfigKey]) == 0 {
 		s.Fatal("the registration or the authority is empty")

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
 var update = flag.Bool("update", false, "write the kustomize bases and the golden files anew")
@@ -50,6 +51,7 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"networkPolicy: {apiFrom: [{namespace: x}]}":     {"/networkPolicy/apiFrom/0", "namespace"},
 		"podDisruptionBudget: {maxUnavailable: most}":    {"/podDisruptionBudget/maxUnavailable"},
 		"networkPolicy: {egress: {enabled: true}}":       {"/networkPolicy/egress/to"}, // an empty list would be anybody
+		"registrations: {registrars: [{name: x}]}":       {"/registrations/registrars/0", "kind"},
 		"image: {tag: latest}":                           {"/image/tag"},
 		"imagePullSecrets: [registry]":                   {"/imagePullSecrets/0"},
 		"webhook: {tlsRoute: {enabled: true}}":           {"/webhook/tlsRoute/parentRefs"},
@@ -72,7 +74,7 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 
 // chartFiles are the templates that are as they are by default in the kustomize base, and those that a component has.
 var (
-	ofTheBase     = []string{"deployment.yaml", "disruption.yaml", "networkpolicy.yaml", "rbac.yaml", "services.yaml", "state.yaml", "users.yaml"}
+	ofTheBase     = []string{"deployment.yaml", "disruption.yaml", "networkpolicy.yaml", "rbac.yaml", "registrations.yaml", "services.yaml", "state.yaml", "users.yaml"}
 	monitored     = "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"
 	byCertManager = "webhook: {certificate: {secretName: plimsoll-webhook, issuerRef: {name: plimsoll}}}"
 )
@@ -113,6 +115,7 @@ func TestHelmAndKustomizeRenderTheSameObjects(t *testing.T) {
 		"kustomize/base":                 "",
 		"kustomize/testdata/monitored":   monitored,
 		"kustomize/testdata/certificate": byCertManager,
+		"kustomize/testdata/moving":      "registrations: {inReleaseNamespace: true}",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			text, err := RenderKustomization(strings.Split(folder, "/")...)
@@ -164,11 +167,14 @@ config:
   namespaceSelector: {matchLabels: {team: shop}}
   log: {level: debug}
 api: {certificate: {secretName: api-certificate}}
+webhook: {clientCA: {secretName: api-servers}}
+registrations: {namespace: fleet-members}
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := hubConfig(t, render(t, values))
-			if name == "much" && (config.Controller.Workers != 7 || config.Webhook.URL != "https://plimsoll.example.com" || config.API.CertDir != "/etc/plimsoll/api") {
+			if name == "much" && (config.Controller.Workers != 7 || config.Webhook.URL != "https://plimsoll.example.com" || config.API.CertDir != "/etc/plimsoll/api" ||
+				config.Webhook.ClientCA != "/etc/plimsoll/webhook-clients/ca.crt") {
 				t.Errorf("read back: %+v", config)
 			}
 			if name == "cert-manager" && config.Webhook.CertDir != "/etc/plimsoll/webhook" {
@@ -188,7 +194,7 @@ func hubConfig(t *testing.T, objects Objects) hub.Config {
 	return config
 }
 
-var podEnvironment = []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1"}
+var podEnvironment = []string{"PLIMSOLL_HUB_REGISTRATIONNAMESPACE=" + fleet.Registrations, "POD_NAMESPACE=" + Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1"}
 
 // writeConfig puts the rendered configuration where a process can read it.
 func writeConfig(t *testing.T, objects Objects) string {

@@ -29,6 +29,7 @@ extraObjects:
 config: {webhook: {url: "https://plimsoll.example.com"}}
 webhook:
   certificate: {secretName: w, issuerRef: {name: x, kind: ClusterIssuer}}
+  clientCA: {secretName: c}
   service:
     type: LoadBalancer
     annotations: {a: b}
@@ -66,6 +67,7 @@ networkPolicy:
   egress: {enabled: true, to: [{ipBlock: {cidr: 10.0.0.0/8}}]}
 podDisruptionBudget: {maxUnavailable: 50%}
 serviceAccount: {name: plimsoll, annotations: {a: b}}
+registrations: {registrars: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]}
 users:
   viewers: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: developers}]
   operators: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]

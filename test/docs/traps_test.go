@@ -15,7 +15,7 @@ const root = "../.."
 
 func TestEveryTestThatATableNamesExists(t *testing.T) {
 	there := testNames(t)
-	for page, least := range map[string]int{"traps.md": 40, "threat-model.md": 30} {
+	for page, least := range map[string]int{"traps.md": 40, "threat-model.md": 30, "robustness.md": 60} {
 		text, err := os.ReadFile(filepath.Join(root, "docs", page))
 		if err != nil {
 			t.Fatal(err)
@@ -47,6 +47,29 @@ func TestEveryTrapOfSpotPlacementHasARowWithATest(t *testing.T) {
 	for _, number := range []int{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 38} {
 		if !tested[strconv.Itoa(number)] {
 			t.Errorf("trap %d has no row with a test", number)
+		}
+	}
+}
+
+// Each item of the issue has a row with a test, and each number one of its own.
+func TestTheTableOfIssue13IsWhole(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "robustness.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := []string{"joins", "latency", "watches", "many owners", "model"}
+	for number := range 22 {
+		items = append(items, strconv.Itoa(number+1))
+	}
+	for _, number := range []string{
+		"`robustness-faults`", "`robustness-double-writes`", "`robustness-floor-breaks`", "`robustness-lost-orders`", "`failover-s`", "`handover-s`",
+		"`handover-lost-admissions`", "`join-false-unreachable`", "`restart-false-unreachable`", "`slow-member-ready-s`", "`watch-reopen-s`",
+	} {
+		items = append(items, "[^|]*"+number+"[^|]*")
+	}
+	for _, item := range items {
+		if !regexp.MustCompile("(?m)^\\| " + item + " ?\\|.*`(?:Test|make)").Match(text) {
+			t.Errorf("%s has no row with a test", item)
 		}
 	}
 }

@@ -69,10 +69,10 @@ func startLoad(s *Site) *load {
 	for i, m := range s.Members {
 		p := &pressure{member: m, random: rand.New(rand.NewPCG(20, uint64(i)))}
 		l.members[m.Name] = p
-		l.done.Go(func() { every(ctx, changeEvery, p.change) })
+		l.done.Go(func() { fleet.EveryWithin(ctx, changeEvery, answerTimeout, p.change) })
 		turn := i
 		l.done.Go(func() {
-			every(ctx, orderEvery, func(ctx context.Context) {
+			fleet.EveryWithin(ctx, orderEvery, answerTimeout, func(ctx context.Context) {
 				replicas := s.Replicas()
 				turn++
 				p.order(ctx, replicas[turn%len(replicas)])
@@ -80,22 +80,6 @@ func startLoad(s *Site) *load {
 		})
 	}
 	return l
-}
-
-// every does something at a pace until ctx ends.
-func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			asking, cancel := context.WithTimeout(ctx, answerTimeout)
-			do(asking)
-			cancel()
-		}
-	}
 }
 
 func (l *load) close() {

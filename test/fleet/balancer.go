@@ -24,14 +24,31 @@ type Balancer struct {
 }
 
 // NewBalancer starts one without backends, on a loopback port.
-func NewBalancer() (*Balancer, error) { return newBalancer(false) }
+func NewBalancer() (*Balancer, error) { return newBalancer(loopback, false) }
 
 // NewService starts a balancer that does as a Service: a connection goes to a backend that it has, and is refused when that one
-// refuses it.
-func NewService() (*Balancer, error) { return newBalancer(true) }
+// refuses it. It has an address of this machine that is not loopback, if there is one: with loopback API servers speak HTTP/2,
+// and HTTP/1.1 with everything else, which has more connections and loses calls on those that are closed.
+func NewService() (*Balancer, error) { return newBalancer(ownAddress(), true) }
 
-func newBalancer(strict bool) (*Balancer, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+const loopback = "127.0.0.1"
+
+// ownAddress is an IPv4 address of this machine, loopback if it has no other.
+func ownAddress() string {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return loopback
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.To4() != nil && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	return loopback
+}
+
+func newBalancer(host string, strict bool) (*Balancer, error) {
+	listener, err := net.Listen("tcp4", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("start a balancer: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -269,6 +270,9 @@ func rightsEscapes() []Escape {
 			_, err = clients.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{Limit: 1})
 			return err
 		}},
+		{Name: "hold a Lease in the hub's namespace", try: changingIdentity(`{"spec":{"holderIdentity":"escaped"}}`)},
+		{Name: "keep the Lease of its identity from going", try: changingIdentity(`{"metadata":{"finalizers":["example.com/escaped"]}}`)},
+		{Name: "keep other things in the Lease of its identity", try: changingIdentity(`{"metadata":{"annotations":{"example.com/escaped":"x"}}}`)},
 		{Name: "get the token of another account", try: func(ctx context.Context, p *prisoner) error {
 			_, err := p.CoreV1().ServiceAccounts(escapeTargets).CreateToken(ctx, "powerful", &authenticationv1.TokenRequest{}, metav1.CreateOptions{DryRun: dry})
 			return err
@@ -302,6 +306,14 @@ func rightsEscapes() []Escape {
 			_, err := p.CoreV1().Nodes().Patch(ctx, escapeTargets, kind, data, options)
 			return err
 		}},
+	}
+}
+
+// changingIdentity changes more of the Lease than its nonce.
+func changingIdentity(merge string) func(context.Context, *prisoner) error {
+	return func(ctx context.Context, p *prisoner) error {
+		_, err := p.CoordinationV1().Leases(Namespace).Patch(ctx, clusters.IdentityLease, types.MergePatchType, []byte(merge), metav1.PatchOptions{DryRun: dry})
+		return err
 	}
 }
 

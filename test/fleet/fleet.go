@@ -21,6 +21,9 @@ import (
 // Namespace holds the hub's own objects in the hub cluster, and its service account in members.
 const Namespace = "plimsoll-system"
 
+// Registrations is the namespace of registration Secrets in the hub cluster.
+const Registrations = "plimsoll-members"
+
 // Options say what fleet to start.
 type Options struct {
 	// Members are the names of full clusters that are started, and not yet registered.
@@ -157,11 +160,13 @@ func (m *Member) stop() error {
 	return m.Cluster.Stop()
 }
 
-// prepareHub makes the hub's namespace, and the kubeconfig file that replicas read.
+// prepareHub makes the hub's namespaces, and the kubeconfig file that replicas read.
 func (f *Fleet) prepareHub(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
-	if err := f.Hub.Client().Create(ctx, namespace); err != nil {
-		return fmt.Errorf("hub cluster: make namespace %s: %w", Namespace, err)
+	for _, name := range []string{Namespace, Registrations} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := f.Hub.Client().Create(ctx, namespace); err != nil {
+			return fmt.Errorf("hub cluster: make namespace %s: %w", name, err)
+		}
 	}
 	if err := os.WriteFile(f.hubKubeconfig(), f.Hub.Kubeconfig(), 0o600); err != nil {
 		return fmt.Errorf("write the hub's kubeconfig: %w", err)

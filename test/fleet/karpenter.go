@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,19 +59,30 @@ func Requesting(d *appsv1.Deployment, cpu string) *appsv1.Deployment {
 	return d
 }
 
-// NodeClaims are the NodeClaims of a member that are not leaving; those of a capacity type, or all for "".
-func (m *Member) NodeClaims(ctx context.Context, capacity string) ([]kube.NodeClaim, error) {
-	all, err := m.Cluster.NodeClaims(ctx)
-	if err != nil {
-		return nil, err
+// OnPool has the pods of a Deployment ask for the nodes of one NodePool; "": they do not.
+func OnPool(d *appsv1.Deployment, pool string) *appsv1.Deployment {
+	if pool != "" {
+		d.Spec.Template.Spec.NodeSelector = map[string]string{kube.PoolLabel: pool}
 	}
-	var staying []kube.NodeClaim
-	for _, claim := range all {
-		if !claim.Leaving && (capacity == "" || claim.Capacity == capacity) {
-			staying = append(staying, claim)
-		}
-	}
-	return staying, nil
+	return d
+}
+
+// A Pool is the nodes that Karpenter makes in a member for one NodePool.
+type Pool struct {
+	Member *Member
+	Name   string
+}
+
+// Claims are the pool's NodeClaims, those that are leaving as well.
+func (p Pool) Claims(ctx context.Context) ([]kube.NodeClaim, error) {
+	all, err := p.Member.Cluster.NodeClaims(ctx)
+	return slices.DeleteFunc(all, func(claim kube.NodeClaim) bool { return claim.Pool != p.Name }), err
+}
+
+// Staying are the pool's NodeClaims that are not leaving.
+func (p Pool) Staying(ctx context.Context) ([]kube.NodeClaim, error) {
+	all, err := p.Claims(ctx)
+	return slices.DeleteFunc(all, func(claim kube.NodeClaim) bool { return claim.Leaving }), err
 }
 
 // NodesMade counts the nodes that Karpenter has asked its provider for since the mark.
@@ -82,26 +94,29 @@ func (m *Member) NodesMade(since kube.Mark) (int, error) {
 // A Filler is pods of nobody's that take the room on nodes, one of them on each.
 type Filler struct{ workloads []*Workload }
 
-// Fill has Karpenter make so many nodes of each capacity type, by pods that the hub does not manage, each of which requests so
-// much CPU that no second one fits on its node.
-func (m *Member) Fill(ctx context.Context, namespace, cpu string, spot, onDemand int) (*Filler, error) {
+// Filling says how many pods of a [Filler] there are for a capacity type, and how much CPU each of them requests: so much that no
+// second one fits on its node.
+type Filling struct {
+	Capacity string
+	Pods     int
+	CPU      string
+}
+
+// Fill has Karpenter make as many nodes of the pool as it is told, by pods that the hub does not manage.
+func (p Pool) Fill(ctx context.Context, namespace string, all ...Filling) (*Filler, error) {
 	filler := &Filler{}
-	for capacity, pods := range map[string]int{kube.Spot: spot, kube.OnDemand: onDemand} {
-		d := Requesting(Deployment(namespace, "filler-"+capacity, pods, nil), cpu)
+	for _, filling := range all {
+		d := OnPool(Requesting(Deployment(namespace, "filler-"+filling.Capacity, filling.Pods, nil), filling.CPU), p.Name)
 		d.Labels = nil
-		d.Spec.Template.Spec.NodeSelector = map[string]string{kube.CapacityLabel: capacity}
-		w, err := m.Create(ctx, d)
+		d.Spec.Template.Spec.NodeSelector[kube.CapacityLabel] = filling.Capacity
+		w, err := p.Member.Create(ctx, d)
 		if err != nil {
 			return nil, err
 		}
 		filler.workloads = append(filler.workloads, w)
 	}
-	for _, w := range filler.workloads {
-		pods := spot
-		if w.Name == "filler-"+kube.OnDemand {
-			pods = onDemand
-		}
-		if _, err := w.AwaitReady(ctx, pods); err != nil {
+	for i, w := range filler.workloads {
+		if _, err := w.AwaitReady(ctx, all[i].Pods); err != nil {
 			return nil, err
 		}
 	}
@@ -118,10 +133,10 @@ func (f *Filler) Delete(ctx context.Context) error {
 	return nil
 }
 
-// AwaitConsolidated waits until Karpenter has at most so many nodes, all of them ready and none about to go.
-func (m *Member) AwaitConsolidated(ctx context.Context, nodes int) error {
-	return Await(ctx, fmt.Sprintf("Karpenter to have at most %d nodes", nodes), func(ctx context.Context) (bool, error) {
-		claims, err := m.Cluster.NodeClaims(ctx)
+// AwaitConsolidated waits until the pool has at most so many nodes, all of them ready and none about to go.
+func (p Pool) AwaitConsolidated(ctx context.Context, nodes int) error {
+	return Await(ctx, fmt.Sprintf("Karpenter to have at most %d nodes of pool %s", nodes, p.Name), func(ctx context.Context) (bool, error) {
+		claims, err := p.Claims(ctx)
 		if err != nil {
 			return false, err
 		}

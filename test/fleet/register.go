@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -46,11 +47,13 @@ func (m *Member) Prepare(ctx context.Context) error {
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete"}}, // probes
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{clusters.IdentityLease}, Verbs: []string{"get", "patch"}},
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: account}},
 		},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: clusters.IdentityLease, Namespace: Namespace}},
 		&schedulingv1.PriorityClass{
 			ObjectMeta: metav1.ObjectMeta{Name: spot.ProbePriorityClass}, Value: spot.ProbePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
 		},
@@ -131,7 +134,7 @@ func (f *Fleet) Register(ctx context.Context, members ...*Member) error {
 // Reregister puts another kubeconfig into the registration Secret of a member.
 func (f *Fleet) Reregister(ctx context.Context, m *Member, kubeconfig []byte) error {
 	var secret corev1.Secret
-	if err := f.Hub.Client().Get(ctx, client.ObjectKey{Namespace: Namespace, Name: m.Name}, &secret); err != nil {
+	if err := f.Hub.Client().Get(ctx, client.ObjectKey{Namespace: Registrations, Name: m.Name}, &secret); err != nil {
 		return fmt.Errorf("register member %s: %w", m.Name, err)
 	}
 	secret.Data = map[string][]byte{clusters.KubeconfigKey: kubeconfig}
@@ -144,8 +147,12 @@ func (f *Fleet) Reregister(ctx context.Context, m *Member, kubeconfig []byte) er
 // Registration is a registration Secret.
 func Registration(name string, kubeconfig []byte) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace, Labels: map[string]string{clusters.MemberLabel: "true"}},
-		Data:       map[string][]byte{clusters.KubeconfigKey: kubeconfig},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: Registrations, Labels: map[string]string{clusters.MemberLabel: "true"},
+			Annotations: map[string]string{clusters.IdentityAnnotation: Namespace},
+		},
+		Type: clusters.KubeconfigType,
+		Data: map[string][]byte{clusters.KubeconfigKey: kubeconfig},
 	}
 }
 

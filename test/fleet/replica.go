@@ -49,7 +49,7 @@ func (f *Fleet) NewReplica(name string, settings Settings) (*Replica, error) {
 		return nil, fmt.Errorf("replica %s: %w", name, err)
 	}
 	all := Settings{
-		"hub.namespace": Namespace, "hub.kubeconfig": f.hubKubeconfig(),
+		"hub.namespace": Namespace, "hub.registrationNamespace": Registrations, "hub.kubeconfig": f.hubKubeconfig(),
 		"webhook.bindAddress": host, "webhook.port": number, "webhook.ips": []string{host},
 		"webhook.url": "https://" + f.Balancer.Address(),
 		// Nobody sends calls to a replica that stops, where nothing else is asked for: the balancer looks for who listens.

@@ -11,8 +11,9 @@ import (
 
 // A Flap scales a workload up and down again, over and over, in a member whose nodes Karpenter makes and takes away.
 type Flap struct {
-	// Workload that is placed as its policy says for Low replicas.
+	// Workload that is placed as its policy says for Low replicas, on nodes of the Pool.
 	Workload *Workload
+	Pool     Pool
 	// Low and High are the numbers of replicas between which it goes, Percent and Floor its policy.
 	Low, High, Percent, Floor int
 	// Rounds is how often it goes up and down.
@@ -58,7 +59,7 @@ func (f *Flap) round(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
-	if err := f.Workload.AwaitNoEmptyNodes(ctx); err != nil {
+	if err := f.Pool.AwaitNoEmptyNodes(ctx, f.Workload); err != nil {
 		return 0, err
 	}
 	return f.Workload.Member.NodesMade(mark)
@@ -81,10 +82,10 @@ func (w *Workload) Endure(ctx context.Context, floor int, do func(context.Contex
 	return toll, errors.Join(done, err)
 }
 
-// AwaitNoEmptyNodes waits until Karpenter has no nodes but those that the workload's pods are on.
-func (w *Workload) AwaitNoEmptyNodes(ctx context.Context) error {
+// AwaitNoEmptyNodes waits until the pool has no nodes but those that the workload's pods are on.
+func (p Pool) AwaitNoEmptyNodes(ctx context.Context, w *Workload) error {
 	return Await(ctx, "Karpenter to take away the nodes that "+w.String()+" is not on", func(ctx context.Context) (bool, error) {
-		claims, err := w.Member.Cluster.NodeClaims(ctx)
+		claims, err := p.Claims(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -105,10 +106,10 @@ func (w *Workload) AwaitNoEmptyNodes(ctx context.Context) error {
 	})
 }
 
-// AwaitReplaced waits until none of these NodeClaims is left and all others are of ready nodes.
-func (m *Member) AwaitReplaced(ctx context.Context, old []kube.NodeClaim) error {
-	return Await(ctx, fmt.Sprintf("Karpenter to replace %d nodes", len(old)), func(ctx context.Context) (bool, error) {
-		claims, err := m.Cluster.NodeClaims(ctx)
+// AwaitReplaced waits until none of these NodeClaims is left and all others of the pool are of ready nodes.
+func (p Pool) AwaitReplaced(ctx context.Context, old []kube.NodeClaim) error {
+	return Await(ctx, fmt.Sprintf("Karpenter to replace %d nodes of pool %s", len(old), p.Name), func(ctx context.Context) (bool, error) {
+		claims, err := p.Claims(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -124,8 +125,8 @@ func (m *Member) AwaitReplaced(ctx context.Context, old []kube.NodeClaim) error 
 	})
 }
 
-// Fifth is a fifth of the NodeClaims, rounded up, and as far as it goes of both capacity types.
-func Fifth(claims []kube.NodeClaim) []kube.NodeClaim {
+// Fifth is a fifth of the NodeClaims, rounded up: one of a spot node for every so many of on-demand nodes, as far as it goes.
+func Fifth(claims []kube.NodeClaim, onDemandForSpot int) []kube.NodeClaim {
 	var spot, onDemand, mixed []kube.NodeClaim
 	for _, claim := range claims {
 		if claim.Capacity == kube.Spot {
@@ -134,13 +135,11 @@ func Fifth(claims []kube.NodeClaim) []kube.NodeClaim {
 			onDemand = append(onDemand, claim)
 		}
 	}
-	for i := range claims {
-		if i < len(onDemand) {
-			mixed = append(mixed, onDemand[i])
-		}
-		if i < len(spot) {
-			mixed = append(mixed, spot[i])
-		}
+	for len(spot)+len(onDemand) > 0 {
+		n := min(onDemandForSpot, len(onDemand))
+		mixed, onDemand = append(mixed, onDemand[:n]...), onDemand[n:]
+		n = min(1, len(spot))
+		mixed, spot = append(mixed, spot[:n]...), spot[n:]
 	}
 	return mixed[:(len(claims)+4)/5]
 }

@@ -217,7 +217,7 @@ func breaks(t *testing.T, ctx context.Context, s *Site, hub *Hub) {
 	}))
 	must(t, fleet.Await(ctx, "an Event on the Secret", func(ctx context.Context) (bool, error) {
 		var events eventsv1.EventList
-		if err := s.Fleet.Hub.Client().List(ctx, &events, client.InNamespace(fleet.Namespace)); err != nil {
+		if err := s.Fleet.Hub.Client().List(ctx, &events, client.InNamespace(fleet.Registrations)); err != nil {
 			return false, err
 		}
 		for _, event := range events.Items {

@@ -37,7 +37,7 @@ func (s *Site) StartHub(ctx context.Context, log io.Writer) (*Hub, error) {
 		return nil, err
 	}
 	environ := []string{
-		"POD_NAMESPACE=" + fleet.Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1",
+		"PLIMSOLL_HUB_REGISTRATIONNAMESPACE=" + fleet.Registrations, "POD_NAMESPACE=" + fleet.Namespace, "POD_NAME=plimsoll-hub-1", "POD_IP=127.0.0.1",
 		"PLIMSOLL_WEBHOOK_BINDADDRESS=127.0.0.1", "PLIMSOLL_WEBHOOK_PORT=0", "PLIMSOLL_API_GRPCADDRESS=127.0.0.1:0",
 		"PLIMSOLL_API_RESTADDRESS=127.0.0.1:0", "PLIMSOLL_API_UNAUTHENTICATED=true", "PLIMSOLL_PEER_ADDRESS=127.0.0.1:0",
 		"PLIMSOLL_METRICS_ADDRESS=127.0.0.1:0", "PLIMSOLL_PROBES_ADDRESS=127.0.0.1:0",

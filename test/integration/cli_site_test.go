@@ -23,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -117,7 +118,7 @@ func (s *cliSite) plimsollWith(t *testing.T, environment []string, args ...strin
 func (s *cliSite) registered(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	err := s.hub.Client().Get(t.Context(), client.ObjectKey{Namespace: "plimsoll-system", Name: name}, secret)
+	err := s.hub.Client().Get(t.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

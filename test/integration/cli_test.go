@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -121,8 +122,8 @@ func registerDryRun(t *testing.T, s *cliSite) {
 func registered(s *cliSite) func(*testing.T) {
 	return func(t *testing.T) {
 		got := s.ok(t, toRegister("prod-eu")...)
-		if lines := strings.Count(got.out, "created"); lines != 26 {
-			t.Errorf("%d objects were made, want 24 in the member and 2 in the hub:\n%s", lines, got.out)
+		if lines := strings.Count(got.out, "created"); lines != 31 {
+			t.Errorf("%d objects were made, want 29 in the member and 2 in the hub:\n%s", lines, got.out)
 		}
 		secret := s.registered(t, "prod-eu")
 		if secret == nil || secret.Labels[clusters.MemberLabel] != "true" {
@@ -204,7 +205,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 	}
 	token := s.asHub(t, "prod-eu").BearerToken
 	got := s.ok(t, toRegister("prod-eu")...)
-	if strings.Count(got.out, "unchanged") != 26 {
+	if strings.Count(got.out, "unchanged") != 31 {
 		t.Errorf("something changed:\n%s", got.out)
 	}
 	if err := asHub.Get(t.Context(), client.ObjectKey{Name: webhook.ConfigurationName}, configuration); err != nil || len(configuration.Webhooks) != 1 {
@@ -216,7 +217,7 @@ func registerAgain(t *testing.T, s *cliSite) {
 }
 
 func registerTaken(t *testing.T, s *cliSite) {
-	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "plimsoll-system", Name: "database"}, Data: map[string][]byte{"password": []byte("x")}}
+	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Registrations, Name: "database"}, Data: map[string][]byte{"password": []byte("x")}}
 	if err := s.hub.Client().Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestNothingWaitsForAMemberThatWasDetachedByForce(t *testing.T) {
 
 	annotate := func(patch string) {
 		secret := &corev1.Secret{}
-		secret.Namespace, secret.Name = fleet.Namespace, member.Name
+		secret.Namespace, secret.Name = fleet.Registrations, member.Name
 		g.Expect(f.Hub.Client().Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 	}
 	annotate(`{"metadata":{"annotations":{"` + clusters.DetachedAnnotation + `":"it will not come back"}}}`)
@@ -83,7 +83,7 @@ func conditions(ctx context.Context, h *insideHub, member string) ([]string, err
 // secretEvents are the reasons of the Events about a member's registration.
 func secretEvents(ctx context.Context, f *fleet.Fleet, member string) ([]string, error) {
 	var list eventsv1.EventList
-	err := f.Hub.Client().List(ctx, &list, client.InNamespace(fleet.Namespace))
+	err := f.Hub.Client().List(ctx, &list, client.InNamespace(fleet.Registrations))
 	var reasons []string
 	for _, e := range list.Items {
 		if e.Regarding.Kind == "Secret" && e.Regarding.Name == member {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -18,61 +19,105 @@ const (
 	provisioning = 10 * time.Minute
 )
 
-// karpenterSite is a hub with one member in which Karpenter makes the nodes. Three pods with a request of one CPU fit on one.
+// karpenterSite is a hub with two members in which Karpenter makes the nodes. Three pods with a request of one CPU fit on one.
 type karpenterSite struct {
-	hub    *insideHub
-	member *fleet.Member
+	hub *insideHub
+	// alone is for specs that run one after the other, and whose pods ask for no NodePool. In shared each spec has a NodePool of its own.
+	alone, shared *fleet.Member
 }
 
 func newKarpenterSite(t *testing.T) *karpenterSite {
 	t.Helper()
-	f := startFleetWith(t, fleet.Options{Members: []string{"one"}, Nodes: fleet.NoNodes})
-	m := f.Members[0]
+	f := startFleetWith(t, fleet.Options{Members: []string{"alone", "shared"}, Nodes: fleet.NoNodes})
 	g := NewWithT(t)
-	g.Expect(m.Cluster.StartKarpenter(t.Context(), fleet.ScaledKarpenter(pace))).To(Succeed())
-	g.Expect(m.Cluster.SetNodePool(t.Context(), general())).To(Succeed())
-	return &karpenterSite{hub: startHub(t, f, "karpenter", fleet.Scaled(pace)), member: m}
+	for _, m := range f.Members {
+		g.Expect(m.Cluster.StartKarpenter(t.Context(), fleet.ScaledKarpenter(pace))).To(Succeed())
+	}
+	return &karpenterSite{hub: startHub(t, f, "karpenter", fleet.Scaled(pace)), alone: f.Members[0], shared: f.Members[1]}
 }
 
-// general is the one NodePool, of both capacity types. Nodes that are empty go; a spec changes what else is wanted.
-func general() kube.NodePool {
+// provisioned is a spec with the NodePool that its nodes are of.
+type provisioned struct {
+	*placing
+
+	pool    fleet.Pool
+	selects string // the NodePool that pods ask for; empty: none
+}
+
+// onNothing begins a spec in the member where specs run one after the other, when the nodes of the last one have gone: spot and
+// on-demand capacity is at zero.
+func (s *karpenterSite) onNothing(t *testing.T) *provisioned {
+	t.Helper()
+	p := s.begin(t, s.alone, slowPool("general"))
+	p.Eventually(func() ([]kube.NodeClaim, error) { return p.pool.Claims(p.ctx) }).Should(BeEmpty())
+	return p
+}
+
+// onPool begins a spec with a NodePool of its own, beside others.
+func (s *karpenterSite) onPool(t *testing.T, wanted kube.NodePool) *provisioned {
+	t.Helper()
+	p := s.begin(t, s.shared, wanted)
+	p.selects = wanted.Name
+	return p
+}
+
+func (s *karpenterSite) begin(t *testing.T, m *fleet.Member, wanted kube.NodePool) *provisioned {
+	t.Helper()
+	NewWithT(t).Expect(m.Cluster.SetNodePool(t.Context(), wanted)).To(Succeed())
+	p := placeFor(t, s.hub, m, fleet.Enabled(), provisioning)
+	return &provisioned{placing: p, pool: fleet.Pool{Member: m, Name: wanted.Name}}
+}
+
+// slowPool has both capacity types, and nodes that start as slowly as those of a cloud. Those that are empty go; a spec changes what
+// else is wanted.
+func slowPool(name string) kube.NodePool {
 	return kube.NodePool{
-		Name: "general", NodeStart: fleet.NodeTime / pace, Budgets: kube.Unlimited,
+		Name: name, NodeStart: fleet.NodeTime / pace, Budgets: kube.Unlimited,
 		Consolidation: kube.WhenEmpty, ConsolidateAfter: 30 * time.Second / pace,
 	}
 }
 
-// quickly is the same with nodes that are ready at once, for a spec that is about what comes afterwards. The pool as it is
-// else has them drift.
-func quickly() kube.NodePool {
-	pool := general()
+// quickPool is the same with nodes that are ready at once, for a spec that is about what comes afterwards. The slow one has them drift.
+func quickPool(name string) kube.NodePool {
+	pool := slowPool(name)
 	pool.NodeStart = 0
 	return pool
 }
 
-// begin begins a spec when the nodes of the last one have gone: spot and on-demand capacity is at zero.
-func (s *karpenterSite) begin(t *testing.T, pool kube.NodePool) *placing {
-	t.Helper()
-	g := NewWithT(t)
-	g.Expect(s.member.Cluster.SetNodePool(t.Context(), pool)).To(Succeed())
-	g.Eventually(func() ([]kube.NodeClaim, error) { return s.member.Cluster.NodeClaims(t.Context()) }, provisioning).Should(BeEmpty())
-	return placeFor(t, s.hub, s.member, fleet.Enabled(), provisioning)
+// change gives the spec's NodePool other properties.
+func (p *provisioned) change(ctx context.Context, to kube.NodePool) {
+	p.t.Helper()
+	p.Expect(p.member.Cluster.SetNodePool(ctx, to)).To(Succeed())
 }
 
 // grown makes a Deployment and waits until Karpenter has made its nodes and the replicas are where they belong.
-func (p *placing) grown(replicas, percent, floor int) *fleet.Workload {
+func (p *provisioned) grown(replicas, percent, floor int) *fleet.Workload {
 	p.t.Helper()
-	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+	d := requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor)))
+	w := p.create(fleet.OnPool(d, p.selects))
 	p.mended(w, replicas, percent, floor)
 	return w
 }
 
 func requesting(d *appsv1.Deployment) *appsv1.Deployment { return fleet.Requesting(d, "1") }
 
-// claims are Karpenter's.
-func (p *placing) claims() []kube.NodeClaim {
+// claims are those of the spec's NodePool that stay.
+func (p *provisioned) claims() []kube.NodeClaim {
 	p.t.Helper()
-	claims, err := p.member.NodeClaims(p.ctx, "")
+	claims, err := p.pool.Staying(p.ctx)
 	p.Expect(err).NotTo(HaveOccurred())
 	return claims
+}
+
+// keepsFloor expects that the hub's own evictions never take the ready on-demand replicas below the floor while something is
+// done. What Karpenter drains is not the hub's.
+func (p *placing) keepsFloor(w *fleet.Workload, floor int, do func(context.Context)) {
+	p.t.Helper()
+	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
+		do(ctx)
+		return nil
+	})
+	p.t.Logf("%+v", toll)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(toll.Breaks).To(BeEmpty())
 }

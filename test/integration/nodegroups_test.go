@@ -56,18 +56,30 @@ func nodeGroupSpec(t *testing.T, h *insideHub, m *fleet.Member, provider kube.Pr
 // startGroup starts a node group whose nodes take four pods with a request of one CPU, until the end of the test.
 func startGroup(t *testing.T, m *fleet.Member, provider kube.Provider, capacity string, least int) *kube.NodeGroup {
 	t.Helper()
-	group := kube.NewNodeGroup(t, m.Cluster, kube.NodeGroupSpec{
+	return runGroup(t, m, kube.NodeGroupSpec{
 		Name: string(provider) + "-" + capacity, Provider: provider, Capacity: capacity, Min: least, Max: 4,
 		Node:         kube.NodeSpec{CPU: "4", Start: fleet.NodeTime / pace / 2},
 		Registration: fleet.NodeTime / pace / 2, IdleFor: 10 * time.Minute / pace,
 	})
+}
+
+// runGroup starts a node group until the end of the test.
+func runGroup(t *testing.T, m *fleet.Member, spec kube.NodeGroupSpec) *kube.NodeGroup {
+	t.Helper()
+	group := kube.NewNodeGroup(t, m.Cluster, spec)
 	t.Cleanup(func() {
 		group.Stop()
-		if err := m.Cluster.RemoveNodes(context.Background(), group.Nodes()...); err != nil {
-			t.Errorf("clean up: %v", err)
-		}
+		removeNodes(t, m, group.Nodes())
 	})
 	return group
+}
+
+// removeNodes takes nodes away when a test has ended.
+func removeNodes(t *testing.T, m *fleet.Member, names []string) {
+	t.Helper()
+	if err := m.Cluster.RemoveNodes(context.Background(), names...); err != nil {
+		t.Errorf("clean up: %v", err)
+	}
 }
 
 // triggered are the Events of scale-ups in the spec's namespace.

@@ -100,7 +100,7 @@ func steerBySpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	g.SetDefaultEventuallyTimeout(patience)
 	const annotation = "plimsoll.dev/steer-by"
 	var secret corev1.Secret
-	g.Expect(h.fleet.Hub.Client().Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: m.Name}, &secret)).To(Succeed())
+	g.Expect(h.fleet.Hub.Client().Get(t.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: m.Name}, &secret)).To(Succeed())
 	secret.Annotations = map[string]string{annotation: "openstack"}
 	g.Expect(h.fleet.Hub.Client().Update(t.Context(), &secret)).To(Succeed())
 	g.Eventually(func(g Gomega) {

@@ -67,7 +67,7 @@ func startShortTokens(t *testing.T) *shortTokens {
 // registration is the Secret as it is, and its token.
 func (s *shortTokens) registration(g Gomega) (*corev1.Secret, clusters.Token) {
 	secret := &corev1.Secret{}
-	g.Expect(s.fleet.Hub.Client().Get(s.t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: s.member.Name}, secret)).To(Succeed())
+	g.Expect(s.fleet.Hub.Client().Get(s.t.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: s.member.Name}, secret)).To(Succeed())
 	token, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
 	g.Expect(ok).To(BeTrue(), "the registration has no token of a service account")
 	return secret, token

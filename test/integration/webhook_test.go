@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -69,8 +69,13 @@ func (s *webhookSite) asked(pod string) (asked, dryRun bool) {
 }
 
 func newWebhookSite(t *testing.T) *webhookSite {
+	return newWebhookSiteWith(t, kube.Options{Minimal: true}, nil)
+}
+
+// newWebhookSiteWith is one with another API server, which has to show a certificate of an authority unless that is nil.
+func newWebhookSiteWith(t *testing.T, options kube.Options, clients *webhook.ClientAuthority) *webhookSite {
 	ctx, g := t.Context(), NewWithT(t)
-	s := &webhookSite{t: t, g: g, cluster: kube.New(t, kube.Options{Minimal: true}), placed: map[string]bool{},
+	s := &webhookSite{t: t, g: g, cluster: kube.New(t, options), placed: map[string]bool{},
 		registration: clusters.Registration{Name: "eu", UID: "3c0a"}}
 	c := s.cluster.Client()
 	capacity, err := spot.NewCapacityLabels()
@@ -90,8 +95,12 @@ func newWebhookSite(t *testing.T) *webhookSite {
 	g.Expect(err).NotTo(HaveOccurred())
 	log := slog.New(slog.DiscardHandler)
 	tokens := ca.Tokens(s.registered)
-	handler := webhook.NewHandler(webhook.HandlerOptions{Tokens: tokens, Router: s, Placer: s, Metrics: metrics, Log: log})
-	server, err := webhook.Listen("webhook", "127.0.0.1:0", ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, log)
+	serves := ca.ServerTLS(nil, loopback)
+	var handler http.Handler = webhook.NewHandler(webhook.HandlerOptions{Tokens: tokens, Router: s, Placer: s, Metrics: metrics, Log: log})
+	if clients != nil {
+		serves, handler = clients.Asking(serves), clients.Guard(handler, metrics)
+	}
+	server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, handler, log)
 	g.Expect(err).NotTo(HaveOccurred())
 	serving, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -156,6 +165,13 @@ func (noWebhookEvents) Warning(string, string, ...any) {}
 
 // pod makes a pod and returns it as the API server stored it.
 func (s *webhookSite) pod(g Gomega, namespace, name string, owner *metav1.OwnerReference, opts ...client.CreateOption) *corev1.Pod {
+	pod := s.unmade(namespace, name, owner)
+	g.Expect(s.cluster.Client().Create(s.t.Context(), pod, opts...)).To(Succeed())
+	return pod
+}
+
+// unmade is a pod that is not created yet.
+func (s *webhookSite) unmade(namespace, name string, owner *metav1.OwnerReference) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
@@ -163,7 +179,6 @@ func (s *webhookSite) pod(g Gomega, namespace, name string, owner *metav1.OwnerR
 	if owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	g.Expect(s.cluster.Client().Create(s.t.Context(), pod, opts...)).To(Succeed())
 	return pod
 }
 

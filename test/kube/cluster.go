@@ -139,6 +139,9 @@ func (c *Cluster) logFile(component Component) string {
 	return filepath.Join(c.dir, "logs", string(component)+".log")
 }
 
+// LogOf is what a component has said so far.
+func (c *Cluster) LogOf(component Component) ([]byte, error) { return os.ReadFile(c.logFile(component)) }
+
 // process is a component's latest process, running or not.
 func (c *Cluster) process(component Component) (*process, error) {
 	c.mu.Lock()

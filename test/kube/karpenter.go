@@ -140,11 +140,14 @@ func offering(capacity string, price float64) map[string]any {
 	}
 }
 
-// installKarpenter brings Karpenter's definitions and the class of its nodes into the cluster.
-func (c *Cluster) installKarpenter(ctx context.Context, options KarpenterOptions) error {
+// InstallKarpenterKinds brings the definitions of Karpenter's kinds into a cluster where Karpenter need not run.
+func (c *Cluster) InstallKarpenterKinds(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(karpenterDir(c.bin), "crds", "*.yaml"))
 	if err != nil {
 		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("cluster %s: Karpenter's definitions are missing: run `make karpenter` in the repository", c.name)
 	}
 	for _, path := range files {
 		content, err := os.ReadFile(path)
@@ -161,6 +164,14 @@ func (c *Cluster) installKarpenter(ctx context.Context, options KarpenterOptions
 		if err := c.awaitTrue(ctx, definition, "Established"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// installKarpenter brings Karpenter's definitions and the class of its nodes into the cluster.
+func (c *Cluster) installKarpenter(ctx context.Context, options KarpenterOptions) error {
+	if err := c.InstallKarpenterKinds(ctx); err != nil {
+		return err
 	}
 	class := object(nodeClassKind, nodeClassName, map[string]any{"nodeRegistrationDelay": wholeSeconds(options.Registration)})
 	// A definition that is established may take a moment longer to be served.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,9 @@ const (
 	WhenEmptyOrUnderutilized = "WhenEmptyOrUnderutilized"
 	WhenEmpty                = "WhenEmpty"
 )
+
+// PoolLabel is the label of a node with the name of its NodePool. Pods can ask for it.
+const PoolLabel = "karpenter.sh/nodepool"
 
 // Never is a time that does not come, for NodePool.ConsolidateAfter.
 const Never time.Duration = -1
@@ -76,6 +80,26 @@ func (c *Cluster) SetNodePool(ctx context.Context, pool NodePool) error {
 	}
 	if err != nil {
 		return fmt.Errorf("cluster %s: node pool %s: %w", c.name, pool.Name, err)
+	}
+	return nil
+}
+
+// AddNodePool makes a NodePool in a cluster where Karpenter need not run, so that nobody finds it ready.
+func (c *Cluster) AddNodePool(ctx context.Context, pool NodePool) error {
+	// A definition that is established may take a moment longer to be served.
+	return c.await(ctx, "node pool "+pool.Name+" to be accepted", func(ctx context.Context) (bool, error) {
+		err := c.client.Create(ctx, object(nodePoolKind, pool.Name, pool.spec()))
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// RemoveNodePool deletes a NodePool; that it is not there is no error.
+func (c *Cluster) RemoveNodePool(ctx context.Context, name string) error {
+	if err := c.client.Delete(ctx, object(nodePoolKind, name, nil)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cluster %s: remove node pool %s: %w", c.name, name, err)
 	}
 	return nil
 }
@@ -208,7 +232,7 @@ func readClaim(from *unstructured.Unstructured) NodeClaim {
 	node, _, _ := unstructured.NestedString(from.Object, "status", "nodeName")
 	labels := from.GetLabels()
 	return NodeClaim{
-		Name: from.GetName(), Pool: labels["karpenter.sh/nodepool"], Capacity: labels[CapacityLabel], Node: node,
+		Name: from.GetName(), Pool: labels[PoolLabel], Capacity: labels[CapacityLabel], Node: node,
 		Initialized: isTrue(from, "Initialized"), Leaving: from.GetDeletionTimestamp() != nil,
 	}
 }

@@ -33,7 +33,7 @@ func (p Provider) Labels(group, capacity string) (map[string]string, error) {
 	spot := capacity == Spot
 	switch p {
 	case KarpenterNodes:
-		return map[string]string{"karpenter.sh/nodepool": group, CapacityLabel: capacity}, nil
+		return map[string]string{PoolLabel: group, CapacityLabel: capacity}, nil
 	case EKS:
 		labels := map[string]string{"eks.amazonaws.com/nodegroup": group, eksCapacity: "ON_DEMAND"}
 		if spot {

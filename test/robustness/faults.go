@@ -77,12 +77,12 @@ func newCampaign(s *site, seed uint64) *campaign {
 	return c
 }
 
-// run does faults in all lanes until the time is over; those that have begun then are brought to their end.
-func (c *campaign) run(ctx context.Context, until time.Time) {
+// run does faults in all lanes until a lane has tried enough; those that have begun are brought to their end.
+func (c *campaign) run(ctx context.Context, enough func(tried int) bool) {
 	var all sync.WaitGroup
 	for _, s := range c.schedules {
 		all.Go(func() {
-			for time.Now().Before(until) && ctx.Err() == nil {
+			for tried := 0; !enough(tried) && ctx.Err() == nil; tried++ {
 				c.inject(ctx, s)
 			}
 		})

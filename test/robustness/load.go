@@ -129,9 +129,9 @@ func (l *load) start(ctx context.Context, round int) {
 		if s.steady {
 			do, pace = s.churn, churnEvery
 		}
-		l.runners.Go(func() { every(ctx, pace, func(ctx context.Context) { do(ctx, random) }) })
+		l.runners.Go(func() { fleet.EveryWithin(ctx, pace, answerTime, func(ctx context.Context) { do(ctx, random) }) })
 		choice := rand.New(rand.NewPCG(l.seed+uint64(round), uint64(100+i)))
-		l.runners.Go(func() { every(ctx, orderEvery, func(ctx context.Context) { l.orders.order(ctx, s.workload, choice) }) })
+		l.runners.Go(func() { fleet.EveryWithin(ctx, orderEvery, answerTime, func(ctx context.Context) { l.orders.order(ctx, s.workload, choice) }) })
 	}
 }
 
@@ -142,22 +142,6 @@ func (l *load) pause() {
 		l.going = nil
 	}
 	l.runners.Wait()
-}
-
-// every does something at a pace until ctx ends. What has begun then has its time.
-func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
-			do(asking)
-			cancel()
-		}
-	}
 }
 
 // churn takes one or two pods away, as somebody else would.

@@ -13,6 +13,8 @@ type Options struct {
 	Seed uint64
 	// Duration of the faults, without start and judgement.
 	Duration time.Duration
+	// Faults of each lane instead: one round of so many, however long they take. 0: as many as fit into Duration.
+	Faults int
 	// Members that the hub has.
 	Members []string
 	// Dir gets the history and the replicas' logs; it is made.

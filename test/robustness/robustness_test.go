@@ -4,18 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// TestAShortRunFindsNothing is `make robustness` with few faults. What it finds can be found again with its seed, mostly.
+const (
+	// shortFaults are done in each lane, so that a fault of a process meets one of what surrounds it.
+	shortFaults = 4
+	// shortSeed begins with killed, terminated while frozen, frozen and terminated in the one lane, and with calls of replicas lost,
+	// answers of the member lost, Lease deleted and answers of the hub cluster lost in the other.
+	shortSeed = 593
+)
+
+// TestAShortRunFindsNothing is `make robustness` with few faults, as many on any machine. It waits for what must come true and
+// not for a time. What it finds can be found again, mostly, for a fault meets what the machine has just come to.
 func TestAShortRunFindsNothing(t *testing.T) {
-	if os.Getenv("ROBUSTNESS") == "" {
-		t.Skip("issue 13 is open: nobody has seen this run pass yet, and on a busy machine it takes more than five minutes; ROBUSTNESS=1 runs it")
-	}
-	options := Options{Seed: 13, Duration: 40 * time.Second, Members: []string{"alpha", "beta"}, Dir: t.TempDir(), Log: t.Output()}
-	if _, err := os.Stat(skewedBinary()); err != nil {
-		t.Log("wrong clocks are not tried: `make robustness` builds the hub that can have one")
-	}
+	options := Options{Seed: shortSeed, Faults: shortFaults, Members: []string{"alpha"}, Dir: t.TempDir(), Log: t.Output()}
 	verdict, err := Run(t.Context(), options)
 	if verdict != nil {
 		verdict.print(t.Output())

@@ -73,24 +73,34 @@ func (r *run) measure(ctx context.Context) (stop func()) {
 
 // rounds does faults, and has everything come to rest from time to time. Every other round is done with one replica less.
 func (r *run) rounds(ctx context.Context) error {
+	if n := r.options.Faults; n > 0 {
+		return r.round(ctx, 0, func(tried int) bool { return tried >= n })
+	}
 	end := time.Now().Add(r.options.Duration)
 	for round := 0; time.Now().Before(end) && ctx.Err() == nil; round++ {
-		if err := r.staff(ctx, round%2 == 0); err != nil {
-			return err
-		}
-		r.load.start(ctx, round)
 		until := time.Now().Add(roundTime)
 		if until.After(end) {
 			until = end
 		}
-		r.campaign.run(ctx, until)
-		r.load.pause()
-		if err := r.rest(ctx); err != nil {
-			return fmt.Errorf("after round %d: %w", round+1, err)
+		if err := r.round(ctx, round, func(int) bool { return !time.Now().Before(until) }); err != nil {
+			return err
 		}
-		r.options.logf("round %d is over, and all has come to rest", round+1)
 	}
 	return ctx.Err()
+}
+
+func (r *run) round(ctx context.Context, number int, enough func(tried int) bool) error {
+	if err := r.staff(ctx, number%2 == 0); err != nil {
+		return err
+	}
+	r.load.start(ctx, number)
+	r.campaign.run(ctx, enough)
+	r.load.pause()
+	if err := r.rest(ctx); err != nil {
+		return fmt.Errorf("after round %d: %w", number+1, err)
+	}
+	r.options.logf("round %d is over, and all has come to rest", number+1)
+	return nil
 }
 
 // staff has all replicas run, or all but the last.

@@ -87,7 +87,7 @@ them to read nodes. One cluster can be registered several times, under several n
 }
 
 func namespaceFlags(flags *pflag.FlagSet, r *enroll.Registration) {
-	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.DefaultNamespace, "the hub's namespace in the hub cluster")
+	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.RegistrationNamespace, "the namespace of registrations in the hub cluster")
 	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
 }
 

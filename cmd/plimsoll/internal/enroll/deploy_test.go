@@ -30,9 +30,10 @@ var memberFiles = map[string]folderFile{
 	policyResource: {"policies.yaml", `# What the hub's account may write in this cluster, beyond what its role can say. Kubernetes 1.30 and later know these; leave both
 # files out of the kustomization for a cluster that is older.`},
 	policyBindingResource: {"policy-bindings.yaml", "# Has the policies deny what they do not allow."},
-	"roles": {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; and its own token, which the hub
-# renews.`},
-	"rolebindings":    {"probe-binding.yaml", "# Gives the account both roles."},
+	"roles": {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; its own token, which the hub
+# renews; and the Lease beside this.`},
+	"leases": {"identity.yaml", `# By what the hub writes here through one registration, and reads through another, it knows whether both lead to this cluster.`},
+	"rolebindings":    {"probe-binding.yaml", "# Gives the account these roles."},
 	"priorityclasses": {"probe-priority.yaml", "# Probes give way to every other pod."},
 	"secrets":         {"token.yaml", "# Kubernetes fills it with a token of the account, for the kubeconfig in the registration Secret."},
 }
@@ -58,7 +59,7 @@ var leftToTheHub = map[string]string{
 
 // The label that says who made an object is left out: what GitOps applies is used as it is by register, and left alone by unregister.
 func TestTheFolderForMembersHoldsWhatRegisterMakes(t *testing.T) {
-	objects, err := memberObjects(Registration{Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace}, true)
+	objects, err := memberObjects(Registration{Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

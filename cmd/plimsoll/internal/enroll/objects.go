@@ -1,6 +1,7 @@
 package enroll
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,13 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
 )
 
 // Names of what is made.
 const (
-	// DefaultNamespace is the hub's in the hub cluster, and that of its account in a member.
+	// DefaultNamespace is that of the hub's account in a member, and of the hub's own keys in the hub cluster.
 	DefaultNamespace = "plimsoll-system"
+	// RegistrationNamespace is that of registrations in the hub cluster.
+	RegistrationNamespace = "plimsoll-members"
 	// Account is the hub's service account in a member.
 	Account = "plimsoll-hub"
 	// TokenSecret holds the account's token, unless that is one that expires.
@@ -155,6 +159,8 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 		})
 	}
 	makers = append(makers, roleIn(r.MemberNamespace, own.role+"-token", tokenRules(own.account), r.subjects())...)
+	makers = append(makers, identityLease(r.MemberNamespace))
+	makers = append(makers, roleIn(r.MemberNamespace, own.role+identitySuffix, identityRules(), r.subjects())...)
 	// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
 	makers = append(makers, func() (object, error) {
 		return of("mutatingwebhookconfigurations", &admissionregistrationv1.MutatingWebhookConfiguration{
@@ -215,11 +221,11 @@ func (r Registration) subjects() []rbacv1.Subject {
 // registration is the Secret that makes a cluster a member.
 func registration(r Registration, uid string, kubeconfig []byte) (object, error) {
 	secret := &corev1.Secret{
-		TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.Namespace, r.Name), Type: corev1.SecretTypeOpaque,
+		TypeMeta: typeMeta("v1", "Secret"), ObjectMeta: meta(r.Namespace, r.Name), Type: cmp.Or(r.secretType, clusters.KubeconfigType),
 		Data: map[string][]byte{KubeconfigKey: kubeconfig},
 	}
 	secret.Labels[MemberLabel] = "true"
-	secret.Annotations = map[string]string{}
+	secret.Annotations = map[string]string{clusters.IdentityAnnotation: r.MemberNamespace}
 	if uid != "" {
 		secret.Annotations[UIDAnnotation] = uid
 	}

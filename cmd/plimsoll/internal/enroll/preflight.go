@@ -18,6 +18,9 @@ func (e *enrolment) preflight(ctx context.Context, objects []object) (string, er
 	if err != nil {
 		return "", err
 	}
+	if err := e.keepType(ctx); err != nil {
+		return "", err
+	}
 	secret, err := registration(e.Registration, uid, nil)
 	if err != nil {
 		return "", err
@@ -32,6 +35,19 @@ func (e *enrolment) preflight(ctx context.Context, objects []object) (string, er
 		return "", err
 	}
 	return uid, e.unique(ctx, secret, uid)
+}
+
+// keepType finds out what type a registration Secret has that is there already: it cannot be changed.
+func (e *enrolment) keepType(ctx context.Context) error {
+	found, err := e.hub.typed.CoreV1().Secrets(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return e.hub.failed("read secret/"+e.Namespace+"/"+e.Name, err)
+	}
+	e.secretType = found.Type
+	return nil
 }
 
 // identify reaches both clusters, and returns the member's UID.

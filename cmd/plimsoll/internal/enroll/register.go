@@ -8,19 +8,22 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 // Registration says what to register.
 type Registration struct {
 	// Name of the member, a DNS label.
 	Name string
-	// Namespace is the hub's in the hub cluster; MemberNamespace that of its account in the member.
+	// Namespace is that of registrations in the hub cluster; MemberNamespace that of the hub's account in the member.
 	Namespace, MemberNamespace string
 	// Namespaces of the member that it is registered for; empty: the whole cluster.
 	Namespaces []string
@@ -33,6 +36,8 @@ type Registration struct {
 	AnnotationPrefixes []string
 	// WebhookURL is where the member reaches the hub's webhooks; "": the hub may choose the host once.
 	WebhookURL string
+	// secretType is that of a registration Secret that is there, which cannot be changed; "": there is none.
+	secretType corev1.SecretType
 	// TokenDuration asks for a token that expires after it, which the hub renews; 0: one that does not expire.
 	TokenDuration time.Duration
 }
@@ -160,7 +165,11 @@ func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte)
 		return err
 	}
 	for _, o := range objects {
-		if err := e.applied(e.hub.apply(ctx, o)); err != nil {
+		change, err := e.hub.apply(ctx, o)
+		if o.resource.Resource == "secrets" && e.secretType != "" && e.secretType != clusters.KubeconfigType {
+			change.Note = "its type is " + string(e.secretType) + ", which the hub takes in its own namespace only: delete it and register again"
+		}
+		if err := e.applied(change, err); err != nil {
 			return err
 		}
 	}

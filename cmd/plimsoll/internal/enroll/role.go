@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
 
 // What the hub may do in a member. Tests hold these rules to what the hub says that it needs, and pin them: whoever changes
@@ -55,6 +57,13 @@ func probeRules() []rbacv1.PolicyRule {
 // tokenRules let the account renew its own token, and no other.
 func tokenRules(account string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account}, Verbs: []string{"create"}}}
+}
+
+// identityRules let the account show that its registration leads to the cluster that another one leads to.
+func identityRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{clusters.IdentityLease}, Verbs: []string{"get", "patch"},
+	}}
 }
 
 // tenantRules are what a tenant grants beyond its namespaces: the nodes, and single objects by their names.

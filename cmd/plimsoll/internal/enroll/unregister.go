@@ -116,6 +116,10 @@ func (e *enrolment) clear(ctx context.Context) error {
 	}
 	var problems []error
 	for _, o := range slices.Backward(objects[1:]) {
+		if o.resource.Resource == "leases" {
+			problems = append(problems, e.applied(e.removeIdentity(ctx, o)))
+			continue
+		}
 		problems = append(problems, e.applied(e.member.remove(ctx, o)))
 	}
 	problems = append(problems, e.applied(e.removeNamespace(ctx, objects[0])))

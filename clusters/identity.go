@@ -1,0 +1,64 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// IdentityLease is the name of the Lease through which two registrations show whether they lead to one cluster. It is in the
+	// namespace of the hub's account in the member.
+	IdentityLease = "plimsoll-identity"
+	// IdentityAnnotation of a registration names the namespace of that Lease in the member. Without it the member cannot show
+	// anything, and of two registrations that say they are one cluster the older one counts.
+	IdentityAnnotation = "plimsoll.dev/identity"
+	// NonceAnnotation of the Lease is what the hub writes.
+	NonceAnnotation = "plimsoll.dev/identity-nonce"
+)
+
+// identityPath is where the Lease is.
+func identityPath(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + IdentityLease
+}
+
+// isIdentity tells whether path is that of the Lease. The URL of a server may have a path of its own in front.
+func isIdentity(path string) bool {
+	before, found := strings.CutSuffix(path, "/leases/"+IdentityLease)
+	namespace := before[strings.LastIndex(before, "/")+1:]
+	return found && strings.HasSuffix(before, "/apis/coordination.k8s.io/v1/namespaces/"+namespace)
+}
+
+// writeNonce leaves a nonce in the member's Lease.
+func (p *prober) writeNonce(ctx context.Context, namespace, nonce string) error {
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, NonceAnnotation, nonce)
+	return p.rest.Patch(types.MergePatchType).AbsPath(identityPath(namespace)).Body([]byte(body)).MaxRetries(0).Do(ctx).Error()
+}
+
+// readNonce returns the nonce that the member's Lease holds, "" for none.
+func (p *prober) readNonce(ctx context.Context, namespace string) (string, error) {
+	body, err := p.get(ctx, identityPath(namespace))
+	if err != nil {
+		return "", err
+	}
+	var lease metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &lease); err != nil {
+		return "", fmt.Errorf("read Lease %s/%s: %w", namespace, IdentityLease, errUnreadable)
+	}
+	return lease.Annotations[NonceAnnotation], nil
+}
+
+// identityNamespace is what a registration says about its Lease; "": nothing that could be used.
+func identityNamespace(annotations map[string]string) string {
+	if value := annotations[IdentityAnnotation]; namespacePattern.MatchString(value) {
+		return value
+	}
+	return ""
+}
+
+var namespacePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// clientOf is a certificate with which a client shows itself.
+func clientOf(t *testing.T, ca *CA) tls.Certificate {
+	t.Helper()
+	pair, err := ca.issue(x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *pair
+}
+
+func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T) {
+	g := NewWithT(t)
+	ca, theirs := newCA(t), newCA(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	g.Expect(os.WriteFile(file, theirs.Bundle(), 0o600)).To(Succeed())
+	authority, err := ClientAuthorityOf(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	reached := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("the call came by %s", r.Proto)
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	server, err := Listen("webhook", "127.0.0.1:0", authority.Asking(ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)})), authority.Guard(reached, metrics), slog.New(slog.DiscardHandler))
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	defer func() {
+		cancel()
+		g.Expect(<-ended).To(Succeed())
+	}()
+
+	post := func(path string, certificates ...tls.Certificate) (int, string, error) {
+		config := trusting(ca.Bundle())
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if len(certificates) == 0 {
+				return &tls.Certificate{}, nil
+			}
+			return &certificates[0], nil
+		}
+		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+server.Addr().String()+path, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return 0, "", err
+		}
+		text, err := drain(response)
+		return response.StatusCode, text, err
+	}
+	const member = "/webhook/v1/members/eu/token"
+	for _, path := range []string{member + "/pods", member + "/webapps/default", member + "/webapps/validate"} {
+		status, _, err := post(path, clientOf(t, theirs))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(status).To(Equal(http.StatusNoContent), path)
+		status, text, err := post(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(status).To(Equal(http.StatusUnauthorized), path)
+		g.Expect(text).To(ContainSubstring("client certificate"))
+		_, _, err = post(path, clientOf(t, ca))
+		g.Expect(err).To(HaveOccurred(), "a certificate of another authority")
+	}
+	g.Expect(testutil.ToFloat64(metrics.rejected.WithLabelValues("no_certificate"))).To(BeNumerically("==", 3))
+	status, _, err := post(member + "/convert")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(status).To(Equal(http.StatusNoContent), "API servers show no certificate for conversions")
+}
+
+func TestTheClientAuthorityIsReadAgainAndABadFileIsNoReasonToForgetTheGoodOne(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	_, err := ClientAuthorityOf(file)
+	g.Expect(err).To(MatchError(ContainSubstring(file)))
+	g.Expect(os.WriteFile(file, []byte("nothing"), 0o600)).To(Succeed())
+	_, err = ClientAuthorityOf(file)
+	g.Expect(err).To(MatchError(ContainSubstring("no certificate in PEM")))
+
+	first, second := newCA(t), newCA(t)
+	g.Expect(os.WriteFile(file, first.Bundle(), 0o600)).To(Succeed())
+	a, err := ClientAuthorityOf(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.current(time.Now()).Equal(first.pool)).To(BeTrue())
+	g.Expect(os.WriteFile(file, second.Bundle(), 0o600)).To(Succeed())
+	g.Expect(a.current(time.Now().Add(dirCheckEvery)).Equal(second.pool)).To(BeTrue())
+	g.Expect(os.WriteFile(file, []byte("nothing"), 0o600)).To(Succeed())
+	g.Expect(a.current(time.Now().Add(3 * dirCheckEvery)).Equal(second.pool)).To(BeTrue())
+}
