@@ -39,7 +39,7 @@ const (
 const definitionManager = "plimsoll-hub"
 
 // KindInstaller keeps what a member is to know of WebApps current: the definition, with this hub for its converter, and the
-// configuration by which the member asks what may be stored. It makes neither: `plimsoll install` does. Members that are
+// configuration by which the member asks what may be stored. It makes neither: `plimsoll webapps install` does. Members that are
 // registered for named namespaces are left alone, for the definition is the whole cluster's.
 type KindInstaller struct {
 	options InstallerOptions
@@ -129,7 +129,7 @@ func (k *KindInstaller) State(member string) Installation {
 }
 
 // installHow says who makes what is missing.
-const installHow = "`plimsoll install`, or what is in deploy/member/webapps,"
+const installHow = "`plimsoll webapps install`, or what is in deploy/member/webapps,"
 
 func (k *KindInstaller) set(states map[string]Installation, member string, is Installation) {
 	k.mu.Lock()

@@ -44,7 +44,7 @@ func newMetrics(registerer prometheus.Registerer, workloads int, reservations fu
 }
 
 func (m *metrics) planned(v *WorkloadView) {
-	m.replicas.set(v.Member, v.WorkloadKey, replicaCounts{v.SpotWanted, v.SpotActual, v.OnDemandWanted, v.OnDemandActual})
+	m.replicas.set(v.Member, v.WorkloadKey, countsOf(v))
 }
 
 // planTook notes the time of one plan.

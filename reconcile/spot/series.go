@@ -22,8 +22,42 @@ var workloadReplicas = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespac
 		"metrics.workloadsPerMember are added up as "+otherWorkloads+", where actual counts at most what is wanted of each.",
 	[]string{"member", "namespace", "kind", "name", "capacity", "count"}, nil)
 
-// replicaCounts are the four values of a workload.
-type replicaCounts struct{ spotWanted, spotActual, onDemandWanted, onDemandActual int }
+var workloadFloorMissing = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_floor_missing"),
+	"On-demand replicas that a workload lacks of its floor; 0 while it is read-only or paused, or its policy is invalid. Workloads "+
+		"beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
+	[]string{"member", "namespace", "kind", "name"}, nil)
+
+var workloadMisplaced = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_misplaced"),
+	"Replicas of a workload on another capacity type than its policy wants; 0 while it is read-only or paused, or its disruption window is "+
+		"shut. Workloads beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
+	[]string{"member", "namespace", "kind", "name"}, nil)
+
+// replicaCounts are the values of a workload.
+type replicaCounts struct {
+	spotWanted, spotActual, onDemandWanted, onDemandActual int
+	// floorMissing and misplaced leave out what nobody expects the hub to change now.
+	floorMissing, misplaced int
+}
+
+// countsOf are the values that a plan's outcome gives.
+func countsOf(v *WorkloadView) replicaCounts {
+	counts := replicaCounts{spotWanted: v.SpotWanted, spotActual: v.SpotActual, onDemandWanted: v.OnDemandWanted, onDemandActual: v.OnDemandActual}
+	if v.State == StateUnmanaged || v.waitsFor(WaitReadOnly) || v.waitsFor(WaitPaused) || v.Policy.ReadOnly != SourceNone || v.Policy.Paused != SourceNone {
+		return counts
+	}
+	if mix := v.Policy.Mix(); mix.Managed && v.Policy.Valid() {
+		counts.floorMissing = max(0, min(mix.Floor, v.Replicas)-v.OnDemandActual)
+	}
+	// What is there too little of one type and too much of the other: replicas that are missing altogether are not misplaced.
+	if !v.waitsFor(WaitWindow) {
+		counts.misplaced = max(min(v.SpotActual-v.SpotWanted, v.OnDemandWanted-v.OnDemandActual), min(v.OnDemandActual-v.OnDemandWanted, v.SpotWanted-v.SpotActual), 0)
+	}
+	return counts
+}
+
+func (v *WorkloadView) waitsFor(kind WaitKind) bool {
+	return slices.ContainsFunc(v.Waits, func(w Wait) bool { return w.Kind == kind })
+}
 
 // others adds a workload to those without series of their own. The surplus of one does not hide what another lacks.
 func (c *replicaCounts) others(of replicaCounts) {
@@ -31,6 +65,8 @@ func (c *replicaCounts) others(of replicaCounts) {
 	c.onDemandWanted += of.onDemandWanted
 	c.spotActual += min(of.spotActual, of.spotWanted)
 	c.onDemandActual += min(of.onDemandActual, of.onDemandWanted)
+	c.floorMissing += of.floorMissing
+	c.misplaced += of.misplaced
 }
 
 // workloadSeries shows the replicas of workloads. How many series a member has is bounded: whoever may create workloads could
@@ -68,7 +104,11 @@ func (s *workloadSeries) forgetMember(member string) {
 }
 
 // Describe implements prometheus.Collector.
-func (s *workloadSeries) Describe(into chan<- *prometheus.Desc) { into <- workloadReplicas }
+func (s *workloadSeries) Describe(into chan<- *prometheus.Desc) {
+	into <- workloadReplicas
+	into <- workloadFloorMissing
+	into <- workloadMisplaced
+}
 
 // Collect implements prometheus.Collector.
 func (s *workloadSeries) Collect(into chan<- prometheus.Metric) {
@@ -123,4 +163,6 @@ func sendReplicas(into chan<- prometheus.Metric, member string, key WorkloadKey,
 		into <- prometheus.MustNewConstMetric(workloadReplicas, prometheus.GaugeValue, float64(series.value),
 			member, key.Namespace, key.Kind, key.Name, string(series.capacity), series.count)
 	}
+	into <- prometheus.MustNewConstMetric(workloadFloorMissing, prometheus.GaugeValue, float64(counts.floorMissing), member, key.Namespace, key.Kind, key.Name)
+	into <- prometheus.MustNewConstMetric(workloadMisplaced, prometheus.GaugeValue, float64(counts.misplaced), member, key.Namespace, key.Kind, key.Name)
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/rules"
+	"sigs.k8s.io/yaml"
 )
 
 func alertRules(t *testing.T) []rulefmt.Rule {
@@ -39,24 +41,24 @@ func alertRules(t *testing.T) []rulefmt.Rule {
 // healthy are the series of a hub with two replicas and nothing to complain about, one sample a minute.
 const healthy = `
 load 1m
-  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="a"} 1x90
-  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="b"} 0x90
-  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Ready"} 1x90
-  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Unreachable"} 0x90
-  plimsoll_reconcile_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment",outcome="done"} 0+60x90
-  plimsoll_reconcile_errors_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0+1x90
-  plimsoll_reconcile_stuck{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0x90
-  plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x90
-  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="spot"} 0x90
-  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x90
-  plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 6x90
-  plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
-  plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 1x90
-  plimsoll_workload_replicas{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="wanted"} 6x90
-  plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x90
-  plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x90
-  plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x90
-  plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x90
+  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="a"} 1x400
+  plimsoll_owner{job="plimsoll-metrics",namespace="plimsoll-system",instance="b"} 0x400
+  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Ready"} 1x400
+  plimsoll_member_state{job="plimsoll-metrics",instance="a",member="prod-eu",state="Unreachable"} 0x400
+  plimsoll_reconcile_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment",outcome="done"} 0+60x400
+  plimsoll_reconcile_errors_total{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0+1x400
+  plimsoll_reconcile_stuck{job="plimsoll-metrics",instance="a",member="prod-eu",controller="deployment"} 0x400
+  plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x400
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="spot"} 0x400
+  plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x400
+  plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x400
+  plimsoll_workload_misplaced{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x400
+  plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
+  plimsoll_workload_misplaced{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
+  plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x400
+  plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x400
+  plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
+  plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
 `
 
 // trouble is one series that differs from the healthy ones, and the alerts that follow.
@@ -107,8 +109,12 @@ var trouble = map[string]struct {
 		`plimsoll_finalizers_overdue{job="plimsoll-metrics",instance="a",member="prod-eu",controller="webapp"} 0x9 1x80`,
 		19 * time.Minute, 21 * time.Minute, "PlimsollCleanupOverdue", "webapp cannot be cleaned up in prod-eu",
 	},
+	"replicas stay in the wrong place": {
+		`plimsoll_workload_misplaced{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x9 2x400`,
+		369 * time.Minute, 371 * time.Minute, "PlimsollReplicasMisplaced", "Deployment shop/web of prod-eu stay",
+	},
 	"the floor is broken": {
-		`plimsoll_workload_replicas{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web",capacity="on-demand",count="actual"} 6x9 5x80`,
+		`plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="a",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 0x9 1x80`,
 		24 * time.Minute, 26 * time.Minute, "PlimsollFloorBroken", "Deployment shop/web of prod-eu",
 	},
 	"spot has no room": {
@@ -159,6 +165,95 @@ func TestEachAlertFiresForItsTroubleAndAloneAndNotTooEarly(t *testing.T) {
 func TestNothingFiresForAHealthyHub(t *testing.T) {
 	if firing := newWorld(t, alertRules(t), healthy).firing(80 * time.Minute); len(firing) > 0 {
 		t.Error(firing)
+	}
+}
+
+// A person changes single alerts by values; a name or a threshold that is none of the file's is refused.
+func TestValuesChangeSingleAlerts(t *testing.T) {
+	render := func(alerts map[string]any, runbooks string) (map[string]rulefmt.Rule, error) {
+		files, err := RenderChart(Values{"metrics": map[string]any{"rules": map[string]any{"enabled": true, "alerts": alerts, "runbooks": runbooks}}})
+		if err != nil {
+			return nil, err
+		}
+		var object struct {
+			Spec json.RawMessage `json:"spec"`
+		}
+		if err := yaml.Unmarshal([]byte(files["monitoring.yaml"]), &object); err != nil {
+			return nil, err
+		}
+		groups, problems := rulefmt.Parse(object.Spec, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
+		if len(problems) > 0 {
+			return nil, problems[0]
+		}
+		found := map[string]rulefmt.Rule{}
+		for _, rule := range groups.Groups[0].Rules {
+			found[rule.Alert] = rule
+		}
+		return found, nil
+	}
+	asTheyAre, err := render(nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alertRules(t) {
+		if diff := cmp.Diff(rule, asTheyAre[rule.Alert]); diff != "" {
+			t.Errorf("%s is not as in the file: %s", rule.Alert, diff)
+		}
+	}
+	changed, err := render(map[string]any{
+		"PlimsollSpotDry":         map[string]any{"enabled": false},
+		"PlimsollReconcileErrors": map[string]any{"threshold": 0.5, "for": "1h", "severity": "info"},
+	}, "https://wiki.example.com/plimsoll")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := changed["PlimsollSpotDry"]; there || len(changed) != len(asTheyAre)-1 {
+		t.Errorf("%d of %d alerts are left", len(changed), len(asTheyAre))
+	}
+	errors := changed["PlimsollReconcileErrors"]
+	if !strings.HasSuffix(errors.Expr, "> 0.5") || errors.For.String() != "1h" || errors.Labels["severity"] != "info" ||
+		errors.Annotations["runbook_url"] != "https://wiki.example.com/plimsoll#plimsollreconcileerrors" {
+		t.Errorf("%+v", errors)
+	}
+	for want, alerts := range map[string]map[string]any{
+		"metrics.rules.alerts.PlimsollSpotWet: there is no such alert; there are PlimsollCertificateExpires": {"PlimsollSpotWet": map[string]any{"enabled": false}},
+		"metrics.rules.alerts.PlimsollNoOwner.threshold: this alert compares with no threshold":              {"PlimsollNoOwner": map[string]any{"threshold": 3}},
+	} {
+		if _, err := render(alerts, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want %q", alerts, err, want)
+		}
+	}
+}
+
+// Whoever is paged follows the link: each alert has its section, with the same five parts.
+func TestEachAlertHasARunbook(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "runbooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range strings.Split(string(page), "\n## ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		sections[name] = text
+	}
+	for _, rule := range alertRules(t) {
+		text, found := sections[rule.Alert]
+		if !found {
+			t.Errorf("docs/runbooks.md has no section %s", rule.Alert)
+			continue
+		}
+		delete(sections, rule.Alert)
+		for _, part := range []string{"**Meaning.**", "**Impact.**", "**Causes.**", "**Look at.**", "**Fix.**"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("the runbook of %s has no %s", rule.Alert, part)
+			}
+		}
+		if want := "https://github.com/plimsoll-dev/plimsoll/blob/main/docs/runbooks.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
+			t.Errorf("%s links to %q, not to %s", rule.Alert, rule.Annotations["runbook_url"], want)
+		}
+	}
+	for name := range sections {
+		t.Errorf("docs/runbooks.md has a section for %s, which is no alert", name)
 	}
 }
 

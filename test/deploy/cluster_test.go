@@ -104,6 +104,7 @@ var foreignCRDs = map[string][]string{
 	},
 	"github.com/cert-manager/cert-manager@v1.21.2": {"deploy/crds/cert-manager.io_certificates.yaml"},
 	"github.com/argoproj/argo-cd/v3@v3.5.7":        {"manifests/crds/application-crd.yaml", "manifests/crds/applicationset-crd.yaml"},
+	"sigs.k8s.io/gateway-api@v1.4.0":               {"config/crd/experimental/gateway.networking.k8s.io_tlsroutes.yaml"},
 	"github.com/external-secrets/external-secrets@v1.3.2": {
 		"config/crds/bases/external-secrets.io_externalsecrets.yaml",
 	},
@@ -142,20 +143,6 @@ func installCRDs(t *testing.T, a *applier) {
 func testTheAPIServerTakesEveryField(t *testing.T, f *fleet.Fleet) {
 	a := newApplier(t, f.Hub)
 	installCRDs(t, a)
-	everything := "replicas: 3\n" + monitored + "\nwebhook: {service: {type: LoadBalancer, annotations: {a: b}}, certificate: {secretName: w, issuerRef: {name: x, kind: ClusterIssuer}}}\n" + `
-api: {certificate: {secretName: a, issuerRef: {name: x}}}
-env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
-image: {digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000", pullSecrets: [s]}
-networkPolicy: {webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}], apiFrom: [{podSelector: {}}], egress: {enabled: true, to: [{ipBlock: {cidr: 10.0.0.0/8}}]}}
-podDisruptionBudget: {maxUnavailable: 50%}
-serviceAccount: {annotations: {a: b}}
-podAnnotations: {a: b}
-podLabels: {a: b}
-nodeSelector: {a: b}
-tolerations: [{key: a, operator: Exists}]
-affinity: {nodeAffinity: {}}
-priorityClassName: system-cluster-critical
-`
 	a.applyAll(t, webApps(t).Kind("CustomResourceDefinition")) // for the environments
 	repository := newFleetRepository(t)
 	for _, namespace := range []string{"argocd", "shop"} {
@@ -166,7 +153,7 @@ priorityClassName: system-cluster-critical
 		a.applyAll(t, made)
 	}
 	for name, objects := range map[string]Objects{
-		"by default": render(t, ""), "with everything": render(t, everything), "the member's": member(t), "the member's WebApps": webApps(t),
+		"by default": render(t, ""), "with everything": render(t, everyValue), "the member's": member(t), "the member's WebApps": webApps(t),
 		"Argo CD's": repository.objects("argocd/applications.yaml"), "External Secrets'": repository.objects("members/external-secret.yaml.example"),
 		"staging": repository.build("apps/staging"), "production": repository.build("apps/production"),
 	} {

@@ -53,6 +53,11 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"networkPolicy: {egress: {enabled: true}}":       {"/networkPolicy/egress/to"}, // an empty list would be anybody
 		"registrations: {registrars: [{name: x}]}":       {"/registrations/registrars/0", "kind"},
 		"image: {tag: latest}":                           {"/image/tag"},
+		"imagePullSecrets: [registry]":                   {"/imagePullSecrets/0"},
+		"webhook: {tlsRoute: {enabled: true}}":           {"/webhook/tlsRoute/parentRefs"},
+		"api: {ingress: {enabled: true}}":                {"/api/ingress/host"},
+		"readinessProbe: {periods: 3}":                   {"/readinessProbe", "periods"},
+		"users: {viewers: [{kind: Person, name: x}]}":    {"/users/viewers/0/kind"},
 	} {
 		var parsed Values
 		if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
@@ -77,7 +82,7 @@ var (
 // plain takes away the lines of a rendered template that only a release has.
 var plain = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/(managed-by|instance|version)|helm\.sh/chart|plimsoll\.dev/config-sha256):.*\n` +
 	`|^ *# The hub reads its configuration once\.\n` +
-	`|^  annotations:\n    # (Members trust it|Deleting it would).*\n    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
+	`|^  annotations:\n    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
 
 // The base is made from the chart, comments included, so that there is one place to change it.
 func TestTheKustomizeBaseIsWhatTheChartSays(t *testing.T) {

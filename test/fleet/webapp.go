@@ -19,7 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
-// InstallWebApps makes in a member what `plimsoll install` does. It may be called again.
+// InstallWebApps makes in a member what `plimsoll webapps install` does. It may be called again.
 func (m *Member) InstallWebApps(ctx context.Context) error {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {

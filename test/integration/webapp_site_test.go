@@ -59,7 +59,7 @@ func (s *webAppSite) install(t *testing.T, done string) {
 	output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/plimsoll").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	g.Expect(os.WriteFile(kubeconfig, s.member.Cluster.Kubeconfig(), 0o600)).To(Succeed())
-	output, err = exec.CommandContext(t.Context(), binary, "install", "--kubeconfig", kubeconfig, "--member-namespace", fleet.Namespace, "--secrets", "*").CombinedOutput()
+	output, err = exec.CommandContext(t.Context(), binary, "webapps", "install", "--kubeconfig", kubeconfig, "--member-namespace", fleet.Namespace, "--secrets", "*").CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(output))
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	g.Expect(lines).To(HaveLen(4))

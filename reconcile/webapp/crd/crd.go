@@ -1,7 +1,7 @@
 // Package crd is what a member is to know of the WebApp kind: the CustomResourceDefinition that controller-gen makes from
 // the kind's packages, and the decision whether one in a member may be brought to it.
 //
-// It writes nothing itself. `plimsoll install` makes the definition, the hub keeps it current.
+// It writes nothing itself. `plimsoll webapps install` makes the definition, the hub keeps it current.
 package crd
 
 import (
@@ -66,7 +66,7 @@ func Converting(url string, bundle []byte) *apiextensionsv1.CustomResourceDefini
 	return made
 }
 
-// ForMember returns what `plimsoll install` is to apply: New, but with the conversion that a hub has set already.
+// ForMember returns what `plimsoll webapps install` is to apply: New, but with the conversion that a hub has set already.
 func ForMember(there *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	made := New()
 	if there != nil && there.Spec.Conversion != nil && there.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {

@@ -43,7 +43,7 @@ func newRoot(name string, env Environment) *cobra.Command {
 		Short: "See and steer a fleet of Kubernetes clusters through a Plimsoll hub",
 		Long: `See and steer a fleet of Kubernetes clusters through a Plimsoll hub.
 
-register, unregister and force-detach work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
+register, unregister, force-detach and webapps work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -52,7 +52,7 @@ register, unregister and force-detach work with your kubeconfigs, and need no hu
 	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddGroup(&cobra.Group{ID: "members", Title: "Members:"}, &cobra.Group{ID: "fleet", Title: "The fleet, through the hub's API:"})
-	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env), forceDetachCommand(env), installCommand(env)} {
+	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env), forceDetachCommand(env), webAppsCommand(env)} {
 		c.GroupID = "members"
 		root.AddCommand(c)
 	}
@@ -70,8 +70,14 @@ register, unregister and force-detach work with your kubeconfigs, and need no hu
 // asPlugin makes the help say what people type.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl plimsoll"}
-	for _, c := range root.Commands() {
-		c.Example = strings.ReplaceAll(c.Example, "  plimsoll ", "  kubectl plimsoll ")
+	eachCommand(root, func(c *cobra.Command) { c.Example = strings.ReplaceAll(c.Example, "  plimsoll ", "  kubectl plimsoll ") })
+}
+
+// eachCommand calls do for all commands below one.
+func eachCommand(of *cobra.Command, do func(*cobra.Command)) {
+	for _, c := range of.Commands() {
+		do(c)
+		eachCommand(c, do)
 	}
 }
 

@@ -44,7 +44,7 @@ var webAppFiles = map[string]folderFile{
 # the definition current. So GitOps makes it and leaves it alone, and never deletes it: all WebApps would go with it.`},
 	"clusterroles": {"role.yaml", `# What the hub may do about WebApps in this cluster: keep what they consist of, and wait for the ConfigMaps that they name, of
 # which it keeps names and versions and never a value. Secrets are not among it: allow them by a Role in the namespaces of WebApps
-# that name some, as plimsoll install --secrets does.`},
+# that name some, as plimsoll webapps install --secrets does.`},
 	"clusterrolebindings":             {"binding.yaml", "# Gives the hub's account that role."},
 	"validatingwebhookconfigurations": {"webhook.yaml", `# Empty: the hub fills it in and keeps it current. Delete it to have WebApps stored without asking for the hub's policy.`},
 }

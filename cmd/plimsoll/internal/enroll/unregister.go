@@ -41,6 +41,9 @@ func Unregister(ctx context.Context, r Registration, member, hub *Context, repor
 	if e.member == nil {
 		return nil
 	}
+	if left := e.member.webAppsLeft(ctx); left != "" && len(e.Namespaces) == 0 {
+		defer func() { report(Change{Side: SideMember, Object: "webapps", Action: Kept, Note: left}) }()
+	}
 	return e.clear(ctx)
 }
 
