@@ -30,6 +30,8 @@ type Server struct {
 // Listen takes the address at once, so that a port in use stops the start; calls are answered from [Server.Start] on.
 // name is for errors and logs.
 func Listen(name, address string, config *tls.Config, handler http.Handler, log *slog.Logger) (*Server, error) {
+	config = config.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s server: %w", name, err)
@@ -63,7 +65,8 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		stopped <- err
 	})
-	err := s.server.ServeTLS(turnsListener{newCappedListener(s.listener, maxConnectionsOfAddress, maxConnections), yield}, "", "")
+	capped := &cappedListener{s.listener, newPlaces(maxConnectionsOfAddress, maxConnections)}
+	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers))
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
 	}

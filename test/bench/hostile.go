@@ -220,7 +220,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 // admissions asks the webhook about pods of the good member at a steady rate; p99, from when each call was due.
 func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 	s.sent += 1 << 16
-	result, err := loadWith(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
+	result, err := loadApart(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
 	if errors.Is(err, errNothingAnswered) {
 		return hostileWindow, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -62,8 +63,8 @@ var runs = []run{
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == bareCommand {
-		if err := serveBare(os.Stdin, os.Stdout); err != nil {
+	if apart := map[string]func(io.Reader, io.Writer) error{bareCommand: serveBare, loadCommand: sendLoad}; len(os.Args) == 2 && apart[os.Args[1]] != nil {
+		if err := apart[os.Args[1]](os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
