@@ -59,18 +59,18 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var begun []*memberMetrics
 	for {
-		of, ok := metrics.begin("greedy", maxBody)
+		of, ok := metrics.begin("greedy", largeCall)
 		if !ok {
 			break
 		}
 		begun = append(begun, of)
 	}
-	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / maxBody))
-	of, ok := metrics.begin("modest", maxBody)
+	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / largeCall))
+	of, ok := metrics.begin("modest", largeCall)
 	g.Expect(ok).To(BeTrue())
-	metrics.end(of, maxBody)
+	metrics.end(of, largeCall)
 	for _, of := range begun {
-		metrics.end(of, maxBody)
+		metrics.end(of, largeCall)
 	}
 	g.Expect(metrics.reading.Load()).To(BeZero())
 	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())

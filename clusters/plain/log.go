@@ -41,7 +41,9 @@ type handler struct {
 }
 
 // Enabled implements [slog.Handler].
-func (h *handler) Enabled(ctx context.Context, level slog.Level) bool { return h.next.Enabled(ctx, level) }
+func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
 
 // Handle implements [slog.Handler].
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {

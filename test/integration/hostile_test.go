@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unicode"
 
 	. "github.com/onsi/gomega"
 
@@ -38,6 +40,31 @@ func TestAHostileMemberHarmsNobody(t *testing.T) {
 	s := newHostileSite(t, seed)
 	for _, hostility := range chosenHostilities(seed) {
 		t.Run(string(hostility), func(t *testing.T) { s.endure(t, hostility) })
+	}
+	t.Run("its text", s.checkLog)
+}
+
+// longestLine is what a line of the hub's log may have at most, in bytes: more than any that is about one error, and less than
+// what a hostile member would have it write.
+const longestLine = 32 << 10
+
+// checkLog looks for what no line of the log may have, whatever the hostile member said.
+func (s *hostileSite) checkLog(t *testing.T) {
+	log, err := os.ReadFile(s.hub.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofMember := 0
+	for line := range bytes.Lines(log) {
+		if len(line) > longestLine || bytes.ContainsFunc(bytes.TrimSuffix(line, []byte("\n")), unicode.IsControl) {
+			t.Errorf("a line of %d bytes: %.300q", len(line), line)
+		}
+		if bytes.Contains(line, []byte(`"member":"`+s.hostile.Name+`"`)) {
+			ofMember++
+		}
+	}
+	if perSecond := float64(ofMember) / time.Since(s.began).Seconds(); perSecond > 20 {
+		t.Errorf("%d lines about the hostile member, %.0f a second", ofMember, perSecond)
 	}
 }
 
@@ -78,6 +105,7 @@ func isNoticed(hostility fleet.Hostility) bool { return slices.Contains(noticed,
 // healthy ones.
 type hostileSite struct {
 	hub     *fleet.Process
+	began   time.Time // before the hub
 	api     *fleet.API
 	healthy []*fleet.Member
 	hostile *fleet.Hostile
@@ -108,6 +136,7 @@ func newHostileSite(t *testing.T, seed uint64) *hostileSite {
 		"spot.moveCooldown": "1s", "clusters.warmTimeout": "10s", "clusters.probeInterval": "1s", "clusters.maxCacheMiB": 16, "clusters.maxAnswerMiB": 16,
 	})
 	g.Expect(err).NotTo(HaveOccurred())
+	began := time.Now()
 	hub, err := replica.StartProcess(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	f.Balancer.Add(replica.Webhook)
@@ -121,7 +150,7 @@ func newHostileSite(t *testing.T, seed uint64) *hostileSite {
 			t.Logf("the hub's log ends with:\n%s", log[max(0, len(log)-20_000):])
 		}
 	})
-	s := &hostileSite{hub: hub, api: api, healthy: f.Members, hostile: hostile}
+	s := &hostileSite{hub: hub, began: began, api: api, healthy: f.Members, hostile: hostile}
 	g.Expect(api.AwaitMembers(ctx, append(f.Members, hostile.Member)...)).To(Succeed())
 	namespace, err := f.Members[0].NewNamespace(ctx, "busy", fleet.Enabled())
 	g.Expect(err).NotTo(HaveOccurred())
