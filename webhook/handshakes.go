@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"hash/maphash"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -33,14 +34,16 @@ type handshakeListener struct {
 	net.Listener
 	config *tls.Config
 	limits handshakeLimits
+	log    *slog.Logger
 	places *places
 	seed   maphash.Seed
 	paces  [paces]*rate.Limiter
 
-	accept sync.Once
-	done   chan accepted // unbuffered
-	closed chan struct{}
-	end    func() // closes closed
+	accept  sync.Once
+	running sync.WaitGroup
+	done    chan accepted   // unbuffered
+	closed  context.Context // its end ends all handshakes
+	end     func()
 }
 
 type accepted struct {
@@ -49,12 +52,12 @@ type accepted struct {
 }
 
 // newHandshakeListener shakes hands on the connections of listener by a configuration that is not changed any more.
-func newHandshakeListener(listener net.Listener, config *tls.Config, limits handshakeLimits) *handshakeListener {
+func newHandshakeListener(listener net.Listener, config *tls.Config, limits handshakeLimits, log *slog.Logger) *handshakeListener {
 	l := &handshakeListener{
-		Listener: listener, config: config, limits: limits, places: newPlaces(limits.ofAddress, limits.ofAll), seed: maphash.MakeSeed(),
-		done: make(chan accepted), closed: make(chan struct{}),
+		Listener: listener, config: config, limits: limits, log: log, places: newPlaces(limits.ofAddress, limits.ofAll), seed: maphash.MakeSeed(),
+		done: make(chan accepted),
 	}
-	l.end = sync.OnceFunc(func() { close(l.closed) })
+	l.closed, l.end = context.WithCancel(context.Background())
 	for i := range l.paces {
 		l.paces[i] = rate.NewLimiter(rate.Limit(limits.rate), limits.burst)
 	}
@@ -64,24 +67,24 @@ func newHandshakeListener(listener net.Listener, config *tls.Config, limits hand
 // Accept returns the next connection whose handshake is over. Those whose handshake fails or takes too long, and those that are
 // too many, are closed.
 func (l *handshakeListener) Accept() (net.Conn, error) {
-	l.accept.Do(func() { go l.acceptAll() })
+	l.accept.Do(func() { l.running.Go(l.acceptAll) })
 	select {
 	case next := <-l.done:
 		return next.conn, next.err
-	case <-l.closed:
+	case <-l.closed.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-// Close ends Accept and the handshakes that are under way.
+// Close ends Accept and the handshakes that are under way, and waits for these.
 func (l *handshakeListener) Close() error {
 	l.end()
-	return l.Listener.Close()
+	err := l.Listener.Close()
+	l.running.Wait()
+	return err
 }
 
 func (l *handshakeListener) acceptAll() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
@@ -97,26 +100,31 @@ func (l *handshakeListener) acceptAll() {
 			_ = conn.Close()
 			continue
 		}
-		go func() {
-			defer giveBack()
-			l.shake(ctx, address, conn)
-		}()
+		l.running.Go(func() {
+			shaken := l.shake(address, conn)
+			giveBack()
+			if shaken != nil {
+				l.pass(accepted{conn: shaken})
+			}
+		})
 	}
 }
 
-func (l *handshakeListener) shake(ctx context.Context, address netip.Addr, conn net.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, l.limits.timeout)
+// shake returns the connection when its handshake is over, or closes it and returns nil.
+func (l *handshakeListener) shake(address netip.Addr, conn net.Conn) net.Conn {
+	ctx, cancel := context.WithTimeout(l.closed, l.limits.timeout)
 	defer cancel()
 	if err := l.pace(address).Wait(ctx); err != nil {
 		_ = conn.Close()
-		return
+		return nil
 	}
 	shaken := tls.Server(conn, l.config)
 	if err := shaken.HandshakeContext(ctx); err != nil {
+		l.log.Debug("TLS handshake error", "remote", address, "error", err) // those of strangers are no news
 		_ = conn.Close()
-		return
+		return nil
 	}
-	l.pass(accepted{conn: shaken})
+	return shaken
 }
 
 func (l *handshakeListener) pace(address netip.Addr) *rate.Limiter {
@@ -127,7 +135,7 @@ func (l *handshakeListener) pace(address netip.Addr) *rate.Limiter {
 func (l *handshakeListener) pass(next accepted) {
 	select {
 	case l.done <- next:
-	case <-l.closed:
+	case <-l.closed.Done():
 		if next.conn != nil {
 			_ = next.conn.Close()
 		}

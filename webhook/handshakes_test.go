@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
@@ -18,7 +19,7 @@ func handshaking(t *testing.T, limits handshakeLimits) (of *handshakeListener, c
 	g, ca := NewWithT(t), newCA(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
-	handshakes := newHandshakeListener(listener, ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), limits)
+	handshakes := newHandshakeListener(listener, ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), limits, slog.New(slog.DiscardHandler))
 	accepted := make(chan net.Conn)
 	go func() {
 		defer close(accepted)

@@ -25,6 +25,7 @@ type Server struct {
 	name     string
 	listener net.Listener
 	server   *http.Server
+	log      *slog.Logger
 }
 
 // Listen takes the address at once, so that a port in use stops the start; calls are answered from [Server.Start] on.
@@ -44,9 +45,8 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 		WriteTimeout:      callTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// Broken handshakes of strangers are no news.
-		ErrorLog: slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
-	}}, nil
+		ErrorLog:          slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
+	}, log: log.With("server", name)}, nil
 }
 
 // Addr is where the server listens.
@@ -66,7 +66,7 @@ func (s *Server) Start(ctx context.Context) error {
 		stopped <- err
 	})
 	capped := &cappedListener{s.listener, newPlaces(maxConnectionsOfAddress, maxConnections)}
-	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers))
+	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers, s.log))
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
 	}
