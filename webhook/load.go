@@ -14,7 +14,7 @@ import (
 
 const (
 	// What the calls about pods that are being read may have in bytes, of one member and of all.
-	maxPodBytesOfMember, maxPodBytes = 32 << 20, 128 << 20
+	maxPodBytesOfMember, maxPodBytes = 8 << 20, 64 << 20
 	// The same for calls about WebApps, which take several times as much memory while they are answered.
 	maxKindBytesOfMember, maxKindBytes = 24 << 20, 64 << 20
 	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large

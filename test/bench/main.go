@@ -73,11 +73,12 @@ func main() {
 	selected := flag.String("run", "", "comma-separated runs, default all: "+names(runs))
 	out := flag.String("out", filepath.Join("build", "bench.json"), "file for the figures")
 	keep := flag.Bool("logs", false, "print where the hub's logs and the clusters' logs are kept, and keep them")
+	hostilities := flag.String("hostilities", "", "comma-separated parts of the run hostile, default all: what its member does, and "+partLogins)
 	flag.Parse()
 	chosen, err := choose(*selected)
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		err = measure(ctx, chosen, *out, *keep)
+		err = measure(ctx, chosen, strings.FieldsFunc(*hostilities, func(r rune) bool { return r == ',' }), *out, *keep)
 		stop()
 	}
 	if err != nil {
@@ -111,9 +112,10 @@ func choose(list string) ([]run, error) {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !slices.Contains(wanted, r.name) }), nil
 }
 
-// measure does the runs. One that breaks does not keep the others from being measured.
-func measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
+// measure does the runs, of hostile only the parts that are named if any are. One that breaks does not keep the others from being measured.
+func measure(ctx context.Context, chosen []run, hostilities []string, out string, keep bool) (err error) {
 	b := newBench()
+	b.hostilities = hostilities
 	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
 	var problems []error
 	for _, r := range chosen {
