@@ -240,6 +240,10 @@ func (m *meter) take(object runtime.Object) (runtime.Object, error) {
 	if !ok {
 		return trimmed, nil
 	}
+	if err := checkName(of); err != nil {
+		m.budget.tell(err)
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	into := &m.held

@@ -104,7 +104,7 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 	if stream {
 		body.next = i.events(req.Context(), resp.Body, protobuf, body.turn)
 	} else {
-		body.next = i.whole(resp.Body, resp.ContentLength, protobuf, body.turn)
+		body.next = i.whole(req.Context(), resp.Body, resp.ContentLength, protobuf, body.turn)
 	}
 	return body
 }
@@ -131,7 +131,7 @@ func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 }
 
 // whole returns an answer that says to have length bytes; negative: it does not say.
-func (i intake) whole(from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
+func (i intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
 	look := i.shapes.JSON
 	if protobuf {
@@ -143,7 +143,15 @@ func (i intake) whole(from io.Reader, length int64, protobuf bool, turn *turn) f
 			return nil, io.EOF
 		}
 		read = true
-		text, err := readWhole(from, min(length, i.answer), turn.take)
+		text, err := readWhole(from, min(length, i.answer), func(bytes int) error {
+			if err := turn.take(bytes); err != nil {
+				return err
+			}
+			return i.pace.enter(ctx)
+		})
+		if len(text) > smallPart {
+			i.pace.charge(len(text))
+		}
 		if err != nil || len(text) == 0 {
 			return nil, cmp.Or(err, io.EOF)
 		}

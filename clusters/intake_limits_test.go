@@ -173,3 +173,21 @@ func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
 	g.Expect(held[1].take(smallPart + 1)).To(MatchError(http.ErrBodyReadAfterClose))
 	g.Expect(of).To(BeEmpty())
 }
+
+func TestAnObjectWhoseNameNoAPIServerWouldTakeIsNotCached(t *testing.T) {
+	for what, metadata := range map[string]string{
+		"a long name":        `"name":"` + strings.Repeat("a", maxName+1) + `"`,
+		"two lines":          `"name":"a\nlevel=ERROR"`,
+		"a terminal's codes": `"name":"a\u001b[2J"`,
+		"a long namespace":   `"name":"a","namespace":"` + strings.Repeat("a", maxNamespace+1) + `"`,
+		"a long UID":         `"name":"a","uid":"` + strings.Repeat("a", maxName+1) + `"`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, podListOf(`{"metadata":{`+metadata+`}}`))
+			}, quietWatch)
+			f.suffers("Unreadable")
+		})
+	}
+}

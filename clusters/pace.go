@@ -2,22 +2,23 @@ package clusters
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/time/rate"
 )
 
 const (
-	// paceRate is how many bytes of events, in all watches of a member, are read a second, and paceBurst how many before that
-	// counts. An event counts as eventCost bytes at least, for decoding a small one costs more than its bytes: these are 4,000 events a
-	// second, and 16,000 at once.
+	// paceRate is how many bytes of events and of large answers a member may send a second, and paceBurst how many before that
+	// counts. An event counts as eventCost bytes at least, for decoding a small one costs more than its bytes: these are 2,000 events a
+	// second, and 8,000 at once.
 	paceRate  = 16 << 20
 	paceBurst = 64 << 20
-	eventCost = 4 << 10
+	eventCost = 8 << 10
 )
 
-// pace makes the watches of one member wait for each other and for time to pass, so that a member whose events do not end
-// leaves the processors to others. What it sends meanwhile stays on its side of the connection. Safe for concurrent use; the
-// zero value lets all pass.
+// pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose
+// events or lists do not end leaves the processors to others. What it sends meanwhile stays on its side of the connection. Safe
+// for concurrent use; the zero value lets all pass.
 type pace struct{ limiter *rate.Limiter }
 
 func newPace() pace { return pace{rate.NewLimiter(paceRate, paceBurst)} }
@@ -28,4 +29,19 @@ func (p pace) wait(ctx context.Context, bytes int) error {
 		return nil
 	}
 	return p.limiter.WaitN(ctx, min(max(bytes, eventCost), paceBurst))
+}
+
+// enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.
+func (p pace) enter(ctx context.Context) error {
+	if p.limiter == nil {
+		return nil
+	}
+	return p.limiter.WaitN(ctx, 1)
+}
+
+// charge has the next ones wait for a large answer of so many bytes.
+func (p pace) charge(bytes int) {
+	if p.limiter != nil {
+		p.limiter.ReserveN(time.Now(), min(bytes, paceBurst))
+	}
 }

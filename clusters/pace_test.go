@@ -39,3 +39,39 @@ func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
 		g.Expect(resp.Body.Close()).To(Succeed())
 	})
 }
+
+// TestLargeAnswersWithoutEndAreReadAtAPace asks again and again for a list that is large, or larger than allowed.
+func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
+	const size, allowed = 4 << 20, paceBurst / (4 << 20)
+	for what, limit := range map[string]int64{"allowed": size + 1<<10, "too large": size / 2} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				took := intake{
+					member: "a", shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, pace: newPace(), decodes: newDecodes(1),
+				}
+				list := podListOf(`{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}`)
+				way := took.guard(bounded("a", time.Hour, limit, roundTripper(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(list)), ContentLength: -1}, nil
+				})))
+				ask := func() {
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods", nil)
+					g.Expect(err).NotTo(HaveOccurred())
+					resp, err := way.RoundTrip(req)
+					g.Expect(err).NotTo(HaveOccurred())
+					_, _ = io.Copy(io.Discard, resp.Body)
+					g.Expect(resp.Body.Close()).To(Succeed())
+				}
+				began := time.Now()
+				for range allowed / 2 {
+					ask()
+				}
+				g.Expect(time.Since(began)).To(BeZero(), "caches that are filled do not wait")
+				for range 4 * allowed {
+					ask()
+				}
+				g.Expect(time.Since(began)).To(BeNumerically(">", 4*time.Second), "some seconds for hundreds of megabytes")
+			})
+		})
+	}
+}

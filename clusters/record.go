@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // recorder tells people what changed about a member: with Events on its Secret, in the log, and in metrics.
@@ -100,8 +102,5 @@ func (r *recorder) event(s Status, kind, reason, message string) {
 			UID: types.UID(s.Registration.UID), ResourceVersion: s.Registration.ResourceVersion,
 		},
 	}
-	if len(message) > maxEventNote {
-		message = message[:maxEventNote-3] + "..."
-	}
-	r.events.Eventf(secret, nil, kind, reason, "Register", "%s", message)
+	r.events.Eventf(secret, nil, kind, reason, "Register", "%s", plain.Text(message, maxEventNote))
 }

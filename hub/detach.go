@@ -2,13 +2,13 @@ package hub
 
 import (
 	"cmp"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // maxDetachReason bounds what is repeated of the reason that a person gave.
@@ -38,7 +38,7 @@ func (g *gates) detach(event clusters.Event) {
 // detachReason tells whether a registration says that its member is given up, and why.
 func detachReason(r clusters.Registration) (reason string, detached bool) {
 	reason, detached = r.Annotations[clusters.DetachedAnnotation]
-	return cmp.Or(strings.ToValidUTF8(reason[:min(len(reason), maxDetachReason)], ""), "no reason was given"), detached
+	return cmp.Or(plain.Text(reason, maxDetachReason), "no reason was given"), detached
 }
 
 // tell records an Event about a registration Secret, of which it is given nothing but the identity.

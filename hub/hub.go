@@ -15,6 +15,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -104,6 +105,7 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 	if h.log == nil {
 		h.log = NewLog(os.Stderr, config.Log.Level)
 	}
+	h.log = plain.Log(h.log)
 	h.config.derive(h.environ)
 	var err error
 	if h.listeners, err = listen(&h.config); err != nil {

@@ -15,11 +15,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // NewLog makes the hub's logger: JSON, one object per line.
 func NewLog(to io.Writer, level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level}))
+	return plain.Log(slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
 }
 
 // AdoptLog sends what libraries log through process-wide loggers to log. Call it once, before [New].

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,15 @@ const (
 	orderGrace = 5 * time.Second
 )
 
-// receipts follows accepted orders. It keeps a bounded number of them. When there are too many, the namespace of a member with
-// the most loses its oldest, done or not: whoever may order in one namespace pushes out no order of another. Guarded by
+// receipts follows accepted orders. It keeps a bounded number of them. When there are too many, the caller with the most loses
+// one, done or not: the oldest of the namespace in which that caller has the most. So no caller pushes out the receipt of
+// another who has fewer, and a caller's orders in one namespace push out none of its own in a quieter one. Guarded by
 // Runtime.mu.
 type receipts struct {
 	most    int
 	byID    map[string]*receipt
 	shares  map[receiptShare][]*receipt // all of byID, oldest first
+	callers map[string]int              // how many of byID each has
 	pending map[*record][]*receipt
 
 	stranded map[laneName][]*receipt // of members that left, while they may be back
@@ -46,8 +49,8 @@ type receipts struct {
 // laneName names the lanes of one controller in one member, one after the other.
 type laneName struct{ controller, member string }
 
-// receiptShare is what rights to order are given for.
-type receiptShare struct{ member, namespace string }
+// receiptShare is what one caller ordered in one namespace of a member.
+type receiptShare struct{ caller, member, namespace string }
 
 type receipt struct {
 	Receipt
@@ -59,20 +62,21 @@ type receipt struct {
 
 func newReceipts(most int) receipts {
 	return receipts{
-		most: most, byID: map[string]*receipt{}, shares: map[receiptShare][]*receipt{},
+		most: most, byID: map[string]*receipt{}, shares: map[receiptShare][]*receipt{}, callers: map[string]int{},
 		pending: map[*record][]*receipt{}, stranded: map[laneName][]*receipt{},
 	}
 }
 
-// accept makes a receipt for the next reconcile of a record.
-func (rs *receipts) accept(r *record, now time.Time) *receipt {
+// accept makes a receipt of a caller for the next reconcile of a record.
+func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
 	rc := &receipt{
 		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now},
 		record:  r, ended: make(chan struct{}),
 	}
-	share := receiptShare{rc.Key.Member, rc.Key.Namespace}
+	share := receiptShare{caller, rc.Key.Member, rc.Key.Namespace}
 	rs.byID[rc.ID] = rc
 	rs.shares[share] = append(rs.shares[share], rc)
+	rs.callers[caller]++
 	if len(rs.byID) > rs.most {
 		rs.push(rs.largestShare())
 	}
@@ -81,12 +85,12 @@ func (rs *receipts) accept(r *record, now time.Time) *receipt {
 	return rc
 }
 
-// largestShare has the most receipts and, of several such, the oldest.
-func (rs *receipts) largestShare() receiptShare {
-	var largest receiptShare
+// largestShare has the most receipts of the caller with the most. Of several such, the one with the oldest receipt is taken.
+func (rs *receipts) largestShare() (largest receiptShare) {
 	for share, all := range rs.shares {
 		most := rs.shares[largest]
-		if len(all) > len(most) || len(all) == len(most) && all[0].Accepted.Before(most[0].Accepted) {
+		switch by := cmp.Or(cmp.Compare(rs.callers[share.caller], rs.callers[largest.caller]), cmp.Compare(len(all), len(most))); {
+		case by > 0, len(most) == 0, by == 0 && all[0].Accepted.Before(most[0].Accepted):
 			largest = share
 		}
 	}
@@ -98,6 +102,9 @@ func (rs *receipts) push(share receiptShare) {
 	old := rs.shares[share][0]
 	if rs.shares[share] = rs.shares[share][1:]; len(rs.shares[share]) == 0 {
 		delete(rs.shares, share)
+	}
+	if rs.callers[share.caller]--; rs.callers[share.caller] == 0 {
+		delete(rs.callers, share.caller)
 	}
 	delete(rs.byID, old.ID)
 	if old.Done {
@@ -214,11 +221,15 @@ func (rc *receipt) snapshot() Receipt {
 	return s
 }
 
-// Requeue orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
+// Requeue is [Runtime.RequeueFor] for this program itself.
+func (rt *Runtime) Requeue(key Key) (Receipt, error) { return rt.RequeueFor(key, "") }
+
+// RequeueFor orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
 // stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
 // object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a gate is closed; the key is held
-// then. Errors: ErrUnknownController, ErrUnknownMember, ErrUnknownKey, and ErrRetired after [Runtime.Retire].
-func (rt *Runtime) Requeue(key Key) (Receipt, error) {
+// then. caller is who orders, among whom receipts are shared out: see Options.Receipts. Errors: ErrUnknownController,
+// ErrUnknownMember, ErrUnknownKey, and ErrRetired after [Runtime.Retire].
+func (rt *Runtime) RequeueFor(key Key, caller string) (Receipt, error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	if rt.retired {
@@ -228,7 +239,7 @@ func (rt *Runtime) Requeue(key Key) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, fmt.Errorf("requeue: %w", err)
 	}
-	rc := rt.receipts.accept(r, time.Now())
+	rc := rt.receipts.accept(r, caller, time.Now())
 	r.lane.queue.want(r, BandOrdered)
 	return rc.snapshot(), nil
 }

@@ -276,3 +276,39 @@ func TestManyOrdersInOneNamespacePushOutNoneOfAnother(t *testing.T) {
 		}
 	})
 }
+
+func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Receipts: 6}, &queue{name: "c", perMember: 5})
+		q := b.queues[0]
+		l := b.join(q, "m")
+		for _, namespace := range []string{"shop", "pay"} {
+			q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), BandChanged)
+		}
+		order := func(caller, namespace string) string {
+			t.Helper()
+			time.Sleep(time.Millisecond)
+			receipt, err := b.rt.RequeueFor(Key{Controller: "c", Member: "m", NamespacedName: types.NamespacedName{Namespace: namespace, Name: "a"}}, caller)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return receipt.ID
+		}
+		kept := []string{order("alice", "shop"), order("alice", "shop"), order("bob", "pay")}
+		for range 100 {
+			order("mallory", "shop") // where alice's are
+			order("mallory", "pay")
+		}
+		for _, id := range append(kept, order("carol", "shop")) {
+			if _, ok := b.rt.Receipt(id); !ok {
+				t.Error("an order was pushed out by those of another caller")
+			}
+		}
+		if n := len(b.rt.receipts.byID); n != 6 {
+			t.Errorf("%d receipts are kept, not 6", n)
+		}
+		if counted := b.rt.receipts.callers; counted["alice"] != 2 || counted["bob"] != 1 || counted["carol"] != 1 || counted["mallory"] != 2 {
+			t.Errorf("counted %v", counted)
+		}
+	})
+}

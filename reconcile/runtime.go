@@ -31,8 +31,8 @@ type Options struct {
 	// Resync is the time between two looks at an object that did not change, give or take a tenth, unless a controller sets
 	// another. Default 30 s; negative: no resync.
 	Resync time.Duration
-	// Receipts is how many receipts of manual requeues are kept, done or not. A further one pushes out the oldest of the
-	// namespace, in a member, that has the most. Default 10,000.
+	// Receipts is how many receipts of manual requeues are kept, done or not. A further one pushes out one of
+	// the caller who has the most: the oldest of the namespace in which that caller has the most. Default 10,000.
 	Receipts int
 	// ExternalNetworks are the networks in which endpoints may be that objects depend on ([OnEndpoint]); it is checked when
 	// they are dialled, after names were resolved. Empty: anywhere but loopback, link-local (which holds the metadata

@@ -2,9 +2,9 @@ package reconcile
 
 import (
 	"cmp"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // maxErrorLength bounds, in bytes, what a record keeps of an error.
@@ -126,14 +126,5 @@ func (v verdict) failed() bool {
 	return false
 }
 
-// clip shortens a text to maxErrorLength bytes without breaking a character.
-func clip(s string) string {
-	if len(s) <= maxErrorLength {
-		return s
-	}
-	end := maxErrorLength - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return strings.Clone(s[:end]) + "…"
-}
+// clip makes a text one line of at most maxErrorLength bytes.
+func clip(s string) string { return plain.Text(s, maxErrorLength) }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
@@ -40,7 +41,7 @@ func convertReview(body []byte) (any, string) {
 
 func conversionFailed(uid types.UID, message string) any {
 	return conversion(apiextensionsv1.ConversionResponse{
-		UID: uid, ConvertedObjects: []runtime.RawExtension{}, Result: metav1.Status{Status: metav1.StatusFailure, Message: message},
+		UID: uid, ConvertedObjects: []runtime.RawExtension{}, Result: metav1.Status{Status: metav1.StatusFailure, Message: plain.Text(message, maxMessage)},
 	})
 }
 

@@ -80,10 +80,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 	buffers := borrow()
 	defer buffers.giveBack()
 
-	room := expected(r.ContentLength, maxBody)
+	room := r.ContentLength
+	if status := refusedLength(room, maxBody); status != 0 {
+		h.rejectUnread(w, lengthReasons[status], status)
+		return
+	}
 	reading, ok := h.Metrics.begin(member, room)
 	if !ok {
-		h.reject(w, "busy", http.StatusTooManyRequests)
+		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
 		return
 	}
 	defer h.Metrics.end(reading, room)
@@ -142,12 +146,22 @@ func (h *Handler) reject(w http.ResponseWriter, reason string, status int) {
 	http.Error(w, http.StatusText(status), status)
 }
 
+// rejectUnread refuses a call whose body is not read: its connection ends, or what is left of the body would be read to get at the
+// next call.
+func (h *Handler) rejectUnread(w http.ResponseWriter, reason string, status int) {
+	w.Header().Set("Connection", "close")
+	h.reject(w, reason, status)
+}
+
+var lengthReasons = map[int]string{http.StatusLengthRequired: "no_length", http.StatusRequestEntityTooLarge: "too_large"}
+
 // readCall reads the body of a call; otherwise it returns the HTTP status to refuse it with, and the reason to count.
 func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reason string, status int) {
 	mediaType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/json") || r.Header.Get("Content-Encoding") != "" {
 		return "content_type", http.StatusUnsupportedMediaType
 	}
+	into.Grow(int(r.ContentLength) + bytes.MinRead) // it has been judged; growing step by step would take twice as much
 	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return "too_large", http.StatusRequestEntityTooLarge

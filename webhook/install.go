@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
@@ -142,7 +143,7 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 		return reconcile.Requeue("the webhook configuration changed meanwhile"), nil
 	}
 	if err != nil {
-		i.set(req.Member, Installation{Reason: ReasonFailed, Message: err.Error()})
+		i.set(req.Member, Installation{Reason: ReasonFailed, Message: plain.Text(err.Error(), maxMessage)})
 		return reconcile.Done(), err
 	}
 	i.set(req.Member, Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -82,14 +83,23 @@ func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answ
 			h.reject(w, call, http.StatusNotFound)
 			return
 		}
-		room := expected(r.ContentLength, limit)
+		room := r.ContentLength
+		if status := refusedLength(room, limit); status != 0 {
+			h.rejectUnread(w, call, status)
+			return
+		}
 		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), room)
 		if err != nil {
-			h.reject(w, call, http.StatusTooManyRequests)
+			h.rejectUnread(w, call, http.StatusTooManyRequests)
 			return
 		}
 		defer giveBack()
-		body, status := readAll(w, r, room)
+		buffer := bodies.Get().(*bytes.Buffer)
+		defer func() { // the answer has copies of what it needs
+			buffer.Reset()
+			bodies.Put(buffer)
+		}()
+		body, status := readAll(w, r, room, buffer)
 		if status == 0 && makeSafe(body, limit) != nil {
 			status = http.StatusBadRequest
 		}
@@ -124,12 +134,21 @@ func (h *KindHandler) reject(w http.ResponseWriter, call string, status int) {
 	http.Error(w, http.StatusText(status), status)
 }
 
-// readAll reads a body, or returns the HTTP status to refuse it with.
-func readAll(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, status int) {
+// rejectUnread refuses a call whose body is not read, and ends its connection.
+func (h *KindHandler) rejectUnread(w http.ResponseWriter, call string, status int) {
+	w.Header().Set("Connection", "close")
+	h.reject(w, call, status)
+}
+
+// bodies are buffers for large bodies that follow each other; what nobody uses for a while is collected.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// readAll reads a body into a buffer, or returns the HTTP status to refuse it with.
+func readAll(w http.ResponseWriter, r *http.Request, limit int64, into *bytes.Buffer) (body []byte, status int) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType
 	}
-	var into bytes.Buffer
+	into.Grow(int(min(r.ContentLength, limit)) + bytes.MinRead)
 	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, http.StatusRequestEntityTooLarge

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 )
@@ -183,7 +184,7 @@ func (d definitionKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 	}
 	if err := d.bring(ctx, req, ours, difference != ""); err != nil {
 		err = withoutToken(fmt.Errorf("member %s: definition %s: apply: %w", req.Member, crd.Name, err), token)
-		d.set(d.definitions, req.Member, Installation{ReasonFailed, err.Error()})
+		d.set(d.definitions, req.Member, Installation{ReasonFailed, plain.Text(err.Error(), maxMessage)})
 		return reconcile.Done(), err
 	}
 	d.set(d.definitions, req.Member, Installation{ReasonCurrent, "WebApps are known in all versions, and kept current"})
@@ -254,7 +255,7 @@ func (v validationKeeper) Reconcile(ctx context.Context, req reconcile.Request[*
 		return reconcile.Requeue("the webhook configuration changed meanwhile"), nil
 	}
 	if err != nil {
-		v.set(v.validations, req.Member, Installation{ReasonFailed, err.Error()})
+		v.set(v.validations, req.Member, Installation{ReasonFailed, plain.Text(err.Error(), maxMessage)})
 		return reconcile.Done(), err
 	}
 	v.set(v.validations, req.Member, Installation{ReasonCurrent, "the member asks the hub what may be stored"})

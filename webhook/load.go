@@ -3,7 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,26 +14,28 @@ import (
 
 const (
 	// What the calls about pods that are being read may have in bytes, of one member and of all.
-	maxPodBytesOfMember, maxPodBytes = 32 << 20, 128 << 20
+	maxPodBytesOfMember, maxPodBytes = 8 << 20, 64 << 20
 	// The same for calls about WebApps, which take several times as much memory while they are answered.
 	maxKindBytesOfMember, maxKindBytes = 24 << 20, 64 << 20
 	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large
-	// calls of a member, and those that do not say how large they are, have largeRate bytes a second, and largeBurst at once.
-	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 64 << 20
+	// calls of a member have largeRate bytes a second, and largeBurst at once.
+	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 16 << 20
+	// The same for calls about WebApps, which wait: an API server that lists sends all objects of a page at once.
+	largeKindRate, largeKindBurst = 4 << 20, 32 << 20
 	// turnTimeout is how long a call about WebApps waits for others to end.
 	turnTimeout = 5 * time.Second
-
-	// Connections that are open, of one address and of all. Members' API servers keep a few each, and many members may come
-	// through one address.
-	maxConnectionsOfAddress, maxConnections = 1024, 4096
 )
 
-// expected is how many bytes a call is reckoned with before it has been read: what it says, or the most there may be.
-func expected(length, limit int64) int64 {
-	if length < 0 || length > limit {
-		return limit
+// refusedLength is the HTTP status to refuse a call with before it is read, by the length that it says to have; 0: it is read.
+// API servers always say it, and what says nothing would be reckoned with as the largest.
+func refusedLength(length, limit int64) (status int) {
+	switch {
+	case length < 0:
+		return http.StatusLengthRequired
+	case length > limit:
+		return http.StatusRequestEntityTooLarge
 	}
-	return length
+	return 0
 }
 
 // reserve adds to what is being read and returns true, unless that is more than allowed.
@@ -61,16 +63,18 @@ func (l *largeCalls) allow(bytes int64) bool {
 	return l.limiter.AllowN(time.Now(), int(bytes))
 }
 
-// turns lets calls wait for each other by the bytes they have: those of one member before they hold up others.
+// turns lets calls wait for each other by the bytes they have: those of one member before they hold up others. Large ones of a
+// member wait for time to pass as well, so that a member leaves the processors to others.
 type turns struct {
 	all *semaphore.Weighted
 
 	mu      sync.Mutex
-	members map[string]*memberTurns // those with calls
+	members map[string]*memberTurns // those with calls, or with large ones lately
 }
 
 type memberTurns struct {
 	*semaphore.Weighted
+	pace  *rate.Limiter
 	calls int
 }
 
@@ -83,6 +87,12 @@ func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack 
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	own := t.enter(member)
+	if bytes > largeCall {
+		if err := own.pace.WaitN(ctx, int(bytes)); err != nil {
+			t.leave(member)
+			return nil, fmt.Errorf("the member has too many large calls: %w", err)
+		}
+	}
 	if err := own.Acquire(ctx, bytes); err != nil {
 		t.leave(member)
 		return nil, fmt.Errorf("the member's other calls take too long: %w", err)
@@ -104,7 +114,8 @@ func (t *turns) enter(member string) *memberTurns {
 	defer t.mu.Unlock()
 	own := t.members[member]
 	if own == nil {
-		own = &memberTurns{Weighted: semaphore.NewWeighted(maxKindBytesOfMember)}
+		t.forget(time.Now())
+		own = &memberTurns{Weighted: semaphore.NewWeighted(maxKindBytesOfMember), pace: rate.NewLimiter(largeKindRate, largeKindBurst)}
 		t.members[member] = own
 	}
 	own.calls++
@@ -115,67 +126,15 @@ func (t *turns) leave(member string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.members[member]
-	if own.calls--; own.calls == 0 {
-		delete(t.members, member)
-	}
+	own.calls--
+	t.forget(time.Now())
 }
 
-// cappedListener closes connections that are too many.
-type cappedListener struct {
-	net.Listener
-	ofAddress, ofAll int
-
-	mu   sync.Mutex
-	open map[string]int // by address
-	all  int
-}
-
-func newCappedListener(listener net.Listener, ofAddress, ofAll int) *cappedListener {
-	return &cappedListener{Listener: listener, ofAddress: ofAddress, ofAll: ofAll, open: map[string]int{}}
-}
-
-// Accept returns the next connection that is not too many.
-func (l *cappedListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
+// forget drops members without calls whose large ones were long ago.
+func (t *turns) forget(now time.Time) {
+	for member, own := range t.members {
+		if own.calls == 0 && own.pace.TokensAt(now) >= largeKindBurst {
+			delete(t.members, member)
 		}
-		address, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-		if err == nil && l.add(address) {
-			return &cappedConn{Conn: conn, gone: sync.OnceFunc(func() { l.remove(address) })}, nil
-		}
-		_ = conn.Close()
 	}
-}
-
-func (l *cappedListener) add(address string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= l.ofAll || l.open[address] >= l.ofAddress {
-		return false
-	}
-	l.all++
-	l.open[address]++
-	return true
-}
-
-func (l *cappedListener) remove(address string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all--
-	if l.open[address]--; l.open[address] == 0 {
-		delete(l.open, address)
-	}
-}
-
-type cappedConn struct {
-	net.Conn
-	gone func()
-}
-
-// Close closes the connection and makes room for another.
-func (c *cappedConn) Close() error {
-	defer c.gone()
-	return c.Conn.Close()
 }

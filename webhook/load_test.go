@@ -45,6 +45,10 @@ func TestCallsOfOneMemberWaitBeforeTheyHoldUpOthers(t *testing.T) {
 		held[0]()
 		g.Expect(<-waiting).To(Succeed())
 		held[1]()
+		time.Sleep(time.Minute)
+		last, err := turns.take(t.Context(), "modest", 1)
+		g.Expect(err).NotTo(HaveOccurred())
+		last()
 		g.Expect(turns.members).To(BeEmpty(), "nothing is kept of members without calls")
 	})
 }
@@ -55,18 +59,18 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var begun []*memberMetrics
 	for {
-		of, ok := metrics.begin("greedy", maxBody)
+		of, ok := metrics.begin("greedy", largeCall)
 		if !ok {
 			break
 		}
 		begun = append(begun, of)
 	}
-	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / maxBody))
-	of, ok := metrics.begin("modest", maxBody)
+	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / largeCall))
+	of, ok := metrics.begin("modest", largeCall)
 	g.Expect(ok).To(BeTrue())
-	metrics.end(of, maxBody)
+	metrics.end(of, largeCall)
 	for _, of := range begun {
-		metrics.end(of, maxBody)
+		metrics.end(of, largeCall)
 	}
 	g.Expect(metrics.reading.Load()).To(BeZero())
 	g.Expect(metrics.of("greedy").reading.Load()).To(BeZero())
@@ -99,18 +103,42 @@ func TestLargeCallsOfOneMemberAreReadAtARate(t *testing.T) {
 	})
 }
 
-func TestACallWithoutALengthCountsAsTheLargest(t *testing.T) {
+func TestLargeCallsAboutWebAppsOfOneMemberWaitForTimeToPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := NewWithT(t), newTurns()
+		take := func(member string, bytes int64) error {
+			giveBack, err := turns.take(t.Context(), member, bytes)
+			if err == nil {
+				giveBack()
+			}
+			return err
+		}
+		began := time.Now()
+		for read := int64(0); read < largeKindBurst; read += maxConversion {
+			g.Expect(take("greedy", maxConversion)).To(Succeed())
+		}
+		g.Expect(time.Since(began)).To(BeZero())
+		g.Expect(take("greedy", largeCall)).To(Succeed())
+		g.Expect(take("modest", maxConversion)).To(Succeed())
+		g.Expect(time.Since(began)).To(BeZero(), "its usual calls and those of others do not wait")
+		g.Expect(take("greedy", maxConversion)).To(Succeed())
+		g.Expect(time.Since(began)).To(Equal(time.Second * maxConversion / largeKindRate))
+		g.Expect(take("greedy", maxConversion)).To(Succeed())
+		g.Expect(take("greedy", largeKindBurst)).NotTo(Succeed(), "its turn would come too late")
+	})
+}
+
+func TestACallSaysHowLongItIs(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(expected(-1, 10)).To(Equal(int64(10)))
-	g.Expect(expected(11, 10)).To(Equal(int64(10)))
-	g.Expect(expected(3, 10)).To(Equal(int64(3)))
+	g.Expect(refusedLength(-1, 10)).To(Equal(http.StatusLengthRequired))
+	g.Expect(refusedLength(11, 10)).To(Equal(http.StatusRequestEntityTooLarge))
+	g.Expect(refusedLength(10, 10)).To(BeZero())
 }
 
 // listOf is a conversion that costs its sender nothing: the same object over and over.
 func listOf(object string, bytes int) io.Reader {
-	return io.MultiReader(
-		strings.NewReader(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[`),
-		strings.NewReader(strings.Repeat(object+",", bytes/(len(object)+1))), strings.NewReader(object+`]}}`))
+	return strings.NewReader(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[` +
+		strings.Repeat(object+",", bytes/(len(object)+1)) + object + `]}}`)
 }
 
 func TestAConversionThatWouldFillTheMemoryIsRefusedBeforeItIsDecoded(t *testing.T) {
@@ -155,7 +183,7 @@ func TestConnectionsThatAreTooManyAreClosed(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
-	capped := newCappedListener(listener, 2, 3)
+	capped := &cappedListener{listener, newPlaces(2, 3)}
 	accepted := make(chan net.Conn, 10)
 	go func() {
 		defer close(accepted)

@@ -50,7 +50,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"member"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plimsoll_admission_rejected_total",
-			Help: "Calls that were no admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), too many bytes at a time (busy), unreadable (unreadable).",
+			Help: "Calls that were no admission calls of a member: unknown member or wrong token (not_found), wrong content type (content_type), too large (too_large), without a length (no_length), too many bytes at a time (busy), unreadable (unreadable).",
 		}, []string{"reason"}),
 	}
 	for _, collector := range []prometheus.Collector{m.admissions, m.duration, m.rejected} {

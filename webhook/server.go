@@ -27,16 +27,19 @@ type Server struct {
 	listener net.Listener
 	server   *http.Server
 	leaving  atomic.Bool
+	log      *slog.Logger
 }
 
 // Listen takes the address at once, so that a port in use stops the start; calls are answered from [Server.Start] on.
 // name is for errors and logs.
 func Listen(name, address string, config *tls.Config, handler http.Handler, log *slog.Logger) (*Server, error) {
+	config = config.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s server: %w", name, err)
 	}
-	s := &Server{name: name, listener: listener}
+	s := &Server{name: name, listener: listener, log: log.With("server", name)}
 	s.server = &http.Server{
 		Handler:           s.partingFrom(handler),
 		TLSConfig:         config,
@@ -45,8 +48,7 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 		WriteTimeout:      callTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// Broken handshakes of strangers are no news.
-		ErrorLog: slog.NewLogLogger(log.With("server", name).Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
@@ -85,7 +87,8 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		stopped <- err
 	})
-	err := s.server.ServeTLS(turnsListener{newCappedListener(s.listener, maxConnectionsOfAddress, maxConnections), yield}, "", "")
+	capped := &cappedListener{s.listener, newPlaces(maxConnectionsOfAddress, maxConnections)}
+	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers, s.log))
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s server: %w", s.name, err)
 	}

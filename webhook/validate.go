@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -51,12 +52,12 @@ func (h *KindHandler) validate(body []byte) (any, string) {
 		}
 		refusals, warnings = h.review.Review(app, old)
 	}
-	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: len(refusals) == 0, Warnings: warnings}
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: len(refusals) == 0, Warnings: boundedWarnings(warnings)}
 	if response.Allowed {
 		return answerOf(response), outcomeOK
 	}
 	invalid := apierrors.NewInvalid(v1.GroupVersion.WithKind(v1.Kind).GroupKind(), name, refusals)
-	response.Result = &invalid.ErrStatus
+	response.Result = bounded(&invalid.ErrStatus)
 	return answerOf(response), outcomeRefused
 }
 
@@ -113,12 +114,41 @@ func readWebApp(raw []byte, into *v1.WebApp) error {
 	return nil
 }
 
+const (
+	// maxMessage is how many bytes a message may have that is shown to whoever sent the WebApp, or about a member; it may repeat
+	// what they wrote. At most maxCauses of the causes of a refusal, and of warnings, are shown one by one.
+	maxMessage, maxCauses = 2 << 10, 20
+)
+
+// bounded shortens a status that repeats what somebody wrote.
+func bounded(status *metav1.Status) *metav1.Status {
+	status.Message = plain.Text(status.Message, maxMessage)
+	if details := status.Details; details != nil {
+		details.Name = plain.Text(details.Name, maxMessage)
+		details.Causes = details.Causes[:min(len(details.Causes), maxCauses)]
+		for i := range details.Causes {
+			cause := &details.Causes[i]
+			cause.Message, cause.Field = plain.Text(cause.Message, maxMessage), plain.Text(cause.Field, maxMessage)
+		}
+	}
+	return status
+}
+
+// boundedWarnings shortens warnings that repeat what somebody wrote.
+func boundedWarnings(warnings []string) []string {
+	warnings = warnings[:min(len(warnings), maxCauses)]
+	for i := range warnings {
+		warnings[i] = plain.Text(warnings[i], maxMessage)
+	}
+	return warnings
+}
+
 func noWebApp(request *admissionv1.AdmissionRequest, what string) any {
 	return answerOf(&admissionv1.AdmissionResponse{UID: request.UID, Result: badRequest(what + ": no WebApp can be read from it")})
 }
 
 func badRequest(message string) *metav1.Status {
-	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: message}
+	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: plain.Text(message, maxMessage)}
 }
 
 func answerOf(response *admissionv1.AdmissionResponse) any {

@@ -78,7 +78,7 @@ func shop(t *testing.T) *replica {
 	r.fleet.give("prod", r.address)
 	r.workload("prod", "shop", "cart")
 	for key := range r.records {
-		if _, err := r.Requeue(key); err != nil {
+		if _, err := r.RequeueFor(key, "admin"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,26 @@ func callers(o Options) identify {
 
 // peerChain is what every call of another replica goes through. That replica has authenticated and authorized the caller.
 func peerChain(log *slog.Logger) []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{recoverPanics(log), limitTime, validate(protovalidate.GlobalValidator)}
+	return []grpc.UnaryServerInterceptor{recoverPanics(log), limitTime, onBehalf, validate(protovalidate.GlobalValidator)}
+}
+
+// callerHeader names, between replicas and with an order, who gave it. Metadata with that suffix may hold any bytes.
+const callerHeader = "plimsoll-caller-bin"
+
+// onBehalf takes from another replica's call who gave the order. Nothing but the share of receipts depends on it.
+func onBehalf(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if sent := metadata.ValueFromIncomingContext(ctx, callerHeader); len(sent) == 1 {
+		ctx = context.WithValue(ctx, behalfKey{}, sent[0])
+	}
+	return next(ctx, request)
+}
+
+// callerOf returns the name of who gave an order, to this replica or to the one that passes it on.
+func callerOf(ctx context.Context) string {
+	if behalf, ok := ctx.Value(behalfKey{}).(string); ok {
+		return behalf
+	}
+	return identityOf(ctx).User
 }
 
 // call is what the log tells of one call; the interceptors inside fill it in.
@@ -52,6 +71,7 @@ type call struct {
 type (
 	callKey     struct{}
 	identityKey struct{}
+	behalfKey   struct{}
 )
 
 // identityOf returns who calls; calls of other replicas have none.

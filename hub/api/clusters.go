@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -132,17 +133,17 @@ func clusterMessage(known clusters.Status) *plimsollv1.Cluster {
 		Name:              known.Name,
 		State:             clusterStates[known.State],
 		Reason:            known.Reason,
-		Message:           known.Message,
+		Message:           plain.Text(known.Message, maxText),
 		Server:            known.Server,
-		KubernetesVersion: known.Version,
-		ClusterUid:        known.UID,
+		KubernetesVersion: plain.Text(known.Version, maxText),
+		ClusterUid:        plain.Text(known.UID, maxText),
 		RegisteredAt:      moment(known.RegisteredAt),
 		LastProbeAt:       moment(known.LastProbe),
 		StateChangedAt:    moment(known.Since),
 	}
 	for _, condition := range known.Conditions {
 		shown.Conditions = append(shown.Conditions, &plimsollv1.Condition{
-			Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
+			Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: plain.Text(condition.Message, maxText),
 			LastTransitionTime: moment(condition.LastTransitionTime.Time),
 		})
 	}

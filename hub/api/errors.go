@@ -9,6 +9,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // violations turns a validation error into INVALID_ARGUMENT, with each field and the rule that it breaks. It repeats no
@@ -57,11 +59,25 @@ func asStatus(err error) error {
 		return nil
 	}
 	// Not errors.As: a status that was wrapped has text around it that was not written for callers.
-	if _, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
-		return err
+	if is, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		return bounded(is.GRPCStatus(), err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
 	}
 	return errInternal()
+}
+
+// maxText is how many bytes a message in an answer may have: it may repeat what a caller, a tenant or a member wrote.
+const maxText = 4 << 10
+
+// bounded is an error with the status is, as one line that is not too long.
+func bounded(is *status.Status, err error) error {
+	text := plain.Text(is.Message(), maxText)
+	if text == is.Message() {
+		return err
+	}
+	message := is.Proto()
+	message.Message = text
+	return status.ErrorProto(message)
 }

@@ -44,6 +44,7 @@ type replica struct {
 	receipts  map[string]reconcile.Receipt
 	changed   chan struct{} // closed and replaced when a receipt changes
 	calls     int           // that reached the backend
+	orderedBy []string
 	panics    bool
 	lapsed    bool // could not renew its Lease
 }
@@ -165,9 +166,10 @@ func (r *replica) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return record, ok
 }
 
-// Requeue implements Objects.
-func (r *replica) Requeue(key reconcile.Key) (reconcile.Receipt, error) {
+// RequeueFor implements Objects.
+func (r *replica) RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error) {
 	defer r.enter()()
+	r.orderedBy = append(r.orderedBy, caller)
 	switch record, ok := r.records[key]; {
 	case key.Controller == "broken":
 		return reconcile.Receipt{}, errors.New("canary-internal")

@@ -55,7 +55,7 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 	err := s.ask(ctx, request.GetCluster(), question{
 		order: true,
 		local: func() (err error) {
-			answer.Receipt, err = s.requeue(resourceObjects, keyFrom(request))
+			answer.Receipt, err = s.requeue(ctx, resourceObjects, keyFrom(request))
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
@@ -79,9 +79,9 @@ func keyFrom(request interface {
 	}
 }
 
-// requeue orders a reconcile here.
-func (c *core) requeue(resource string, key reconcile.Key) (*plimsollv1.Receipt, error) {
-	accepted, err := c.objects.Requeue(key)
+// requeue orders a reconcile here, for whoever makes the call.
+func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key) (*plimsollv1.Receipt, error) {
+	accepted, err := c.objects.RequeueFor(key, callerOf(ctx))
 	switch {
 	case err == nil:
 		return receiptMessage(resource, &accepted), nil

@@ -124,7 +124,11 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 		return &unreachable{member, "its owner cannot be reached"}
 	}
 	// Whoever calls us, what they sent along ends here: their token above all.
-	peerCtx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.MD{}), c.timeout+q.patience)
+	sent := metadata.MD{}
+	if q.order {
+		sent.Set(callerHeader, callerOf(ctx))
+	}
+	peerCtx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, sent), c.timeout+q.patience)
 	defer cancel()
 	err = q.remote(peerCtx, conn)
 	switch code := status.Code(err); {

@@ -39,8 +39,9 @@ type Workloads interface {
 type Objects interface {
 	// Lookup returns the record of a key; false: the controller or the object is not known here.
 	Lookup(key reconcile.Key) (reconcile.Record, bool)
-	// Requeue orders a reconcile; its error wraps [reconcile.ErrUnknown] when the key cannot be known here.
-	Requeue(key reconcile.Key) (reconcile.Receipt, error)
+	// RequeueFor orders a reconcile for a caller, among whom receipts are shared out; its error wraps one of those of
+	// [reconcile.Runtime.RequeueFor] when the key cannot be known here.
+	RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error)
 	// Receipt returns an order that was accepted here; false: none has that id, or it is forgotten.
 	Receipt(id string) (reconcile.Receipt, bool)
 	// Wait returns the receipt when it is done, or an error when it is not known or ctx has ended.

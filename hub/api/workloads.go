@@ -205,7 +205,7 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 			if !ok {
 				return status.Errorf(codes.NotFound, "no controller places workloads of kind %s", request.GetKind())
 			}
-			answer.Receipt, err = s.requeue(resourceWorkloads, reconcile.Key{
+			answer.Receipt, err = s.requeue(ctx, resourceWorkloads, reconcile.Key{
 				Controller: controller, Member: known.Name,
 				NamespacedName: types.NamespacedName{Namespace: request.GetNamespace(), Name: request.GetName()},
 			})

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // DefaultPrefix is the prefix of labels and annotations where the configuration names no other.
@@ -96,15 +98,5 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 // shorten cuts a value that a stranger wrote to what fits into a message.
 func shorten(value string) string { return shortenTo(value, 64) }
 
-// shortenTo cuts a text that a stranger wrote to at most so many bytes, and an ellipsis.
-func shortenTo(value string, limit int) string {
-	value = strings.ToValidUTF8(value, "\uFFFD")
-	if len(value) <= limit {
-		return value
-	}
-	cut := limit
-	for cut > 0 && value[cut]&0xC0 == 0x80 { // not within a rune
-		cut--
-	}
-	return value[:cut] + "…"
-}
+// shortenTo makes a text that a stranger wrote one line of at most so many bytes.
+func shortenTo(value string, limit int) string { return plain.Text(value, limit) }

@@ -27,6 +27,8 @@ type bench struct {
 	// replicas counts those that were ever made, for their names.
 	replicas int
 	logs     []string
+	// hostilities are the parts of the run hostile that are wanted; none: all.
+	hostilities []string
 }
 
 func newBench() *bench { return &bench{report: newReport(), begun: time.Now(), members: manyMembers} }

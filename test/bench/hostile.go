@@ -33,18 +33,31 @@ const (
 	hostileFloor  = 6
 )
 
+// partLogins names the flood of bad tokens among the parts of the run.
+const partLogins = "logins"
+
 // hostile puts a hostile member beside three good ones, and then a flood of bad tokens before the API.
 func (b *bench) hostile(ctx context.Context) error {
-	if err := b.hostileMembers(ctx); err != nil {
-		return err
+	var chosen []fleet.Hostility
+	for _, hostility := range append(slices.Clone(fleet.Hostilities), fleet.AllHostilities) {
+		if len(b.hostilities) == 0 || slices.Contains(b.hostilities, string(hostility)) {
+			chosen = append(chosen, hostility)
+		}
 	}
-	return b.hostileLogins(ctx)
+	var err error
+	if len(chosen) > 0 {
+		err = b.hostileMembers(ctx, chosen)
+	}
+	if len(b.hostilities) == 0 || slices.Contains(b.hostilities, partLogins) {
+		err = errors.Join(err, b.hostileLogins(ctx))
+	}
+	return err
 }
 
 // hostileMembers has the member do everything that it can, one thing after the other, and compares the good members and the
 // hub's memory with how they are while it behaves well. The member registers anew in the middle of each window: hostile or
 // not, the hub meets it as a member that changes and as one that joins.
-func (b *bench) hostileMembers(ctx context.Context) (err error) {
+func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (err error) {
 	s, err := b.newHostileSite(ctx)
 	if err != nil {
 		return err
@@ -52,7 +65,7 @@ func (b *bench) hostileMembers(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.close(context.WithoutCancel(ctx))) }()
 	breaks := 0
 	stop := s.keepScaling(ctx, &breaks)
-	err = s.tryAll(ctx)
+	err = s.tryAll(ctx, chosen)
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
@@ -72,8 +85,8 @@ type window struct {
 }
 
 // tryAll measures each hostility, and good behaviour in between.
-func (s *hostileSite) tryAll(ctx context.Context) error {
-	for i, hostility := range append(slices.Clone(fleet.Hostilities), fleet.AllHostilities) {
+func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) error {
+	for i, hostility := range chosen {
 		if i%calmEvery == 0 {
 			if err := s.try(ctx, fleet.WellBehaved); err != nil {
 				return err
@@ -220,7 +233,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 // admissions asks the webhook about pods of the good member at a steady rate; p99, from when each call was due.
 func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 	s.sent += 1 << 16
-	result, err := loadWith(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
+	result, err := loadApart(ctx, s.target, s.bundle, s.recorded, s.owners, load{duration: hostileWindow, rate: hostileCalls, first: s.sent})
 	if errors.Is(err, errNothingAnswered) {
 		return hostileWindow, nil
 	}

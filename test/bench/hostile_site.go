@@ -48,6 +48,9 @@ func (b *bench) newHostileSite(ctx context.Context) (_ *hostileSite, err error) 
 	if s.recorded, err = recordCall(ctx, b.fleet.Members[0]); err != nil {
 		return nil, err
 	}
+	if err := b.registerDirectly(ctx); err != nil {
+		return nil, err
+	}
 	// A resync in between would be taken for the reconcile of a write. The caches of these members take 1 MB each, and as the
 	// documentation advises they may take no more than some times that.
 	settings := fleet.Settings{"controller.resyncPeriod": "1h", "spot.moveCooldown": "1s", "clusters.maxCacheMiB": 16}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -64,8 +65,8 @@ var runs = []run{
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == bareCommand {
-		if err := serveBare(os.Stdin, os.Stdout); err != nil {
+	if apart := map[string]func(io.Reader, io.Writer) error{bareCommand: serveBare, loadCommand: sendLoad}; len(os.Args) == 2 && apart[os.Args[1]] != nil {
+		if err := apart[os.Args[1]](os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -76,10 +77,12 @@ func main() {
 	keep := flag.Bool("logs", false, "print where the hub's logs and the clusters' logs are kept, and keep them")
 	b := newBench()
 	flag.IntVar(&b.members, "members", b.members, "how many members the run members simulates; what is promised is promised for the default")
+	hostilities := flag.String("hostilities", "", "comma-separated parts of the run hostile, default all: what its member does, and "+partLogins)
 	flag.Parse()
 	chosen, err := choose(*selected)
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		b.hostilities = strings.FieldsFunc(*hostilities, func(r rune) bool { return r == ',' })
 		err = b.measure(ctx, chosen, *out, *keep)
 		stop()
 	}
@@ -114,7 +117,7 @@ func choose(list string) ([]run, error) {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return !slices.Contains(wanted, r.name) }), nil
 }
 
-// measure does the runs. One that breaks does not keep the others from being measured.
+// measure does the runs, of hostile only the parts that are named if any are. One that breaks does not keep the others from being measured.
 func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
 	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
 	var problems []error

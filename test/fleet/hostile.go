@@ -62,6 +62,9 @@ const (
 	RefusalStorms Hostility = "refusal-storms"
 	// SlowHandshakes keeps each TLS handshake waiting.
 	SlowHandshakes Hostility = "slow-handshakes"
+	// NoisyTexts refuses everything but probes and watches with a long text that looks like lines of a log, and lists objects that
+	// are named so.
+	NoisyTexts Hostility = "noisy-texts"
 	// AllHostilities does something else at each request.
 	AllHostilities Hostility = "all"
 )
@@ -70,6 +73,7 @@ const (
 var Hostilities = []Hostility{
 	HugeQuantities, LargeLists, CompressedLists, EndlessPages, EndlessEvents, UnfinishedEvents, SlowBodies, SilentWatches, HugeCalls,
 	LongRetryAfter, OtherFormats, OthersIdentity, VersionsBack, EndlessDiscovery, Redirects, RefusalStorms, SlowHandshakes,
+	NoisyTexts,
 }
 
 // HostileOptions describe a hostile member.
@@ -256,7 +260,7 @@ func (h *Hostile) lies() map[Hostility]lie {
 		HugeQuantities: hugeQuantities, LargeLists: largeList, CompressedLists: compressedList, EndlessPages: endlessPage,
 		EndlessEvents: endlessEvents, UnfinishedEvents: unfinishedEvent, SlowBodies: slowBody, SilentWatches: silentWatch,
 		LongRetryAfter: longRetryAfter, OtherFormats: h.otherFormat, OthersIdentity: h.othersIdentity, VersionsBack: versionsBack,
-		EndlessDiscovery: endlessDiscovery, Redirects: h.redirect, RefusalStorms: h.refuse,
+		EndlessDiscovery: endlessDiscovery, Redirects: h.redirect, RefusalStorms: h.refuse, NoisyTexts: noisyText,
 	}
 }
 

@@ -111,6 +111,24 @@ func hugeQuantities(w http.ResponseWriter, r *http.Request) bool {
 	return list(w, r) || watch(w, r)
 }
 
+// noise is what nobody wants to find in a log, as JSON has it.
+var noise = strings.Repeat(`\n{\"level\":\"ERROR\",\"msg\":\"the hub is lost\"}\u001b[2J\u202e`, 1000)
+
+func noisyText(w http.ResponseWriter, r *http.Request) bool {
+	kind, apiVersion, watch, ok := asked(r)
+	if isProbe(r) || watch {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if ok {
+		_, _ = io.WriteString(w, listHead(kind, apiVersion, "")+`{"metadata":{"name":"`+noise+`","namespace":"default","uid":"1"}}]}`)
+		return true
+	}
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"`+noise+`"}`)
+	return true
+}
+
 // manyItems are items of a list, of 1 MiB.
 var manyItems = sync.OnceValue(func() []byte {
 	item := `{"metadata":{"name":"many","namespace":"default","labels":{"a":"` + strings.Repeat("b", 60) + `"}},"spec":{"containers":[{"name":"a"}]}},`

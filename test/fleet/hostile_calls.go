@@ -13,8 +13,9 @@ import (
 const (
 	// callersOfKind is how many calls of each kind are under way at a time.
 	callersOfKind = 4
-	// hugeCall is how many bytes a call has.
-	hugeCall = 60 << 20
+	// hugeCall is how many bytes a call has that does not say so, and allowedPod and allowedConversion those of calls that say how
+	// many they have: as many as the hub reads.
+	hugeCall, allowedPod, allowedConversion = 60 << 20, 3 << 20, 16 << 20
 	// hugeCallPause is between a call that ended and the next: a member can call faster, and what a refused call costs the
 	// machine is then measured instead of what the hub does about it.
 	hugeCallPause = 50 * time.Millisecond
@@ -37,12 +38,19 @@ func newCallers(targets []string) *callers {
 
 // start begins calls of every kind at each target.
 func (c *callers) start() {
-	bodies := []func() io.Reader{
-		func() io.Reader { return &repeated{text: "[", left: hugeCall} },
-		func() io.Reader {
-			return io.MultiReader(strings.NewReader(`{"request":{"objects":[`), &repeated{text: "0,", left: hugeCall})
+	const zeros = `{"request":{"objects":[`
+	said := func(bytes int64) func() (io.Reader, int64) {
+		return func() (io.Reader, int64) {
+			return io.LimitReader(io.MultiReader(strings.NewReader(zeros), &repeated{text: "0,", left: int(bytes)}), bytes), bytes
+		}
+	}
+	bodies := []func() (body io.Reader, length int64){
+		func() (io.Reader, int64) { return &repeated{text: "[", left: hugeCall}, -1 },
+		func() (io.Reader, int64) {
+			return io.MultiReader(strings.NewReader(zeros), &repeated{text: "0,", left: hugeCall}), -1
 		},
-		func() io.Reader { return &slow{ctx: c.ctx, of: &repeated{text: " ", left: hugeCall}} },
+		func() (io.Reader, int64) { return &slow{ctx: c.ctx, of: &repeated{text: " ", left: hugeCall}}, -1 },
+		said(allowedPod), said(allowedConversion),
 	}
 	for _, target := range c.targets {
 		for _, body := range bodies {
@@ -53,12 +61,14 @@ func (c *callers) start() {
 	}
 }
 
-func (c *callers) keepCalling(target string, body func() io.Reader) {
+func (c *callers) keepCalling(target string, make func() (body io.Reader, length int64)) {
 	for c.ctx.Err() == nil {
-		request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, target, body())
+		body, length := make()
+		request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, target, body)
 		if err != nil {
 			return
 		}
+		request.ContentLength = length
 		request.Header.Set("Content-Type", "application/json")
 		if answer, err := c.client.Do(request); err == nil {
 			_, _ = io.Copy(io.Discard, answer.Body)

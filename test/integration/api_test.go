@@ -76,7 +76,7 @@ func (apiBackend) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return reconcile.Record{Key: key}, true
 }
 
-func (apiBackend) Requeue(key reconcile.Key) (reconcile.Receipt, error) {
+func (apiBackend) RequeueFor(key reconcile.Key, _ string) (reconcile.Receipt, error) {
 	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, nil
 }
 

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unicode"
 
 	. "github.com/onsi/gomega"
 
@@ -21,13 +23,13 @@ import (
 // or are seen only later: a silent watch looks like one on which nothing happens.
 var noticed = []fleet.Hostility{
 	fleet.LargeLists, fleet.CompressedLists, fleet.EndlessPages, fleet.EndlessEvents, fleet.UnfinishedEvents, fleet.OthersIdentity,
-	fleet.SlowHandshakes,
+	fleet.SlowHandshakes, fleet.NoisyTexts,
 }
 
 // onRequest are tried with HOSTILE_ALL=1 only: what they are about is asked for at long intervals, or again and again by a
 // member that never settles, so each takes minutes.
 var onRequest = []fleet.Hostility{
-	fleet.OthersIdentity, fleet.VersionsBack, fleet.EndlessDiscovery, fleet.Redirects, fleet.RefusalStorms, fleet.SlowHandshakes,
+	fleet.NoisyTexts, fleet.OthersIdentity, fleet.VersionsBack, fleet.EndlessDiscovery, fleet.Redirects, fleet.RefusalStorms, fleet.SlowHandshakes,
 }
 
 // TestAHostileMemberHarmsNobody has a member attack the hub in several ways, chosen by a seed that HOSTILE_SEED sets.
@@ -36,8 +38,34 @@ func TestAHostileMemberHarmsNobody(t *testing.T) {
 	fleets.beside(t)
 	seed := hostileSeed(t)
 	s := newHostileSite(t, seed)
+	t.Run(string(fleet.NoisyTexts), func(t *testing.T) { s.endure(t, fleet.NoisyTexts) }) // first, for what the log says of it
 	for _, hostility := range chosenHostilities(seed) {
 		t.Run(string(hostility), func(t *testing.T) { s.endure(t, hostility) })
+	}
+	t.Run("its text", s.checkLog)
+}
+
+// longestLine is what a line of the hub's log may have at most, in bytes: more than any that is about one error, and less than
+// what a hostile member would have it write.
+const longestLine = 32 << 10
+
+// checkLog looks for what no line of the log may have, whatever the hostile member said.
+func (s *hostileSite) checkLog(t *testing.T) {
+	log, err := os.ReadFile(s.hub.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofMember := 0
+	for line := range bytes.Lines(log) {
+		if len(line) > longestLine || bytes.ContainsFunc(bytes.TrimSuffix(line, []byte("\n")), unicode.IsControl) {
+			t.Errorf("a line of %d bytes: %.300q", len(line), line)
+		}
+		if bytes.Contains(line, []byte(`"member":"`+s.hostile.Name+`"`)) {
+			ofMember++
+		}
+	}
+	if perSecond := float64(ofMember) / time.Since(s.began).Seconds(); perSecond > 20 {
+		t.Errorf("%d lines about the hostile member, %.0f a second", ofMember, perSecond)
 	}
 }
 
@@ -57,7 +85,8 @@ func hostileSeed(t *testing.T) uint64 {
 // chosenHostilities are two that are noticed and two others.
 func chosenHostilities(seed uint64) []fleet.Hostility {
 	if os.Getenv("HOSTILE_ALL") == "1" {
-		return append(fleet.Hostilities, fleet.AllHostilities)
+		others := slices.DeleteFunc(slices.Clone(fleet.Hostilities), func(h fleet.Hostility) bool { return h == fleet.NoisyTexts })
+		return append(others, fleet.AllHostilities)
 	}
 	var seen, borne []fleet.Hostility
 	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(fleet.Hostilities)) {
@@ -78,6 +107,7 @@ func isNoticed(hostility fleet.Hostility) bool { return slices.Contains(noticed,
 // healthy ones.
 type hostileSite struct {
 	hub     *fleet.Process
+	began   time.Time // before the hub
 	api     *fleet.API
 	healthy []*fleet.Member
 	hostile *fleet.Hostile
@@ -108,6 +138,7 @@ func newHostileSite(t *testing.T, seed uint64) *hostileSite {
 		"spot.moveCooldown": "1s", "clusters.warmTimeout": "10s", "clusters.probeInterval": "1s", "clusters.maxCacheMiB": 16, "clusters.maxAnswerMiB": 16,
 	})
 	g.Expect(err).NotTo(HaveOccurred())
+	began := time.Now()
 	hub, err := replica.StartProcess(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	f.Balancer.Add(replica.Webhook)
@@ -121,7 +152,7 @@ func newHostileSite(t *testing.T, seed uint64) *hostileSite {
 			t.Logf("the hub's log ends with:\n%s", log[max(0, len(log)-20_000):])
 		}
 	})
-	s := &hostileSite{hub: hub, api: api, healthy: f.Members, hostile: hostile}
+	s := &hostileSite{hub: hub, began: began, api: api, healthy: f.Members, hostile: hostile}
 	g.Expect(api.AwaitMembers(ctx, append(f.Members, hostile.Member)...)).To(Succeed())
 	namespace, err := f.Members[0].NewNamespace(ctx, "busy", fleet.Enabled())
 	g.Expect(err).NotTo(HaveOccurred())

@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+func webhookEscapes() []Escape {
+	// of changes the hub's configuration as the hub has written it.
+	of := func(change func(*admissionregistrationv1.MutatingWebhook)) func(context.Context, *prisoner) error {
+		return func(ctx context.Context, p *prisoner) error {
+			all := p.AdmissionregistrationV1().MutatingWebhookConfigurations()
+			found, err := all.Get(ctx, webhook.ConfigurationName, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(found.Webhooks) == 0 {
+				return fmt.Errorf("webhook configuration %s: no hub has written it yet", found.Name)
+			}
+			change(&found.Webhooks[0])
+			body, err := json.Marshal(map[string]any{"webhooks": found.Webhooks})
+			if err != nil {
+				return err
+			}
+			kind, data, options := patch(string(body))
+			_, err = all.Patch(ctx, found.Name, kind, data, options)
+			return err
+		}
+	}
+	return []Escape{
+		{Name: "have pods sent to another URL", try: of(func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.URL = ptr.To(elsewhere) })},
+		{Name: "have Secrets sent to the hub", try: of(func(w *admissionregistrationv1.MutatingWebhook) { w.Rules[0].Resources = []string{"secrets"} })},
+		{Name: "have every kind sent to the hub", try: of(func(w *admissionregistrationv1.MutatingWebhook) {
+			w.Rules[0].APIGroups, w.Rules[0].Resources = []string{"*"}, []string{"*"}
+		})},
+		{Name: "decide about pods of kube-system", try: of(func(w *admissionregistrationv1.MutatingWebhook) { w.NamespaceSelector = nil })},
+		{Name: "hold the cluster up while the hub is away", try: of(func(w *admissionregistrationv1.MutatingWebhook) {
+			w.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+		})},
+		{Name: "forget the URL, to set another one later", try: func(ctx context.Context, p *prisoner) error {
+			kind, data, options := patch(`{"webhooks":[]}`)
+			_, err := p.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, webhook.ConfigurationName, kind, data, options)
+			return err
+		}},
+		{Name: "change another's webhook configuration", try: func(ctx context.Context, p *prisoner) error {
+			kind, data, options := patch(`{"webhooks":[]}`)
+			_, err := p.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, "others", kind, data, options)
+			return err
+		}},
+		{Name: "delete another's webhook configuration", try: func(ctx context.Context, p *prisoner) error {
+			return p.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, "others", metav1.DeleteOptions{DryRun: dry})
+		}},
+	}
+}

@@ -1,0 +1,91 @@
+package webhook
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Connections that are open, of one address and of all. Members' API servers keep a few each, and many members may come
+// through one address.
+const maxConnectionsOfAddress, maxConnections = 1024, 4096
+
+// places are taken by connections, some by each address. Safe for concurrent use.
+type places struct {
+	ofAddress, ofAll int
+
+	mu    sync.Mutex
+	taken map[netip.Addr]int
+	all   int
+}
+
+func newPlaces(ofAddress, ofAll int) *places {
+	return &places{ofAddress: ofAddress, ofAll: ofAll, taken: map[netip.Addr]int{}}
+}
+
+// take takes a place, which the caller gives back once; false: there is none.
+func (p *places) take(address netip.Addr) (giveBack func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= p.ofAll || p.taken[address] >= p.ofAddress {
+		return nil, false
+	}
+	p.all++
+	p.taken[address]++
+	return sync.OnceFunc(func() { p.free(address) }), true
+}
+
+func (p *places) free(address netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.taken[address]--; p.taken[address] == 0 {
+		delete(p.taken, address)
+	}
+}
+
+// addressOf is where a connection comes from. Somebody who has one IPv6 address has all of its network of 64 bits, which
+// counts as one.
+func addressOf(conn net.Conn) netip.Addr {
+	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	address := remote.Addr().Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64) // fails for more than 128 bits only
+		address = network.Addr()
+	}
+	return address
+}
+
+// cappedListener closes connections that are too many.
+type cappedListener struct {
+	net.Listener
+	places *places
+}
+
+// Accept returns the next connection that is not too many.
+func (l *cappedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if giveBack, ok := l.places.take(addressOf(conn)); ok {
+			return &cappedConn{Conn: conn, gone: giveBack}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+type cappedConn struct {
+	net.Conn
+	gone func()
+}
+
+// Close closes the connection and makes room for another.
+func (c *cappedConn) Close() error {
+	defer c.gone()
+	return c.Conn.Close()
+}
