@@ -25,6 +25,7 @@ const (
 // orderInput is what happened. Exactly one of its fields is set.
 type orderInput struct {
 	accepted bool
+	gone     bool  // its replica has given it up or ended, by when somebody said so
 	told     State // what a replica said of it
 	ran      bool  // a reconcile of its object has begun
 	rest     bool  // all has come to rest: the order must have come to its end
@@ -36,9 +37,9 @@ var told = map[State]map[orderState]orderState{
 	Running:    {open: open},
 	Done:       {open: answered, answered: answered},
 	Failed:     {open: answered, answered: answered},
-	Superseded: {open: abandoned, abandoned: abandoned, madeUp: madeUp},
+	Superseded: {abandoned: abandoned, madeUp: madeUp},
 	// It is forgotten with the process that had it, whatever became of it.
-	Unknown: {open: abandoned, answered: answered, abandoned: abandoned, madeUp: madeUp},
+	Unknown: {answered: answered, abandoned: abandoned, madeUp: madeUp},
 }
 
 // orderModel says what may happen to an order, one thing after the other.
@@ -49,6 +50,11 @@ var orderModel = porcupine.Model{
 		switch {
 		case in.accepted:
 			return now == absent, open
+		case in.gone:
+			if now == open {
+				now = abandoned
+			}
+			return now != absent, now
 		case in.ran:
 			if now == abandoned {
 				now = madeUp
@@ -87,11 +93,19 @@ func lostOrders(orders []Order, runs []Execution, rested bool, changed func(from
 func unexplained(o *Order, runs []Execution, rested bool) string {
 	history := []porcupine.Operation{{Input: orderInput{accepted: true}, Call: o.Invoked.UnixNano(), Return: o.Returned.UnixNano()}}
 	end := o.Returned
+	gone := false
 	for i, a := range o.Answers {
 		history = append(history, porcupine.Operation{
 			ClientId: i + 1, Input: orderInput{told: a.State}, Call: a.Invoked.UnixNano(), Return: a.Returned.UnixNano(),
 		})
 		end = latest(end, a.Returned)
+		if !gone && (a.State == Superseded || a.State == Unknown) {
+			// Nobody sees when. Whoever acts next may have reconciled the object before somebody asks about the order.
+			gone = true
+			history = append(history, porcupine.Operation{
+				ClientId: len(o.Answers) + 1, Input: orderInput{gone: true}, Call: o.Invoked.UnixNano(), Return: a.Returned.UnixNano(),
+			})
+		}
 	}
 	for _, r := range runs {
 		if r.Workload != o.Workload {
@@ -99,13 +113,13 @@ func unexplained(o *Order, runs []Execution, rested bool) string {
 		}
 		from, to := r.Started.Add(-r.Doubt), r.Started.Add(r.Doubt)
 		history = append(history, porcupine.Operation{
-			ClientId: len(history) + 1, Input: orderInput{ran: true}, Call: from.UnixNano(), Return: to.UnixNano(),
+			ClientId: len(history) + 2, Input: orderInput{ran: true}, Call: from.UnixNano(), Return: to.UnixNano(),
 		})
 		end = latest(end, to)
 	}
 	if rested {
 		history = append(history, porcupine.Operation{
-			ClientId: len(history) + 1, Input: orderInput{rest: true}, Call: end.UnixNano() + 1, Return: end.UnixNano() + 2,
+			ClientId: len(history) + 2, Input: orderInput{rest: true}, Call: end.UnixNano() + 1, Return: end.UnixNano() + 2,
 		})
 	}
 	if porcupine.CheckOperations(orderModel, history) {
