@@ -38,6 +38,7 @@ const (
 // Runtime.mu.
 type receipts struct {
 	most    int
+	given   uint64 // in all
 	byID    map[string]*receipt
 	shares  map[receiptShare][]*receipt // all of byID, oldest first
 	callers map[string]int              // how many of byID each has
@@ -54,6 +55,7 @@ type receiptShare struct{ caller, member, namespace string }
 
 type receipt struct {
 	Receipt
+	number uint64        // in the order of acceptance
 	record *record       // nil once done, and while stranded
 	begun  bool          // a reconcile began after it was accepted
 	lost   bool          // it was pushed out before it was done
@@ -71,8 +73,9 @@ func newReceipts(most int) receipts {
 func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
 	rc := &receipt{
 		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now},
-		record:  r, ended: make(chan struct{}),
+		record:  r, ended: make(chan struct{}), number: rs.given,
 	}
+	rs.given++
 	share := receiptShare{caller, rc.Key.Member, rc.Key.Namespace}
 	rs.byID[rc.ID] = rc
 	rs.shares[share] = append(rs.shares[share], rc)
@@ -90,7 +93,7 @@ func (rs *receipts) largestShare() (largest receiptShare) {
 	for share, all := range rs.shares {
 		most := rs.shares[largest]
 		switch by := cmp.Or(cmp.Compare(rs.callers[share.caller], rs.callers[largest.caller]), cmp.Compare(len(all), len(most))); {
-		case by > 0, len(most) == 0, by == 0 && all[0].Accepted.Before(most[0].Accepted):
+		case by > 0, len(most) == 0, by == 0 && all[0].number < most[0].number:
 			largest = share
 		}
 	}
