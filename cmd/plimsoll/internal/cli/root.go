@@ -57,7 +57,7 @@ register, unregister and force-detach work with your kubeconfigs, and need no hu
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env),
-		explainCommand(env), whatIfCommand(env), requeueCommand(env)} {
+		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env)} {
 		c.GroupID = "fleet"
 		root.AddCommand(c)
 	}
