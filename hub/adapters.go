@@ -123,8 +123,11 @@ func steering(value string, problem error) metav1.Condition {
 
 func installed(condition string, is webhook.Installation) metav1.Condition {
 	shown := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: is.Reason, Message: is.Message}
-	if is.Reason == webhook.ReasonCurrent {
+	switch is.Reason {
+	case webhook.ReasonCurrent:
 		shown.Status = metav1.ConditionTrue
+	case webhook.ReasonUnproven:
+		shown.Status = metav1.ConditionUnknown
 	}
 	return shown
 }

@@ -183,6 +183,9 @@ func (h *Hub) buildOwnership(context.Context) error {
 			l.warm, l.warmUp = func() bool { return h.warm() == nil }, h.config.Clusters.WarmTimeout
 		}
 		h.ownership = l
+		if err := newHandovers(l.tenure).register(h.registry); err != nil {
+			return err
+		}
 		h.tasks = append(h.tasks, task{"Lease watch", func(ctx context.Context) error {
 			l.watch(ctx, watching, namespace, election.LeaseName)
 			return nil

@@ -165,6 +165,10 @@ func (h *Hub) buildControllers(context.Context) error {
 	if h.installer, err = webhook.NewInstaller(options); err != nil {
 		return err
 	}
+	if err := h.registry.Register(reachedWebhooks{h.installer.Reached, h.routes.Mine}); err != nil {
+		return err
+	}
+	warnOfClusterLocal(h.log, options.Wanted().BaseURL)
 	installs, err := reconcile.For(h.runtime, webhook.ControllerName, h.installer).Kind(h.installer.Kind()).Register()
 	if err != nil {
 		return err

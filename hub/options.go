@@ -150,6 +150,7 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 	}
 	return webhook.InstallerOptions{
 		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)), Namespaces: namespacesOf(h.provider),
+		CheckNamespace: h.engine.CheckNamespace, CheckImage: h.engine.Probes.Image, UndecidedAt: h.engine.UndecidedAt,
 		Wanted: func() webhook.Wanted {
 			current := now
 			current.Bundle = h.certificates.Bundle()

@@ -25,7 +25,7 @@ const (
 // buildMetrics makes the endpoint for Prometheus. What metrics say of members goes only to whom the hub cluster allows it,
 // unless the configuration opens it to everybody.
 func (h *Hub) buildMetrics(context.Context) error {
-	gathered := prometheus.Gatherers{h.registry, metrics.Registry}
+	gathered := prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}
 	scraped := promhttp.HandlerFor(gathered, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	})

@@ -36,6 +36,8 @@ type tenure struct {
 	until       time.Time     // when the holder's tenure ends, as far as was seen
 	vacated     time.Time     // when the holder was first seen to be nobody
 	notBefore   time.Time     // when the last tenure of another replica ends that it did not give up itself
+	heldAt      time.Time     // when the Lease was last known to be held, by whomever
+	gap         time.Duration // for how long it was not known to be held before our holding began; negative: it never was
 	changed     chan struct{}
 	subscribers []func()
 
@@ -71,9 +73,35 @@ func (t *tenure) stamp() (renewal, since time.Time) {
 func (t *tenure) renewed(sent, renewal time.Time, duration time.Duration, transitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.holds(t.now())
 	t.deadline, t.transitions, t.confirmed = sent.Add(duration), transitions, renewal
 	t.holder, t.until, t.duration, t.used = t.identity, t.deadline, max(duration, t.duration), true
 	t.signal()
+}
+
+// holds notes that we hold the Lease, before the new deadline is set; the caller holds mu.
+func (t *tenure) holds(now time.Time) {
+	if t.deadline.IsZero() || passed(now, t.deadline) {
+		t.gap = -1
+		if !t.heldAt.IsZero() {
+			t.gap = later(now, t.notBefore).Sub(t.heldAt)
+		}
+	}
+	t.heldAt = now
+}
+
+// handedOver returns for how long nobody may have acted before this replica did; false: nobody is known to have acted before.
+func (t *tenure) handedOver() (took time.Duration, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gap, t.gap >= 0
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // created notes that a Lease that is about to be written is a new one. The former one was deleted, and its holder, which
@@ -109,6 +137,9 @@ func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	}
 	if r.HolderIdentity == "" && (t.holder != "" || t.vacated.IsZero()) {
 		t.vacated = t.now()
+	}
+	if r.HolderIdentity != t.holder || r.HolderIdentity != "" && !r.RenewTime.Time.Equal(t.renewal) {
+		t.heldAt = t.now()
 	}
 	t.deadline, t.resumes = time.Time{}, time.Time{} // somebody has taken the Lease from us, by hand if it was too early
 	if !t.seen || r.HolderIdentity != t.holder || !r.RenewTime.Time.Equal(t.renewal) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,12 @@ type Wanted struct {
 	Owners []schema.GroupKind
 	// Only are the names of the namespaces that the member is registered for; nil: any.
 	Only []string
+}
+
+// prefix is that of the hub's labels.
+func (w Wanted) prefix() string {
+	prefix, _, _ := strings.Cut(w.EnabledLabel, "/")
+	return prefix
 }
 
 // Desired returns the webhooks of a member's configuration, every field set as the API server would default it, so that

@@ -96,7 +96,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return
 	}
 	call := &buffers.call
-	err := call.decode(buffers.body.Bytes(), h.Placer.Reads)
+	err := call.decode(buffers.body.Bytes(), h.reads)
 	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return
@@ -116,6 +116,10 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 	if call.operation != "CREATE" || call.group != "" || call.resource != "pods" || call.subResource != "" {
 		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeIgnored
+	}
+	if patch, is := checkPatch(call, buffers.patch[:0]); is {
+		buffers.allow(call.pod.RequestUID, patch)
+		return outcomeCheck
 	}
 	local, owner := h.Router.Route(member)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,11 +31,15 @@ const (
 	ReasonCurrent = "Current"
 	// ReasonFailed: it should be changed, and could not be.
 	ReasonFailed = "Failed"
+	// ReasonUnreachable: the configuration is as it should be, and the member's API server gets no answer from the hub.
+	ReasonUnreachable = "Unreachable"
+	// ReasonUnproven: the configuration is as it should be, and nobody knows whether the member's API server reaches the hub.
+	ReasonUnproven = "Unproven"
 )
 
 // Installation tells how the webhook configuration of a member is.
 type Installation struct {
-	// Reason is one of ReasonMissing, ReasonCurrent and ReasonFailed; Message a sentence without any secret value.
+	// Reason is one of ReasonMissing, ReasonCurrent, ReasonFailed, ReasonUnreachable and ReasonUnproven; Message a sentence without any secret value.
 	Reason, Message string
 }
 
@@ -48,12 +53,21 @@ type InstallerOptions struct {
 	Wanted func() Wanted
 	// Namespaces are those that a member is registered for; nil: the whole cluster. Nil as a function: always that.
 	Namespaces func(member string) []string
+	// CheckNamespace is where the hub may create pods in a member, which it does as a dry run to see whether the API server
+	// reaches the webhook. Nil: nothing is checked, and what is configured is taken to work.
+	CheckNamespace func(member string) string
+	// CheckImage is the image that such a pod names. Nothing is run.
+	CheckImage string
+	// UndecidedAt is when pods of a member were last seen that came without a decision, which is checked soon; nil: nobody knows.
+	UndecidedAt func(member string) time.Time
 }
 
 // Installer keeps the webhook configuration of every member current. It never makes one: what decides about all pods of a
 // cluster is given to the hub by a person, who may take it away again (`plimsoll register` makes an empty one).
 type Installer struct {
 	options InstallerOptions
+
+	checks checks
 
 	mu            sync.Mutex
 	installations map[string]Installation
@@ -77,6 +91,9 @@ func NewInstaller(options InstallerOptions) (*Installer, error) {
 	}
 	if options.Namespaces == nil {
 		options.Namespaces = func(string) []string { return nil }
+	}
+	if options.UndecidedAt == nil {
+		options.UndecidedAt = func(string) time.Time { return time.Time{} }
 	}
 	return &Installer{options: options, installations: map[string]Installation{}}, nil
 }
@@ -128,10 +145,14 @@ func (i *Installer) set(member string, is Installation) {
 
 // Forget notes that a member has no configuration any more, or is gone itself.
 func (i *Installer) Forget(_ context.Context, member string, _ types.NamespacedName) {
+	i.checks.forget(member)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.installations, member)
 }
+
+// Reached tells of the members that were checked whether their API servers reach the webhook.
+func (i *Installer) Reached() map[string]bool { return i.checks.all() }
 
 // Reconcile makes the configuration what it should be, and writes nothing when it is.
 func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration]) (reconcile.Result, error) {
@@ -146,11 +167,43 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 		i.set(req.Member, Installation{Reason: ReasonFailed, Message: plain.Text(err.Error(), maxMessage)})
 		return reconcile.Done(), err
 	}
-	i.set(req.Member, Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"})
+	wait := i.prove(ctx, req, changed)
 	if changed && i.options.Namespaces(req.Member) == nil { // it would be in a namespace that is no tenant's
 		req.Events.Normal("WebhookConfigured", "Plimsoll brought the webhook up to date")
 	}
+	if wait > 0 {
+		return reconcile.RequeueAfter(wait, "to see whether the API server reaches the webhook"), nil
+	}
 	return reconcile.Done(), nil
+}
+
+// prove checks whether the member's API server reaches the webhook, when that is due, and says how the configuration is. wait is
+// when to look again; 0: it is not checked.
+func (i *Installer) prove(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration], changed bool) (wait time.Duration) {
+	current := Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"}
+	if i.options.CheckNamespace == nil {
+		i.set(req.Member, current)
+		return 0
+	}
+	is, now := i.checks.of(req.Member), time.Now()
+	if changed {
+		is.at = time.Time{}
+	}
+	if !now.Before(is.next(i.options.UndecidedAt(req.Member))) {
+		wanted := i.options.Wanted()
+		wanted.Only = i.options.Namespaces(req.Member)
+		verdict, why := i.check(ctx, req.Client, req.Member, wanted)
+		is = is.checked(verdict, why, time.Now())
+		i.checks.set(req.Member, is)
+	}
+	switch is.is {
+	case notReached:
+		current = Installation{Reason: ReasonUnreachable, Message: is.why}
+	case notChecked:
+		current = Installation{Reason: ReasonUnproven, Message: is.why}
+	}
+	i.set(req.Member, current)
+	return max(time.Until(is.next(i.options.UndecidedAt(req.Member))), time.Second)
 }
 
 // bring patches the configuration if it differs.

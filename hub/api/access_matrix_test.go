@@ -45,6 +45,10 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		_, err := s.workloads().ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{Namespace: "shop"})
 		return err
 	}
+	calls[plimsollv1.ObjectService_ListObjects_FullMethodName] = func(ctx context.Context) error {
+		_, err := s.objects().ListObjects(ctx, &plimsollv1.ListObjectsRequest{Namespace: "shop"})
+		return err
+	}
 	for method := range rules {
 		if calls[method] == nil {
 			t.Fatalf("%s is not called here", method)
@@ -56,7 +60,8 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 		wanted := rights[method]
-		if !strings.Contains(method, ".ClusterService/") {
+		// Controllers are of no namespace: who may list objects in some of a member's may not list them.
+		if !strings.Contains(method, ".ClusterService/") && method != plimsollv1.ObjectService_ListControllers_FullMethodName {
 			wanted.Namespace = "shop"
 		}
 		for _, got := range gate.take() {
@@ -72,6 +77,8 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 	for path, namespace := range map[string]string{
 		"/v1/clusters/prod/namespaces/shop/workloads/Deployment/cart": "shop",
 		"/v1/workloads?namespace=shop":                                "shop",
+		"/v1/objects?namespace=shop":                                  "shop",
+		"/v1/controllers":                                             "",
 	} {
 		if answer, body := s.call(t, http.MethodGet, path, "", bearing("alice")); answer.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s %s", path, answer.Status, body)

@@ -42,6 +42,14 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			_, err := s.workloads().WhatIf(ctx, &plimsollv1.WhatIfRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
 			return err
 		},
+		plimsollv1.ObjectService_ListObjects_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().ListObjects(ctx, &plimsollv1.ListObjectsRequest{Cluster: "prod"})
+			return err
+		},
+		plimsollv1.ObjectService_ListControllers_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().ListControllers(ctx, &plimsollv1.ListControllersRequest{Cluster: "prod"})
+			return err
+		},
 		plimsollv1.ObjectService_GetObjectState_FullMethodName: func(ctx context.Context) error {
 			_, err := s.objects().GetObjectState(ctx, &plimsollv1.GetObjectStateRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"})
 			return err
@@ -65,6 +73,8 @@ var rights = map[string]Access{
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {Verb: "get", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {Verb: "get", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_ListObjects_FullMethodName:       {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_ListControllers_FullMethodName:   {Verb: "list", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {Verb: "get", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {Verb: "get", Resource: "workloads", Member: "prod"},
@@ -249,7 +259,7 @@ func TestWhoMaySeeOneNamespaceOfAMemberSeesNoOther(t *testing.T) {
 		}
 	}
 	for method, call := range everyCall(s) {
-		if rights[method].Resource == "clusters" || method == plimsollv1.WorkloadService_ListWorkloads_FullMethodName {
+		if rights[method].Resource == "clusters" || rules[method].lists {
 			continue
 		}
 		if err := call(as(t, "neighbour")); status.Code(err) != codes.PermissionDenied {
@@ -267,8 +277,11 @@ func TestWhoMaySeeOneNamespaceOfAMemberSeesNoOther(t *testing.T) {
 	} {
 		for _, cluster := range []string{"prod", ""} {
 			_, err := s.workloads().ListWorkloads(as(t, c.who), &plimsollv1.ListWorkloadsRequest{Cluster: cluster, Namespace: c.namespace})
-			if status.Code(err) != c.want {
-				t.Errorf("list namespace %q of member %q as %s: %v, want %s", c.namespace, cluster, c.who, err, c.want)
+			_, ofObjects := s.objects().ListObjects(as(t, c.who), &plimsollv1.ListObjectsRequest{Cluster: cluster, Namespace: c.namespace})
+			for _, err := range []error{err, ofObjects} {
+				if status.Code(err) != c.want {
+					t.Errorf("list namespace %q of member %q as %s: %v, want %s", c.namespace, cluster, c.who, err, c.want)
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,6 +158,38 @@ func (r *replica) Status(name string) (clusters.Status, bool) {
 	defer r.enter()()
 	known, ok := r.statuses[name]
 	return known, ok
+}
+
+// RecordsIn implements Objects.
+func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more bool) {
+	defer r.enter()()
+	for key, record := range r.records {
+		if key.Member == f.Member && (f.Controller == "" || f.Controller == key.Controller) && (f.Namespace == "" || f.Namespace == key.Namespace) &&
+			place(key) > place(f.After) {
+			found = append(found, record)
+		}
+	}
+	slices.SortFunc(found, func(a, b reconcile.Record) int { return strings.Compare(place(a.Key), place(b.Key)) })
+	return found[:min(f.Limit, len(found))], len(found) > f.Limit
+}
+
+// place is where a key of a member is in lists.
+func place(key reconcile.Key) string { return key.Controller + "/" + key.Namespace + "/" + key.Name }
+
+// ControllersIn implements Objects.
+func (r *replica) ControllersIn(member string) []reconcile.ControllerState {
+	defer r.enter()()
+	counts := map[string]int{}
+	for key := range r.records {
+		if key.Member == member {
+			counts[key.Controller]++
+		}
+	}
+	var found []reconcile.ControllerState
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		found = append(found, reconcile.ControllerState{Name: name, Member: member, Kind: "apps/v1 Deployment", Objects: counts[name], Queued: 1, Held: "a test"})
+	}
+	return found
 }
 
 // Lookup implements Objects.

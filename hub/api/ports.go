@@ -37,6 +37,10 @@ type Workloads interface {
 
 // Objects is the ledger of this replica. Safe for concurrent use.
 type Objects interface {
+	// RecordsIn returns keys of a member in the order of controller, namespace and name, and whether there are more.
+	RecordsIn(filter reconcile.Filter) (records []reconcile.Record, more bool)
+	// ControllersIn returns the controllers that work in a member, by name.
+	ControllersIn(member string) []reconcile.ControllerState
 	// Lookup returns the record of a key; false: the controller or the object is not known here.
 	Lookup(key reconcile.Key) (reconcile.Record, bool)
 	// RequeueFor orders a reconcile for a caller, among whom receipts are shared out; its error wraps one of those of

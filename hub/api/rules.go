@@ -40,6 +40,8 @@ var rules = map[string]rule{
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
+	plimsollv1.ObjectService_ListControllers_FullMethodName:   {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_ListObjects_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},

@@ -70,7 +70,7 @@ func pods(a Account) rule {
 			deny(`request.operation != "CREATE" || (`+harmless("object.spec")+` && !has(object.spec.volumes) && !has(object.spec.initContainers) && `+
 				`object.spec.?automountServiceAccountToken == optional.of(false) && size(object.spec.containers) == 1 && `+
 				`!has(object.spec.containers[0].env) && !has(object.spec.containers[0].envFrom) && !has(object.spec.containers[0].command) && `+
-				`!has(object.metadata.ownerReferences))`,
+				`(!has(object.metadata.ownerReferences) || request.?dryRun.orValue(false)))`,
 				"may only create pods that run nothing but a pause container, without volumes, environment or token"),
 		},
 	}

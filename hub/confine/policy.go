@@ -21,6 +21,16 @@ func PodSecurityLabels() map[string]string {
 	return map[string]string{"pod-security.kubernetes.io/enforce": PodSecurityLevel}
 }
 
+// NamespaceLabels are those with pods of the namespace placed as well: only where the webhook is called for the namespace of the
+// hub's account can the hub see, by a dry run, that the member's API server reaches it. No prefixes: [spot.DefaultPrefix].
+func NamespaceLabels(prefixes ...string) map[string]string {
+	labels := PodSecurityLabels()
+	for _, prefix := range (Account{Prefixes: prefixes}).withDefaults().Prefixes {
+		labels[prefix+"/enabled"] = "true"
+	}
+	return labels
+}
+
 // Account is whom the policies bind, and what is its own.
 type Account struct {
 	// Namespace and Name of the service account in the member.

@@ -67,6 +67,7 @@ type workload struct {
 	annotations map[string]string
 	replicas    int
 	policy      *Policy   // nil: not enabled
+	enabledAt   time.Time // since when pods of it get a decision, as far as is known; see undecided
 	readAt      time.Time // when it was read live; zero once the cache has shown it
 }
 
@@ -144,7 +145,7 @@ func (d *directory) setWorkload(key WorkloadKey, meta *metav1.ObjectMeta, replic
 	w := d.workloads[key]
 	if w == nil || w.uid != meta.UID {
 		d.pruneLocked(now)
-		w = &workload{key: key, uid: meta.UID}
+		w = &workload{key: key, uid: meta.UID, enabledAt: enabledFrom(meta.CreationTimestamp.Time, now)}
 		d.workloads[key] = w
 	} else if live && w.readAt.IsZero() {
 		return
@@ -172,10 +173,15 @@ func (d *directory) setPolicyLocked(w *workload) {
 	w.policy = nil
 	ns := d.namespaces[w.key.Namespace]
 	if ns == nil || !Enabled(d.keys, w.labels, ns.labels) || !d.allowed.Matches(labels.Set(ns.labels)) {
+		if ns != nil {
+			w.enabledAt = time.Time{}
+		}
 		return
 	}
 	policy := ParsePolicy(d.keys, w.annotations, ns.annotations, d.defaults)
-	w.policy = &policy
+	if w.policy = &policy; w.enabledAt.IsZero() {
+		w.enabledAt = time.Now()
+	}
 }
 
 func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {

@@ -19,15 +19,16 @@ const warmingTimeout = time.Second
 // workloads are placed, have delivered their first lists; kinds that come later are added to it. When a kind is lost, what
 // was known is dropped and built again from what is left, for a directory that silently stands still is worse than none.
 type member struct {
-	engine    *Engine
-	name      string
-	cluster   Cluster
-	directory atomic.Pointer[directory] // nil while nothing is published
-	more      chan struct{}             // a further kind may be cached
-	reads     liveReads
-	proofs    proofs
-	acting    atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
-	follows   bool                      // another directory of the member was there before; only run looks at it
+	engine      *Engine
+	name        string
+	cluster     Cluster
+	directory   atomic.Pointer[directory] // nil while nothing is published
+	more        chan struct{}             // a further kind may be cached
+	reads       liveReads
+	proofs      proofs
+	acting      atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
+	undecidedAt atomic.Int64              // when pods without a decision were last found, in Unix nanoseconds; 0: never
+	follows     bool                      // another directory of the member was there before; only run looks at it
 
 	mu           sync.Mutex
 	published    chan struct{} // closed while a directory is published

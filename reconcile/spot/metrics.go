@@ -14,6 +14,8 @@ type metrics struct {
 	moves    *prometheus.CounterVec
 	urgent   *prometheus.CounterVec
 	plans    prometheus.Histogram
+
+	undecided *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer, workloads int, reservations func() map[string]int, dry func(Capacity) map[string]int) (*metrics, error) {
@@ -26,6 +28,10 @@ func newMetrics(registerer prometheus.Registerer, workloads int, reservations fu
 			Namespace: metricsNamespace, Name: "replacements_total",
 			Help: "Pods evicted or released because their node goes (interruption) or may go (advisory), or because the capacity that they wait for has no room (drought).",
 		}, []string{"member", "for"}),
+		undecided: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsNamespace, Name: "pods_undecided_total",
+			Help: "Pods of enabled workloads that were found without a decision of the webhook: the member's API server did not get one in time.",
+		}, []string{"member"}),
 		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time that it takes to plan one workload.",
 			// Close together below 5 ms, which is what the 99th percentile is promised to stay under.
@@ -35,7 +41,7 @@ func newMetrics(registerer prometheus.Registerer, workloads int, reservations fu
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.replicas, m.moves, m.urgent, m.plans, &memberCollector{reservationsDesc, reservations}, &dryCollector{dry}} {
+	for _, c := range []prometheus.Collector{m.replicas, m.moves, m.urgent, m.undecided, m.plans, &memberCollector{reservationsDesc, reservations}, &dryCollector{dry}} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}
@@ -74,6 +80,7 @@ func (m *metrics) forgetWorkloads(member string) {
 func (m *metrics) forgetMember(member string) {
 	m.forgetWorkloads(member)
 	m.moves.DeleteLabelValues(member)
+	m.undecided.DeleteLabelValues(member)
 	m.urgent.DeletePartialMatch(prometheus.Labels{"member": member})
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -52,7 +51,8 @@ func (f *foundPod) same(other *foundPod) bool {
 // the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
 // One live list finds them, once the sign has stood for a moment, and is repeated only when the sign changes, or after a
 // while; in between the plans go by what was found. recheck is when to look again.
-func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *directory, namespace string, s source, visible int, now time.Time) (pods []Pod, recheck time.Time, err error) {
+func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s source, visible int, now time.Time) (pods []Pod, recheck time.Time, err error) {
+	live, namespace := of.live, of.key.Namespace
 	o := dir.ensureOwner(s.UID, s.kind)
 	search, recheck := o.wantsList(s.status, visible+len(s.Accounting.Reserved), now)
 	if !search {
@@ -72,6 +72,7 @@ func (e *Engine) unlabelled(ctx context.Context, live client.Reader, dir *direct
 	if err != nil {
 		return nil, recheck, fmt.Errorf("list the pods without slot of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
+	e.noteUndecided(dir, of, o.firstFound(found), now)
 	recheck = o.keepFound(found, now)
 	return e.remembered(dir, o), recheck, nil
 }
@@ -149,7 +150,7 @@ func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, 
 	}
 	for i, src := range s.sources {
 		src.Accounting = o.Owners[i].Accounting
-		more, again, err := e.unlabelled(ctx, s.live, dir, s.key.Namespace, src, visible[src.UID], now)
+		more, again, err := e.unlabelled(ctx, dir, s, src, visible[src.UID], now)
 		if err != nil {
 			return recheck, err
 		}

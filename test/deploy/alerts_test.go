@@ -56,6 +56,8 @@ load 1m
   plimsoll_workload_floor_missing{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
   plimsoll_workload_misplaced{job="plimsoll-metrics",instance="b",member="prod-eu",namespace="shop",kind="Deployment",name="web"} 3x400
   plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x400
+  plimsoll_webhook_reached{job="plimsoll-metrics",instance="a",member="prod-eu"} 1x400
+  plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x400
   plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x400
   plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
   plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
@@ -128,6 +130,14 @@ var trouble = map[string]struct {
 	"pods are let through": {
 		`plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="timeout"} 0x9 0+5x80`,
 		24 * time.Minute, 35 * time.Minute, "PlimsollPodsNotPlaced", "prod-eu are let through without a place: timeout",
+	},
+	"a member's API server does not reach the webhook": {
+		`plimsoll_webhook_reached{job="plimsoll-metrics",instance="a",member="prod-eu"} 1x9 0x80`,
+		19 * time.Minute, 21 * time.Minute, "PlimsollWebhookUnreached", "prod-eu does not reach the webhook",
+	},
+	"pods slip past the webhook": {
+		`plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x9 3+2x80`,
+		20 * time.Minute, 45 * time.Minute, "PlimsollPodsUndecided", "prod-eu come without a decision",
 	},
 	"a token was not renewed": {
 		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,

@@ -36,7 +36,7 @@ var ByHub = kube.ByUser(HubUser)
 func (m *Member) Prepare(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: account, Namespace: Namespace}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: confine.PodSecurityLabels()}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: confine.NamespaceLabels(m.confined().Prefixes...)}},
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rights()},
 		&rbacv1.ClusterRoleBinding{

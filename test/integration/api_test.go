@@ -72,6 +72,14 @@ func (apiBackend) Placed() []spot.PlacedKind {
 	return []spot.PlacedKind{{Name: spot.KindDeployment, Controller: "deployment-spot", Cached: "apps/v1 Deployment"}}
 }
 
+func (apiBackend) RecordsIn(filter reconcile.Filter) ([]reconcile.Record, bool) {
+	return []reconcile.Record{{Key: reconcile.Key{Controller: "deployment-spot", Member: filter.Member}}}, false
+}
+
+func (apiBackend) ControllersIn(member string) []reconcile.ControllerState {
+	return []reconcile.ControllerState{{Name: "deployment-spot", Member: member}}
+}
+
 func (apiBackend) Lookup(key reconcile.Key) (reconcile.Record, bool) {
 	return reconcile.Record{Key: key}, true
 }

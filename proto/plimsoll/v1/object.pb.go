@@ -249,6 +249,106 @@ func (x *ObjectKey) GetName() string {
 	return ""
 }
 
+// Controller is one controller as it works in one member, as the owner of that member sees it.
+type Controller struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the member.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Name of the controller, for example deployment-spot.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The kind that it reconciles, for example apps/v1 Deployment.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// How many objects it knows there.
+	Objects int32 `protobuf:"varint,4,opt,name=objects,proto3" json:"objects,omitempty"`
+	// How many of them wait for a worker, or are held.
+	Queued int32 `protobuf:"varint,5,opt,name=queued,proto3" json:"queued,omitempty"`
+	// How many of them a worker has now.
+	Running int32 `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
+	// Why all of them are held; empty: they are not.
+	Held          string `protobuf:"bytes,7,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Controller) Reset() {
+	*x = Controller{}
+	mi := &file_plimsoll_v1_object_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Controller) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Controller) ProtoMessage() {}
+
+func (x *Controller) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Controller.ProtoReflect.Descriptor instead.
+func (*Controller) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Controller) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *Controller) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Controller) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Controller) GetObjects() int32 {
+	if x != nil {
+		return x.Objects
+	}
+	return 0
+}
+
+func (x *Controller) GetQueued() int32 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *Controller) GetRunning() int32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *Controller) GetHeld() string {
+	if x != nil {
+		return x.Held
+	}
+	return ""
+}
+
 // ObjectState is where a key stands in the queue of its controller, as the owner of its member sees it.
 type ObjectState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -279,7 +379,7 @@ type ObjectState struct {
 
 func (x *ObjectState) Reset() {
 	*x = ObjectState{}
-	mi := &file_plimsoll_v1_object_proto_msgTypes[1]
+	mi := &file_plimsoll_v1_object_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -291,7 +391,7 @@ func (x *ObjectState) String() string {
 func (*ObjectState) ProtoMessage() {}
 
 func (x *ObjectState) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_proto_msgTypes[1]
+	mi := &file_plimsoll_v1_object_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -304,7 +404,7 @@ func (x *ObjectState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectState.ProtoReflect.Descriptor instead.
 func (*ObjectState) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{1}
+	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ObjectState) GetKey() *ObjectKey {
@@ -388,7 +488,16 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"controller\x18\x02 \x01(\tR\n" +
 	"controller\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"\xf7\x03\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xae\x01\n" +
+	"\n" +
+	"Controller\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
+	"\aobjects\x18\x04 \x01(\x05R\aobjects\x12\x16\n" +
+	"\x06queued\x18\x05 \x01(\x05R\x06queued\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\x05R\arunning\x12\x12\n" +
+	"\x04held\x18\a \x01(\tR\x04held\"\xf7\x03\n" +
 	"\vObjectState\x12(\n" +
 	"\x03key\x18\x01 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.plimsoll.v1.ReconcileStateR\x05state\x12\x16\n" +
@@ -437,21 +546,22 @@ func file_plimsoll_v1_object_proto_rawDescGZIP() []byte {
 }
 
 var file_plimsoll_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_plimsoll_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_plimsoll_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_plimsoll_v1_object_proto_goTypes = []any{
 	(ReconcileState)(0),           // 0: plimsoll.v1.ReconcileState
 	(ReconcileOutcome)(0),         // 1: plimsoll.v1.ReconcileOutcome
 	(*ObjectKey)(nil),             // 2: plimsoll.v1.ObjectKey
-	(*ObjectState)(nil),           // 3: plimsoll.v1.ObjectState
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*Controller)(nil),            // 3: plimsoll.v1.Controller
+	(*ObjectState)(nil),           // 4: plimsoll.v1.ObjectState
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 }
 var file_plimsoll_v1_object_proto_depIdxs = []int32{
 	2, // 0: plimsoll.v1.ObjectState.key:type_name -> plimsoll.v1.ObjectKey
 	0, // 1: plimsoll.v1.ObjectState.state:type_name -> plimsoll.v1.ReconcileState
 	1, // 2: plimsoll.v1.ObjectState.last_outcome:type_name -> plimsoll.v1.ReconcileOutcome
-	4, // 3: plimsoll.v1.ObjectState.last_started_at:type_name -> google.protobuf.Timestamp
-	4, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
-	4, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
+	5, // 3: plimsoll.v1.ObjectState.last_started_at:type_name -> google.protobuf.Timestamp
+	5, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
+	5, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
 	6, // [6:6] is the sub-list for method output_type
 	6, // [6:6] is the sub-list for method input_type
 	6, // [6:6] is the sub-list for extension type_name
@@ -470,7 +580,7 @@ func file_plimsoll_v1_object_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_proto_rawDesc), len(file_plimsoll_v1_object_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -25,6 +25,298 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ListControllersRequest asks for a page of controllers.
+type ListControllersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those in this member; empty: in all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// How many to answer at most: 1 to 500; 0 means 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the answer before, with the same filters; empty for the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListControllersRequest) Reset() {
+	*x = ListControllersRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListControllersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListControllersRequest) ProtoMessage() {}
+
+func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
+func (*ListControllersRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ListControllersRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListControllersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListControllersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListControllersResponse is a page of controllers.
+type ListControllersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The controllers of this page, ordered by cluster and name.
+	Controllers []*Controller `protobuf:"bytes,1,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	// Asks for the next page; empty: this was the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The oldest moment that any part of this answer shows.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Members that were asked about and could not be.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListControllersResponse) Reset() {
+	*x = ListControllersResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListControllersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListControllersResponse) ProtoMessage() {}
+
+func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
+func (*ListControllersResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListControllersResponse) GetControllers() []*Controller {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+func (x *ListControllersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListControllersResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *ListControllersResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+// ListObjectsRequest asks for a page of keys.
+type ListObjectsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those of this member; empty: of all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only those of this controller; empty: of all.
+	Controller string `protobuf:"bytes,2,opt,name=controller,proto3" json:"controller,omitempty"`
+	// Only those in namespaces of this name; empty: in all, and those of kinds that have none.
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// How many to answer at most: 1 to 500; 0 means 100.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the answer before, with the same filters; empty for the first page.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListObjectsRequest) Reset() {
+	*x = ListObjectsRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListObjectsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListObjectsRequest) ProtoMessage() {}
+
+func (x *ListObjectsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListObjectsRequest.ProtoReflect.Descriptor instead.
+func (*ListObjectsRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListObjectsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListObjectsRequest) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *ListObjectsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListObjectsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListObjectsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListObjectsResponse is a page of keys.
+type ListObjectsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The keys of this page, ordered by cluster, controller, namespace and name.
+	Objects []*ObjectState `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	// Asks for the next page; empty: this was the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The oldest moment that any part of this answer shows.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Members that were asked about and could not be.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListObjectsResponse) Reset() {
+	*x = ListObjectsResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListObjectsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListObjectsResponse) ProtoMessage() {}
+
+func (x *ListObjectsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListObjectsResponse.ProtoReflect.Descriptor instead.
+func (*ListObjectsResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListObjectsResponse) GetObjects() []*ObjectState {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *ListObjectsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListObjectsResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *ListObjectsResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 // GetObjectStateRequest asks for one key.
 type GetObjectStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -42,7 +334,7 @@ type GetObjectStateRequest struct {
 
 func (x *GetObjectStateRequest) Reset() {
 	*x = GetObjectStateRequest{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[0]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -54,7 +346,7 @@ func (x *GetObjectStateRequest) String() string {
 func (*GetObjectStateRequest) ProtoMessage() {}
 
 func (x *GetObjectStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[0]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -67,7 +359,7 @@ func (x *GetObjectStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetObjectStateRequest.ProtoReflect.Descriptor instead.
 func (*GetObjectStateRequest) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{0}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetObjectStateRequest) GetCluster() string {
@@ -113,7 +405,7 @@ type GetObjectStateResponse struct {
 
 func (x *GetObjectStateResponse) Reset() {
 	*x = GetObjectStateResponse{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[1]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -125,7 +417,7 @@ func (x *GetObjectStateResponse) String() string {
 func (*GetObjectStateResponse) ProtoMessage() {}
 
 func (x *GetObjectStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[1]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -138,7 +430,7 @@ func (x *GetObjectStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetObjectStateResponse.ProtoReflect.Descriptor instead.
 func (*GetObjectStateResponse) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{1}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetObjectStateResponse) GetObject() *ObjectState {
@@ -179,7 +471,7 @@ type RequeueObjectRequest struct {
 
 func (x *RequeueObjectRequest) Reset() {
 	*x = RequeueObjectRequest{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[2]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -191,7 +483,7 @@ func (x *RequeueObjectRequest) String() string {
 func (*RequeueObjectRequest) ProtoMessage() {}
 
 func (x *RequeueObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[2]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -204,7 +496,7 @@ func (x *RequeueObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequeueObjectRequest.ProtoReflect.Descriptor instead.
 func (*RequeueObjectRequest) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{2}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RequeueObjectRequest) GetCluster() string {
@@ -246,7 +538,7 @@ type RequeueObjectResponse struct {
 
 func (x *RequeueObjectResponse) Reset() {
 	*x = RequeueObjectResponse{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[3]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +550,7 @@ func (x *RequeueObjectResponse) String() string {
 func (*RequeueObjectResponse) ProtoMessage() {}
 
 func (x *RequeueObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[3]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +563,7 @@ func (x *RequeueObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequeueObjectResponse.ProtoReflect.Descriptor instead.
 func (*RequeueObjectResponse) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{3}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RequeueObjectResponse) GetReceipt() *Receipt {
@@ -294,7 +586,7 @@ type GetReceiptRequest struct {
 
 func (x *GetReceiptRequest) Reset() {
 	*x = GetReceiptRequest{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[4]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -306,7 +598,7 @@ func (x *GetReceiptRequest) String() string {
 func (*GetReceiptRequest) ProtoMessage() {}
 
 func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[4]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -319,7 +611,7 @@ func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReceiptRequest.ProtoReflect.Descriptor instead.
 func (*GetReceiptRequest) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{4}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetReceiptRequest) GetReceipt() string {
@@ -351,7 +643,7 @@ type GetReceiptResponse struct {
 
 func (x *GetReceiptResponse) Reset() {
 	*x = GetReceiptResponse{}
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[5]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +655,7 @@ func (x *GetReceiptResponse) String() string {
 func (*GetReceiptResponse) ProtoMessage() {}
 
 func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plimsoll_v1_object_service_proto_msgTypes[5]
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +668,7 @@ func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReceiptResponse.ProtoReflect.Descriptor instead.
 func (*GetReceiptResponse) Descriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{5}
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetReceiptResponse) GetReceipt() *Receipt {
@@ -404,7 +696,33 @@ var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
-	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb0\x02\n" +
+	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
+	"\x16ListControllersRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xef\x01\n" +
+	"\x17ListControllersResponse\x129\n" +
+	"\vcontrollers\x18\x01 \x03(\v2\x17.plimsoll.v1.ControllerR\vcontrollers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
+	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x02\n" +
+	"\x12ListObjectsRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
+	"\n" +
+	"controller\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
+	"controller\x12I\n" +
+	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
+	"\tpage_size\x18\x04 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe4\x01\n" +
+	"\x13ListObjectsResponse\x122\n" +
+	"\aobjects\x18\x01 \x03(\v2\x18.plimsoll.v1.ObjectStateR\aobjects\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
+	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xb0\x02\n" +
 	"\x15GetObjectStateRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12H\n" +
 	"\n" +
@@ -432,8 +750,10 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\x12GetReceiptResponse\x12.\n" +
 	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xf9\x04\n" +
-	"\rObjectService\x12\xf1\x01\n" +
+	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xd7\x06\n" +
+	"\rObjectService\x12u\n" +
+	"\x0fListControllers\x12#.plimsoll.v1.ListControllersRequest\x1a$.plimsoll.v1.ListControllersResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/controllers\x12e\n" +
+	"\vListObjects\x12\x1f.plimsoll.v1.ListObjectsRequest\x1a .plimsoll.v1.ListObjectsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/objects\x12\xf1\x01\n" +
 	"\x0eGetObjectState\x12\".plimsoll.v1.GetObjectStateRequest\x1a#.plimsoll.v1.GetObjectStateResponse\"\x95\x01\x82\xd3\xe4\x93\x02\x8e\x01Z@\x12>/v1/clusters/{cluster}/controllers/{controller}/objects/{name}\x12J/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}\x12\x84\x02\n" +
 	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12m\n" +
 	"\n" +
@@ -451,40 +771,55 @@ func file_plimsoll_v1_object_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_object_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_plimsoll_v1_object_service_proto_goTypes = []any{
-	(*GetObjectStateRequest)(nil),  // 0: plimsoll.v1.GetObjectStateRequest
-	(*GetObjectStateResponse)(nil), // 1: plimsoll.v1.GetObjectStateResponse
-	(*RequeueObjectRequest)(nil),   // 2: plimsoll.v1.RequeueObjectRequest
-	(*RequeueObjectResponse)(nil),  // 3: plimsoll.v1.RequeueObjectResponse
-	(*GetReceiptRequest)(nil),      // 4: plimsoll.v1.GetReceiptRequest
-	(*GetReceiptResponse)(nil),     // 5: plimsoll.v1.GetReceiptResponse
-	(*ObjectState)(nil),            // 6: plimsoll.v1.ObjectState
-	(*timestamppb.Timestamp)(nil),  // 7: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),      // 8: plimsoll.v1.UnreachableMember
-	(*Receipt)(nil),                // 9: plimsoll.v1.Receipt
-	(*durationpb.Duration)(nil),    // 10: google.protobuf.Duration
+	(*ListControllersRequest)(nil),  // 0: plimsoll.v1.ListControllersRequest
+	(*ListControllersResponse)(nil), // 1: plimsoll.v1.ListControllersResponse
+	(*ListObjectsRequest)(nil),      // 2: plimsoll.v1.ListObjectsRequest
+	(*ListObjectsResponse)(nil),     // 3: plimsoll.v1.ListObjectsResponse
+	(*GetObjectStateRequest)(nil),   // 4: plimsoll.v1.GetObjectStateRequest
+	(*GetObjectStateResponse)(nil),  // 5: plimsoll.v1.GetObjectStateResponse
+	(*RequeueObjectRequest)(nil),    // 6: plimsoll.v1.RequeueObjectRequest
+	(*RequeueObjectResponse)(nil),   // 7: plimsoll.v1.RequeueObjectResponse
+	(*GetReceiptRequest)(nil),       // 8: plimsoll.v1.GetReceiptRequest
+	(*GetReceiptResponse)(nil),      // 9: plimsoll.v1.GetReceiptResponse
+	(*Controller)(nil),              // 10: plimsoll.v1.Controller
+	(*timestamppb.Timestamp)(nil),   // 11: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 12: plimsoll.v1.UnreachableMember
+	(*ObjectState)(nil),             // 13: plimsoll.v1.ObjectState
+	(*Receipt)(nil),                 // 14: plimsoll.v1.Receipt
+	(*durationpb.Duration)(nil),     // 15: google.protobuf.Duration
 }
 var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
-	6,  // 0: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
-	7,  // 1: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 2: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	9,  // 3: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	10, // 4: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	9,  // 5: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	7,  // 6: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 7: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 8: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
-	2,  // 9: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
-	4,  // 10: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	1,  // 11: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
-	3,  // 12: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
-	5,  // 13: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	10, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
+	11, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	13, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
+	11, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	13, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
+	11, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	14, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
+	15, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
+	14, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	11, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 14: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
+	2,  // 15: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
+	4,  // 16: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
+	6,  // 17: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
+	8,  // 18: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
+	1,  // 19: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
+	3,  // 20: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
+	5,  // 21: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
+	7,  // 22: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
+	9,  // 23: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_service_proto_init() }
@@ -501,7 +836,7 @@ func file_plimsoll_v1_object_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_service_proto_rawDesc), len(file_plimsoll_v1_object_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

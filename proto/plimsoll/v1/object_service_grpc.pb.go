@@ -19,9 +19,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ObjectService_GetObjectState_FullMethodName = "/plimsoll.v1.ObjectService/GetObjectState"
-	ObjectService_RequeueObject_FullMethodName  = "/plimsoll.v1.ObjectService/RequeueObject"
-	ObjectService_GetReceipt_FullMethodName     = "/plimsoll.v1.ObjectService/GetReceipt"
+	ObjectService_ListControllers_FullMethodName = "/plimsoll.v1.ObjectService/ListControllers"
+	ObjectService_ListObjects_FullMethodName     = "/plimsoll.v1.ObjectService/ListObjects"
+	ObjectService_GetObjectState_FullMethodName  = "/plimsoll.v1.ObjectService/GetObjectState"
+	ObjectService_RequeueObject_FullMethodName   = "/plimsoll.v1.ObjectService/RequeueObject"
+	ObjectService_GetReceipt_FullMethodName      = "/plimsoll.v1.ObjectService/GetReceipt"
 )
 
 // ObjectServiceClient is the client API for ObjectService service.
@@ -29,8 +31,14 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // ObjectService shows the ledger, the record of every key that the hub reconciles, and orders a reconcile of one. The
-// caller needs get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
+// caller needs list, get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
 type ObjectServiceClient interface {
+	// ListControllers lists the controllers that work in the members of which the caller may list objects, ordered by cluster
+	// and name, those of programs that add controllers of their own included.
+	ListControllers(ctx context.Context, in *ListControllersRequest, opts ...grpc.CallOption) (*ListControllersResponse, error)
+	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
+	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	ListObjects(ctx context.Context, in *ListObjectsRequest, opts ...grpc.CallOption) (*ListObjectsResponse, error)
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error)
@@ -48,6 +56,26 @@ type objectServiceClient struct {
 
 func NewObjectServiceClient(cc grpc.ClientConnInterface) ObjectServiceClient {
 	return &objectServiceClient{cc}
+}
+
+func (c *objectServiceClient) ListControllers(ctx context.Context, in *ListControllersRequest, opts ...grpc.CallOption) (*ListControllersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListControllersResponse)
+	err := c.cc.Invoke(ctx, ObjectService_ListControllers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *objectServiceClient) ListObjects(ctx context.Context, in *ListObjectsRequest, opts ...grpc.CallOption) (*ListObjectsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListObjectsResponse)
+	err := c.cc.Invoke(ctx, ObjectService_ListObjects_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *objectServiceClient) GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error) {
@@ -85,8 +113,14 @@ func (c *objectServiceClient) GetReceipt(ctx context.Context, in *GetReceiptRequ
 // for forward compatibility.
 //
 // ObjectService shows the ledger, the record of every key that the hub reconciles, and orders a reconcile of one. The
-// caller needs get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
+// caller needs list, get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
 type ObjectServiceServer interface {
+	// ListControllers lists the controllers that work in the members of which the caller may list objects, ordered by cluster
+	// and name, those of programs that add controllers of their own included.
+	ListControllers(context.Context, *ListControllersRequest) (*ListControllersResponse, error)
+	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
+	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error)
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error)
@@ -106,6 +140,12 @@ type ObjectServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedObjectServiceServer struct{}
 
+func (UnimplementedObjectServiceServer) ListControllers(context.Context, *ListControllersRequest) (*ListControllersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListControllers not implemented")
+}
+func (UnimplementedObjectServiceServer) ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListObjects not implemented")
+}
 func (UnimplementedObjectServiceServer) GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetObjectState not implemented")
 }
@@ -134,6 +174,42 @@ func RegisterObjectServiceServer(s grpc.ServiceRegistrar, srv ObjectServiceServe
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&ObjectService_ServiceDesc, srv)
+}
+
+func _ObjectService_ListControllers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListControllersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectServiceServer).ListControllers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ObjectService_ListControllers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectServiceServer).ListControllers(ctx, req.(*ListControllersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ObjectService_ListObjects_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListObjectsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectServiceServer).ListObjects(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ObjectService_ListObjects_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectServiceServer).ListObjects(ctx, req.(*ListObjectsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _ObjectService_GetObjectState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -197,6 +273,14 @@ var ObjectService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "plimsoll.v1.ObjectService",
 	HandlerType: (*ObjectServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListControllers",
+			Handler:    _ObjectService_ListControllers_Handler,
+		},
+		{
+			MethodName: "ListObjects",
+			Handler:    _ObjectService_ListObjects_Handler,
+		},
 		{
 			MethodName: "GetObjectState",
 			Handler:    _ObjectService_GetObjectState_Handler,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,16 +21,19 @@ func requeueCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
 	var wait bool
 	var patience time.Duration
+	var controller string
 	command := &cobra.Command{
-		Use:   "requeue CLUSTER NAMESPACE/KIND/NAME",
-		Short: "Order another look at a workload, ahead of everything that waits",
-		Long: `Order a reconcile of one workload ahead of everything that waits, back-off or not.
+		Use:   "requeue CLUSTER NAMESPACE/KIND/NAME | requeue CLUSTER [NAMESPACE/]NAME --controller CONTROLLER",
+		Short: "Order another look at a workload or at any object, ahead of everything that waits",
+		Long: `Order a reconcile of one workload ahead of everything that waits, back-off or not; with --controller, of any object that
+the controller knows. plimsoll controllers lists the controllers, plimsoll objects what they know.
 
 With --wait the command ends when the reconcile has; its exit code is 6 when that failed or did not end in time.`,
-		Example: `  plimsoll requeue prod-eu shop/deployment/cart --wait`,
-		Args:    exactly("CLUSTER", "NAMESPACE/KIND/NAME"),
+		Example: `  plimsoll requeue prod-eu shop/deployment/cart --wait
+  plimsoll requeue prod-eu shop/cart --controller webapp`,
+		Args: exactly("CLUSTER", "NAMESPACE/KIND/NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			key, err := parseWorkload(args[0], args[1])
+			key, err := parseOrder(args[0], args[1], controller)
 			if err != nil {
 				return usage(c, err)
 			}
@@ -38,7 +42,7 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 				return err
 			}
 			defer api.close()
-			receipt, err := order(c.Context(), api, key)
+			receipt, err := key.order(c.Context(), api)
 			if err != nil {
 				return err
 			}
@@ -53,6 +57,7 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 			return verdict(key, receipt, wait, patience)
 		},
 	}
+	command.Flags().StringVar(&controller, "controller", "", "the controller that reconciles the object; without it, the object is a workload")
 	command.Flags().BoolVar(&wait, "wait", false, "wait until the reconcile has ended")
 	command.Flags().DurationVar(&patience, "wait-timeout", 2*time.Minute, "how long to wait at most")
 	conn.flags(command)
@@ -60,11 +65,54 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 	return command
 }
 
-func order(ctx context.Context, api *caller, key workloadKey) (*plimsollv1.Receipt, error) {
+// ordered is what a reconcile is ordered of.
+type ordered interface {
+	fmt.Stringer
+	order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error)
+}
+
+// parseOrder reads what to reconcile: a workload or, with a controller, an object that it knows.
+func parseOrder(cluster, text, controller string) (ordered, error) {
+	if controller == "" {
+		return parseWorkload(cluster, text)
+	}
+	return parseObject(cluster, text, controller)
+}
+
+func (k workloadKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
-	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, key.requeue())
+	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue())
 	return answer.GetReceipt(), err
+}
+
+// objectKey names an object of a member, as one controller sees it.
+type objectKey struct{ cluster, controller, namespace, name string }
+
+// parseObject reads NAMESPACE/NAME, or NAME.
+func parseObject(cluster, text, controller string) (objectKey, error) {
+	namespace, name, found := strings.Cut(text, "/")
+	if !found {
+		namespace, name = "", text
+	}
+	if name == "" || strings.Contains(name, "/") || found && namespace == "" {
+		return objectKey{}, fmt.Errorf("%q: with --controller it must be NAMESPACE/NAME, or NAME for a kind without namespaces", text)
+	}
+	return objectKey{cluster, controller, namespace, name}, nil
+}
+
+func (k objectKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
+	call, cancel := api.call(ctx, 0)
+	defer cancel()
+	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueObject(call, &plimsollv1.RequeueObjectRequest{
+		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name,
+	})
+	return answer.GetReceipt(), err
+}
+
+// String is the key as people read it.
+func (k objectKey) String() string {
+	return fmt.Sprintf("%s (%s) of %s", strings.TrimPrefix(k.namespace+"/"+k.name, "/"), k.controller, k.cluster)
 }
 
 // follow asks for a receipt until it is final, or patience is over.
@@ -96,7 +144,7 @@ func final(receipt *plimsollv1.Receipt) bool {
 	return false
 }
 
-func receiptLine(to io.Writer, key workloadKey, receipt proto.Message) error {
+func receiptLine(to io.Writer, key fmt.Stringer, receipt proto.Message) error {
 	r := receipt.(*plimsollv1.Receipt)
 	took := ""
 	if final(r) && r.GetFinishedAt() != nil {
@@ -107,7 +155,7 @@ func receiptLine(to io.Writer, key workloadKey, receipt proto.Message) error {
 }
 
 // verdict is the error of an order that was waited for and did not come to a good end.
-func verdict(key workloadKey, receipt *plimsollv1.Receipt, waited bool, patience time.Duration) error {
+func verdict(key fmt.Stringer, receipt *plimsollv1.Receipt, waited bool, patience time.Duration) error {
 	switch {
 	case !waited || receipt.GetState() == plimsollv1.ReceiptState_RECEIPT_STATE_DONE:
 		return nil

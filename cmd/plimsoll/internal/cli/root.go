@@ -57,7 +57,7 @@ register, unregister, force-detach and webapps work with your kubeconfigs, and n
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env),
-		explainCommand(env), whatIfCommand(env), requeueCommand(env)} {
+		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env)} {
 		c.GroupID = "fleet"
 		root.AddCommand(c)
 	}

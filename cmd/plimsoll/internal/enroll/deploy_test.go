@@ -20,7 +20,8 @@ type folderFile struct{ name, says string }
 
 // memberFiles are its files by the resource that they hold.
 var memberFiles = map[string]folderFile{
-	"namespaces":      {"namespace.yaml", "# Holds nothing but the hub's account."},
+	"namespaces": {"namespace.yaml", `# Holds nothing but the hub's account. It is enabled so that the hub can see, by the dry run of a pod here, that this cluster
+# reaches its webhook.`},
 	"serviceaccounts": {"account.yaml", "# Who the hub is in this cluster."},
 	"clusterroles": {"role.yaml", `# What the hub may do in this cluster: read workloads, their pods and nodes, label pods, evict them (never delete), and keep the
 # one webhook configuration current that is beside this.`},

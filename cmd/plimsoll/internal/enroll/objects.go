@@ -110,19 +110,28 @@ func typeMeta(apiVersion, kind string) metav1.TypeMeta {
 }
 
 // namespaceObject is a namespace in which no pod may do more than the restricted Pod Security Standard lets it.
-func namespaceObject(name string) func() (object, error) {
+func namespaceObject(name string, labels map[string]string) func() (object, error) {
 	return func() (object, error) {
 		namespace := &corev1.Namespace{TypeMeta: typeMeta("v1", "Namespace"), ObjectMeta: meta("", name)}
-		maps.Copy(namespace.Labels, confine.PodSecurityLabels())
+		maps.Copy(namespace.Labels, labels)
 		return of("namespaces", namespace)
 	}
+}
+
+// namespaceLabels are those of the namespace of the hub's account, and of the hub's, which may be the same. Tenants have the webhook
+// checked in a namespace of theirs.
+func (r Registration) namespaceLabels() map[string]string {
+	if len(r.Namespaces) > 0 {
+		return confine.PodSecurityLabels()
+	}
+	return confine.NamespaceLabels(r.AnnotationPrefixes...)
 }
 
 // memberObjects are what is made in a member, in this order; the token's Secret is left out when the token expires.
 func memberObjects(r Registration, withSecret bool) ([]object, error) {
 	own := r.names()
 	makers := []func() (object, error){
-		namespaceObject(r.MemberNamespace),
+		namespaceObject(r.MemberNamespace, r.namespaceLabels()),
 		func() (object, error) {
 			return of("serviceaccounts", &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: meta(r.MemberNamespace, own.account)})
 		},

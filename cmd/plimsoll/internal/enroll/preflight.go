@@ -25,7 +25,7 @@ func (e *enrolment) preflight(ctx context.Context, objects []object) (string, er
 	if err != nil {
 		return "", err
 	}
-	hubNamespace, err := namespaceObject(e.Namespace)()
+	hubNamespace, err := namespaceObject(e.Namespace, e.namespaceLabels())()
 	if err != nil {
 		return "", err
 	}

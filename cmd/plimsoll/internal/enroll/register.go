@@ -160,7 +160,7 @@ func (e *enrolment) applied(change Change, err error) error {
 
 // handOver makes the registration Secret.
 func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte) error {
-	objects, err := collect(namespaceObject(e.Namespace), func() (object, error) { return registration(e.Registration, uid, kubeconfig) })
+	objects, err := collect(namespaceObject(e.Namespace, e.namespaceLabels()), func() (object, error) { return registration(e.Registration, uid, kubeconfig) })
 	if err != nil {
 		return err
 	}

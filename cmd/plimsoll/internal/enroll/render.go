@@ -27,7 +27,7 @@ func Render(r Registration, member, hub *Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	inHub, err := collect(namespaceObject(r.Namespace), func() (object, error) { return registration(r, "", nil) })
+	inHub, err := collect(namespaceObject(r.Namespace, r.namespaceLabels()), func() (object, error) { return registration(r, "", nil) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,48 @@
+package hub
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// handovers counts how often this replica began to act on members, and for how long nobody may have acted before.
+type handovers struct {
+	tenure *tenure
+	acts   bool // as seen last; only the tenure's subscribers are told one after the other
+	total  prometheus.Counter
+	took   prometheus.Histogram
+}
+
+func newHandovers(of *tenure) *handovers {
+	return &handovers{
+		tenure: of,
+		total: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "plimsoll_handovers_total", Help: "How often this replica began to act on members.",
+		}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "plimsoll_handover_seconds",
+			Help: "Time from the last sign of the replica that acted before (it renewed its Lease, or gave it up) to the moment from which this one may act.",
+			// A Lease that is given up is taken within a second; one whose holder died after its whole duration.
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 120},
+		}),
+	}
+}
+
+// register follows the tenure from now on.
+func (h *handovers) register(registerer prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{h.total, h.took} {
+		if err := registerer.Register(collector); err != nil {
+			return err
+		}
+	}
+	h.tenure.Subscribe(h.update)
+	return nil
+}
+
+func (h *handovers) update() {
+	acts := h.tenure.MineAny()
+	if acts && !h.acts {
+		h.total.Inc()
+		if took, known := h.tenure.handedOver(); known {
+			h.took.Observe(took.Seconds())
+		}
+	}
+	h.acts = acts
+}

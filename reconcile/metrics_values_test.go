@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// inTurn are reconciles of one object that end in turn as its series are to say.
+func inTurn() func() (Result, error) {
+	turn := 0
+	return func() (Result, error) {
+		turn++
+		switch turn {
+		case 1, 2, 3:
+			return Done(), errors.New("broken")
+		case 4:
+			panic("oops")
+		case 5, 6:
+			return Requeue("not yet"), nil
+		case 7:
+			return Done(), TerminalError(errors.New("never valid"))
+		}
+		return Done(), nil
+	}
+}
+
+func TestTheSeriesOfReconcilesCountHowTheyEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, next := newHub(t, Options{Resync: -1}), inTurn()
+		c := launch(h, For(h.Runtime, "values", reconciler(func(context.Context, Request[*corev1.ConfigMap]) (Result, error) { return next() })))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		time.Sleep(time.Hour) // all of the back-offs
+		for range 2 {
+			a.modify(configMap("one"))
+			synctest.Wait()
+		}
+		for outcome, want := range map[string]float64{"error": 3, "panic": 1, "requeue": 2, "terminal": 1, "done": 2} {
+			if n := h.value("plimsoll_reconcile_total", "controller=values", "member=a", "outcome="+outcome); n != want {
+				t.Errorf("%v reconciles ended with outcome %s, want %v", n, outcome, want)
+			}
+		}
+		for name, want := range map[string]float64{
+			"plimsoll_reconcile_total": 9, "plimsoll_reconcile_errors_total": 5, "plimsoll_reconcile_panics_total": 1,
+			"plimsoll_queue_depth": 0, "plimsoll_reconciles_running": 0,
+		} {
+			if n := h.value(name, "member=a"); n != want {
+				t.Errorf("%s is %v, want %v", name, n, want)
+			}
+		}
+		h.cancel()
+	})
+}
+
+// A reader of the series that every Kubernetes operator has would take six failures for six successes.
+func TestNoSeriesSaysThatFailedReconcilesEndedWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, seen := newHub(t, Options{Resync: -1}), &calls{}
+		c := launch(h, For(h.Runtime, "failing", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
+			seen.add(req.Member, req.Object.Name)
+			return Done(), errors.New("broken")
+		})))
+		a, _ := h.join(c, "a", &corev1.ConfigMap{})
+		a.add(configMap("one"))
+		for seen.count() < 6 {
+			time.Sleep(time.Second)
+		}
+		other := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "controller_runtime_reconcile_total", Help: "Another program's."}, []string{"controller", "result"})
+		other.WithLabelValues("of-another-framework", "success").Inc()
+		other.WithLabelValues("failing", "success").Inc()
+		elsewhere := prometheus.NewRegistry()
+		elsewhere.MustRegister(other)
+
+		ours := shown(t, h.Gatherer(ctrlmetrics.Registry))
+		if strings.Contains(ours, `"failing"`) && strings.Contains(ours, "reconcile_errors_total") {
+			t.Errorf("controller-runtime counts how our reconciles end:\n%s", ours)
+		}
+		if theirs := shown(t, h.Gatherer(elsewhere)); !strings.Contains(theirs, "of-another-framework") || strings.Contains(theirs, "failing") {
+			t.Errorf("of two controllers the wrong one is shown:\n%s", theirs)
+		}
+		if n := h.value("plimsoll_reconcile_errors_total", "controller=failing", "member=a"); n != 6 {
+			t.Errorf("%v errors are counted after six failures", n)
+		}
+		h.cancel()
+	})
+}
+
+// shown is all that is gathered of how reconciles end.
+func shown(t *testing.T, from prometheus.Gatherer) string {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, family := range families {
+		if unfed[family.GetName()] {
+			text.WriteString(family.String() + "\n")
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,97 @@
+package spot
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// freshObject is how old an object may be when it is first seen and still be taken for one that was enabled from the start.
+const freshObject = 10 * time.Second
+
+// enabledFrom is since when a workload that is seen for the first time gets decisions, if it is enabled; zero: since it is seen
+// to be. One that was there before may have been enabled at any time.
+func enabledFrom(created, seen time.Time) time.Time {
+	if created.IsZero() || seen.Sub(created) > freshObject {
+		return time.Time{}
+	}
+	return created
+}
+
+// noteUndecided counts the pods among those that were found without a slot that were created after their workload was known to
+// be enabled: they came without a decision.
+func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, now time.Time) {
+	since, policy := dir.enabledSince(of.key)
+	if policy == nil || e.settingsFor(of.member, policy).ReadOnly { // the webhook decides nothing for those
+		return
+	}
+	n := undecided(found, since)
+	if n == 0 {
+		return
+	}
+	e.metrics.undecided.WithLabelValues(of.member).Add(float64(n))
+	if m := e.member(of.member); m != nil {
+		m.undecidedAt.Store(now.UnixNano())
+	}
+	e.Log.Warn("pods came without a decision of the webhook; they are placed now", "member", of.member,
+		"namespace", of.key.Namespace, "kind", of.key.Kind, "name", of.key.Name, "pods", n)
+}
+
+// undecided counts the pods that were created since a time. Creation times are whole seconds: a pod of the second in which the
+// workload was enabled may be from before.
+func undecided(found []foundPod, since time.Time) (n int) {
+	if whole := since.Truncate(time.Second); !whole.Equal(since) {
+		since = whole.Add(time.Second)
+	}
+	for i := range found {
+		if !found[i].Created.Before(since) {
+			n++
+		}
+	}
+	return n
+}
+
+// firstFound returns the pods that no search before found.
+func (o *owner) firstFound(found []foundPod) []foundPod {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := make(map[types.UID]bool, len(o.listed.found))
+	for i := range o.listed.found {
+		known[o.listed.found[i].UID] = true
+	}
+	var first []foundPod
+	for i := range found {
+		if !known[found[i].UID] {
+			first = append(first, found[i])
+		}
+	}
+	return first
+}
+
+// enabledSince tells since when a workload is known to be enabled, and its policy; nil: it is not.
+func (d *directory) enabledSince(key WorkloadKey) (time.Time, *Policy) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	w := d.workloads[key]
+	if w == nil {
+		return time.Time{}, nil
+	}
+	return w.enabledAt, w.policy
+}
+
+// UndecidedAt tells when pods of a member were last found that had come without a decision of the webhook; zero: none were.
+func (e *Engine) UndecidedAt(member string) time.Time {
+	m := e.member(member)
+	if m == nil || m.undecidedAt.Load() == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, m.undecidedAt.Load())
+}
+
+// CheckNamespace is where the hub may create pods in a member: that of probes.
+func (e *Engine) CheckNamespace(member string) string {
+	if m := e.member(member); m != nil {
+		return m.probeNamespace()
+	}
+	return e.Probes.Namespace
+}
