@@ -70,7 +70,9 @@ register, unregister, force-detach and webapps work with your kubeconfigs, and n
 // asPlugin makes the help say what people type.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl plimsoll"}
-	eachCommand(root, func(c *cobra.Command) { c.Example = strings.ReplaceAll(c.Example, "  plimsoll ", "  kubectl plimsoll ") })
+	eachCommand(root, func(c *cobra.Command) {
+		c.Example = strings.ReplaceAll(c.Example, "  plimsoll ", "  kubectl plimsoll ")
+	})
 }
 
 // eachCommand calls do for all commands below one.

@@ -33,7 +33,7 @@ var memberFiles = map[string]folderFile{
 	policyBindingResource: {"policy-bindings.yaml", "# Has the policies deny what they do not allow."},
 	"roles": {"probe-role.yaml", `# Pause pods, in this namespace only, that find out whether there is spot capacity again; its own token, which the hub
 # renews; and the Lease beside this.`},
-	"leases": {"identity.yaml", `# By what the hub writes here through one registration, and reads through another, it knows whether both lead to this cluster.`},
+	"leases":          {"identity.yaml", `# By what the hub writes here through one registration, and reads through another, it knows whether both lead to this cluster.`},
 	"rolebindings":    {"probe-binding.yaml", "# Gives the account these roles."},
 	"priorityclasses": {"probe-priority.yaml", "# Probes give way to every other pod."},
 	"secrets":         {"token.yaml", "# Kubernetes fills it with a token of the account, for the kubeconfig in the registration Secret."},
