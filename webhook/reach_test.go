@@ -182,7 +182,7 @@ func TestAnyReplicaAnswersAnyChecksOwnMark(t *testing.T) {
 	h.Router = routerFunc(func(string) (bool, string) { return false, "" }) // of nobody
 	const nonce = "0b4f8a52-7d0c-4c0e-9a47-2f3c1d5e6f70"
 	check := func(dryRun, nonce string) string {
-		return string(allowed(g, h.call(h.path(), reviewOf("1", `,"dryRun":`+dryRun+`,"object":{"metadata":{"annotations":{"plimsoll.dev/webhook-check":"`+nonce+`"}}}`)), "1"))
+		return allowed(g, h.call(h.path(), reviewOf("1", `,"dryRun":`+dryRun+`,"object":{"metadata":{"annotations":{"plimsoll.dev/webhook-check":"`+nonce+`"}}}`)), "1")
 	}
 	g.Expect(check("true", nonce)).To(Equal(`[{"op":"add","path":"/metadata/annotations/plimsoll.dev~1webhook-checked","value":"` + nonce + `"}]`))
 	g.Expect(h.counted(outcomeCheck)).To(Equal(1.0))

@@ -17,7 +17,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Annotations of one object, the common ones included, as the field "annotations"; nothing without any. */}}
 {{- define "plimsoll.annotations" -}}
-{{- with merge (deepCopy (.own | default dict)) (.root.Values.commonAnnotations | default dict) }}
+{{- with merge (deepCopy (.own | default dict)) (.root.Values.commonAnnotations | default dict) -}}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
