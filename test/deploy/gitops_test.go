@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/hub"
 )
 
@@ -274,7 +275,7 @@ func filled(t *testing.T, text string, values map[string]any) string {
 
 func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
 	r := newFleetRepository(t)
-	object := r.objects("members/external-secret.yaml.example")["ExternalSecret "+Namespace+"/prod-eu"]
+	object := r.objects("members/external-secret.yaml.example")["ExternalSecret "+fleet.Registrations+"/prod-eu"]
 	if object == nil {
 		t.Fatal("the example is not there")
 	}
