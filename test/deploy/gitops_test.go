@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
 // fleetRepository is the example put together as docs/gitops.md says; test/gitops runs it with the real Flux.
