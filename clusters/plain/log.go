@@ -12,14 +12,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// LinesPerSecond is how many lines a source may write in the long run, and LineBurst how many at once.
+const LinesPerSecond, LineBurst = 20, 500
+
 const (
 	// maxMessage and maxValue are how many bytes a line's message and each of its values may have, and maxStack how many one
 	// named "stack" may, which the runtime writes. A line has at most maxAttributes.
 	maxMessage, maxValue, maxStack = 1 << 10, 2 << 10, 16 << 10
 	maxAttributes                  = 32
-	// A source may write linesPerSecond, and lineBurst at once. Sources beyond maxSources share what one has.
-	linesPerSecond, lineBurst = 20, 500
-	maxSources                = 4096
+	// Sources beyond maxSources share what one has.
+	maxSources = 4096
 )
 
 // Log bounds what a logger writes: each text as [Text] does, and how many lines about one source are written. The source is the
@@ -184,12 +186,12 @@ func (s *sources) of(name string, now time.Time) *source {
 	}
 	if len(s.known) >= maxSources {
 		for other, is := range s.known {
-			if is.leftOut == 0 && is.limiter.TokensAt(now) >= lineBurst {
+			if is.leftOut == 0 && is.limiter.TokensAt(now) >= LineBurst {
 				delete(s.known, other)
 			}
 		}
 	}
-	is := &source{limiter: rate.NewLimiter(linesPerSecond, lineBurst)}
+	is := &source{limiter: rate.NewLimiter(LinesPerSecond, LineBurst)}
 	if len(s.known) >= maxSources {
 		s.rest.limiter = cmp.Or(s.rest.limiter, is.limiter)
 		return &s.rest

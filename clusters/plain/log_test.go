@@ -91,14 +91,14 @@ func TestNumbersTimesAndGroupsStayWhatTheyAre(t *testing.T) {
 func TestASourceWritesSoManyLinesASecondAndOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, to := refusingLog(t, 1<<10)
-		for range 10 * lineBurst {
+		for range 10 * LineBurst {
 			log.Warn("noise", "member", "mallory")
 			log.With("member", "mallory").Error("noise")
 			log.Info("API call", "user", "", "remote", "10.0.0.1:5")
 		}
 		log.Warn("heard", "member", "alpha")
 		log.Warn("heard", "user", "alice", "remote", "10.0.0.1:7")
-		for range 2 * lineBurst {
+		for range 2 * LineBurst {
 			log.Info("of the hub")
 			log.Debug("asked for", "member", "mallory")
 		}
@@ -106,12 +106,12 @@ func TestASourceWritesSoManyLinesASecondAndOthersGoOn(t *testing.T) {
 		for _, line := range to.lines {
 			count[line["msg"]]++
 		}
-		if count["noise"] != lineBurst || count["API call"] != lineBurst || count["heard"] != 2 || count["of the hub"] != 2*lineBurst || count["asked for"] != 2*lineBurst {
+		if count["noise"] != LineBurst || count["API call"] != LineBurst || count["heard"] != 2 || count["of the hub"] != 2*LineBurst || count["asked for"] != 2*LineBurst {
 			t.Errorf("written: %v", count)
 		}
 		time.Sleep(time.Second)
 		log.Warn("again", "member", "mallory")
-		if last := to.lines[len(to.lines)-1]; last["leftOut"] != float64(20*lineBurst-lineBurst) {
+		if last := to.lines[len(to.lines)-1]; last["leftOut"] != float64(20*LineBurst-LineBurst) {
 			t.Errorf("the last line is %v", last)
 		}
 	})
@@ -120,11 +120,11 @@ func TestASourceWritesSoManyLinesASecondAndOthersGoOn(t *testing.T) {
 func TestSourcesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, to := refusingLog(t, 1<<10)
-		for i := range maxSources + 3*lineBurst {
+		for i := range maxSources + 3*LineBurst {
 			log.Info("", "user", fmt.Sprint(i))
 		}
-		if n := len(to.lines); n != maxSources+lineBurst {
-			t.Errorf("%d lines of %d users", n, maxSources+3*lineBurst)
+		if n := len(to.lines); n != maxSources+LineBurst {
+			t.Errorf("%d lines of %d users", n, maxSources+3*LineBurst)
 		}
 		h := log.Handler().(*handler)
 		if n := len(h.sources.known); n != maxSources {
