@@ -76,6 +76,18 @@ func (b *Balancer) Remove(backend string) {
 	b.backends = slices.DeleteFunc(b.backends, func(other string) bool { return other == backend })
 }
 
+// Cut takes a backend out of the rotation and ends the connections to it.
+func (b *Balancer) Cut(backend string) {
+	b.Remove(backend)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for conn := range b.open {
+		if conn.RemoteAddr().String() == backend {
+			_ = conn.Close()
+		}
+	}
+}
+
 // Hold keeps back what clients send to a backend, on connections that are open and on new ones, until Release. What the
 // backend sends still arrives.
 func (b *Balancer) Hold(backend string) {

@@ -76,7 +76,7 @@ func TestTheWebhooksHealthIsAsTheMemberSeesIt(t *testing.T) {
 	late := float64(p.undecided()) // on a machine that is too busy for the webhook's time-out
 	p.Expect(undecided()).To(Or(Equal(late), Equal(-1.0)))
 
-	f.Balancer.Remove(h.Webhook)
+	f.Balancer.Cut(h.Webhook)
 	slipped := p.create(fleet.Deployment(p.namespace, "slipped", 10, fleet.Policy(70, 1)))
 	p.ready(slipped, 10)
 	p.Eventually(undecided).Should(BeNumerically(">=", 10), "they are found without a decision")
