@@ -82,7 +82,12 @@ func TestTheWebhooksHealthIsAsTheMemberSeesIt(t *testing.T) {
 	p.Eventually(undecided).Should(BeNumerically(">=", 10), "they are found without a decision")
 	p.Eventually(webhookCondition(t, h, m)).Should(HavePrefix("False Unreachable: the member's API server gets no answer from " + f.Balancer.Address()))
 	p.Eventually(reached).Should(Equal(0.0))
-	p.Expect(undecided()).To(BeNumerically("<=", 10+late), "each is counted once")
+	// What replaces a pod that was moved slips past as well.
+	counted, err := undecided()
+	p.Expect(err).NotTo(HaveOccurred())
+	created, err := m.Cluster.Audit().Since(0, kube.OnResource("pods"), kube.ByVerb("create"), kube.InNamespace(p.namespace))
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(counted).To(BeNumerically("<=", float64(len(created)-10)+late), "each is counted once")
 
 	f.Balancer.Add(h.Webhook)
 	p.Eventually(webhookCondition(t, h, m)).Should(HavePrefix("True Current"))
