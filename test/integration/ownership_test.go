@@ -214,7 +214,7 @@ func TestOwnership(t *testing.T) {
 	t.Run("a standby forwards admissions, questions and orders to the owner", func(t *testing.T) {
 		p := startPair(t, f, shortLease)
 		f.Balancer.Cut(p.owner.Webhook) // members reach only the standby
-		w := p.workload(10, 70)            // asks the standby, and orders a reconcile there
+		w := p.workload(10, 70)         // asks the standby, and orders a reconcile there
 		if p.outcome(p.standby, "forwarded") < 10 || p.outcome(p.owner, "spot") < 7 {
 			t.Errorf("the standby forwarded %v admissions, and the owner sent %v pods to spot",
 				p.outcome(p.standby, "forwarded"), p.outcome(p.owner, "spot"))
