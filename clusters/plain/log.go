@@ -12,8 +12,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// LinesPerSecond is how many lines a source may write in the long run, and LineBurst how many at once.
-const LinesPerSecond, LineBurst = 20, 500
+const (
+	// LinesPerSecond is how many lines a source may write in the long run.
+	LinesPerSecond = 20
+	// LineBurst is how many lines a source may write at once.
+	LineBurst = 500
+)
 
 const (
 	// maxMessage and maxValue are how many bytes a line's message and each of its values may have, and maxStack how many one
