@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -222,4 +223,55 @@ func TestAColdReplicaActsWhenNobodyElseDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The Lease is deleted twice: a replica created one after the first time, acts when the former tenure has ended, and does not know
+// of the second. The first owner, which notices only then, goes on for as long as nobody else can have acted, and waits after that.
+func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.T) {
+	const duration = 15 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		at := func(after time.Duration) { time.Sleep(time.Until(began.Add(after))) }
+		lease := func(holder string, renewed time.Time) resourcelock.LeaderElectionRecord {
+			return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.NewTime(renewed)}
+		}
+		first, second := newTenure("first", testMargin), newTenure("second", testMargin)
+		first.renewed(began, began, duration, 0)
+		second.saw(lease("first", began), true)
+
+		at(time.Second) // the Lease is deleted, and the second replica creates one
+		second.vanished()
+		second.created(duration)
+		second.renewed(time.Now(), time.Now(), duration, 0)
+		at(7900 * time.Millisecond)
+		second.renewed(time.Now(), time.Now(), duration, 0)
+
+		at(8 * time.Second) // that one is deleted, and the first replica creates its own anew
+		first.vanished()
+		first.created(duration)
+		first.renewed(time.Now(), time.Now(), duration, 0)
+		if !first.MineAny() {
+			t.Error("nobody else can act yet, and the first owner does not go on")
+		}
+		acted := 0
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			one, two := first.MineAny(), second.MineAny()
+			if one && two {
+				t.Fatalf("both act after %s", time.Since(began))
+			}
+			if two {
+				acted++
+			}
+		}
+		if acted == 0 {
+			t.Error("the second replica never acts: this shows nothing")
+		}
+		at(19 * time.Second)
+		first.renewed(time.Now(), time.Now(), duration, 0)
+		at(24 * time.Second)
+		if !first.MineAny() {
+			t.Error("the first owner has waited for a whole tenure, and does not act")
+		}
+	})
 }

@@ -26,7 +26,7 @@ type tenure struct {
 	stampedAt   time.Time     // when it was first sent
 	confirmed   time.Time     // the renewal time of our last write that was answered
 	deadline    time.Time     // of our holding; zero: we do not hold the Lease
-	resumes     time.Time     // the deadline of a holding that ended because the Lease was deleted
+	resumes     time.Time     // the deadline of a holding that ended because the Lease was deleted; until then nobody else acts
 	transitions int           // of the record last seen or written
 	holder      string        // identity in the record last seen
 	renewal     time.Time     // in the record last seen, by the holder's clock
@@ -105,13 +105,13 @@ func later(a, b time.Time) time.Time {
 }
 
 // created notes that a Lease that is about to be written is a new one. The former one was deleted, and its holder, which
-// renewed it before that, may not know. It acts for no longer than a tenure from now; if it is us, we go on.
+// renewed it before that, may not know. It acts for no longer than a tenure from now. If we held one that was deleted, we go on
+// until that holding would have ended, and not beyond: meanwhile somebody else may have created a Lease that was deleted as well.
 func (t *tenure) created(duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
-	if t.used && passed(now, t.resumes) {
-		t.notBefore = now.Add(max(duration, t.duration))
+	if t.used {
+		t.notBefore = t.now().Add(max(duration, t.duration))
 	}
 }
 
@@ -193,7 +193,7 @@ const releasedSeconds = 1
 func (t *tenure) vanished() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.deadline.IsZero() {
+	if !t.deadline.IsZero() && !t.now().Before(t.notBefore) { // else we did not act yet, and somebody else may
 		t.resumes = t.deadline
 	}
 	if t.holder != "" || t.vacated.IsZero() {
@@ -269,8 +269,12 @@ func (t *tenure) mineLocked() (until time.Time, ok bool) {
 	if t.deadline.IsZero() {
 		return time.Time{}, false
 	}
-	last, now := t.deadline.Add(-t.margin), t.now()
-	return last, !passed(now, last) && !now.Before(t.notBefore)
+	end, now := t.deadline, t.now()
+	if now.Before(t.notBefore) {
+		end = t.resumes
+	}
+	last := end.Add(-t.margin)
+	return last, !passed(now, last)
 }
 
 // passed tells whether at has come by the monotonic or by the wall clock.
@@ -312,7 +316,8 @@ func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err e
 	if !ok {
 		return time.Time{}, nil, errStopping
 	}
-	return t.deadline, ended, nil
+	last, _ := t.mineLocked()
+	return last.Add(t.margin), ended, nil
 }
 
 var errStopping = errors.New("this replica stops")
