@@ -53,6 +53,7 @@ type shownMembers struct {
 	provider interface {
 		Statuses() []clusters.Status
 		Status(name string) (clusters.Status, bool)
+		Synced() bool
 	}
 	installation func(member string) webhook.Installation
 	webApps      func(member string) webhook.Installation
@@ -89,6 +90,9 @@ func (m shownMembers) Status(name string) (clusters.Status, bool) {
 	}
 	return status, ok
 }
+
+// Synced implements api.Members.
+func (m shownMembers) Synced() bool { return m.provider.Synced() }
 
 func (m shownMembers) add(status *clusters.Status) {
 	if reason, detached := detachReason(status.Registration); detached {

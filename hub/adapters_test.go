@@ -13,6 +13,7 @@ import (
 
 type oneMember clusters.Status
 
+func (m oneMember) Synced() bool                          { return true }
 func (m oneMember) Statuses() []clusters.Status           { return []clusters.Status{clusters.Status(m)} }
 func (m oneMember) Status(string) (clusters.Status, bool) { return clusters.Status(m), true }
 

@@ -48,6 +48,7 @@ type replica struct {
 	orderedBy []string
 	panics    bool
 	lapsed    bool // could not renew its Lease
+	starting  bool // has not read the registrations yet
 }
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
@@ -159,6 +160,9 @@ func (r *replica) Status(name string) (clusters.Status, bool) {
 	known, ok := r.statuses[name]
 	return known, ok
 }
+
+// Synced implements Members.
+func (r *replica) Synced() bool { return !r.starting }
 
 // RecordsIn implements Objects.
 func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more bool) {

@@ -139,3 +139,23 @@ func TestControllersAreListedWithWhatTheyDo(t *testing.T) {
 		t.Errorf("a token that nobody made: %v", err)
 	}
 }
+
+// Who asks a replica that has just started must not be told that a member is gone which it has not read yet.
+func TestAReplicaThatHasNotReadTheRegistrationsKnowsOfNoMemberThatIsMissing(t *testing.T) {
+	first, _ := ledgers(t)
+	s := serve(t, first, nil)
+	ask := func(member string) codes.Code {
+		_, err := s.objects().GetObjectState(as(t, "admin"), &plimsollv1.GetObjectStateRequest{Cluster: member, Controller: "webapp", Namespace: "shop", Name: "cart"})
+		return status.Code(err)
+	}
+	if got := ask("new"); got != codes.NotFound {
+		t.Errorf("a member that nobody registered: %s", got)
+	}
+	first.starting = true
+	if got := ask("new"); got != codes.Unavailable {
+		t.Errorf("a member that is not known yet: %s", got)
+	}
+	if got := ask("dev"); got != codes.OK {
+		t.Errorf("a member that is known already: %s", got)
+	}
+}

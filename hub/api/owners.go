@@ -78,13 +78,17 @@ func (f *failures) note(owner, reason string) {
 	f.reason[owner] = reason
 }
 
-// member returns the status of a member, or NOT_FOUND.
+// member returns the status of a member, or NOT_FOUND; UNAVAILABLE while this replica has not read the registrations.
 func (c *core) member(name string) (clusters.Status, error) {
+	synced := c.members.Synced() // before the question, so that "no" is known to be true
 	known, ok := c.members.Status(name)
-	if !ok {
-		return clusters.Status{}, errNoMember(name)
+	switch {
+	case ok:
+		return known, nil
+	case !synced:
+		return clusters.Status{}, status.Errorf(codes.Unavailable, "member %q: this replica has just started and has not read the registrations yet", name)
 	}
-	return known, nil
+	return clusters.Status{}, errNoMember(name)
 }
 
 // ask puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands

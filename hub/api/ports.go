@@ -17,6 +17,9 @@ type Members interface {
 	Statuses() []clusters.Status
 	// Status returns that of one member; false: nobody registered it.
 	Status(name string) (clusters.Status, bool)
+	// Synced tells whether the registrations that there were at the start have been read. Before that nobody can say that a
+	// member is not registered.
+	Synced() bool
 }
 
 // Workloads tells what this replica's last plans say of workloads. Safe for concurrent use.

@@ -38,6 +38,8 @@ const (
 // apiBackend is a hub with two members and one workload in each, for tests of who may see what.
 type apiBackend struct{}
 
+func (apiBackend) Synced() bool { return true }
+
 func (apiBackend) Statuses() []clusters.Status {
 	return []clusters.Status{{Name: "prod-eu", State: clusters.StateReady}, {Name: "prod-us", State: clusters.StateReady}}
 }
