@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,9 +24,10 @@ import (
 type Process struct {
 	*Replica
 
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended and been reaped
-	err  error         // how it ended; read after done
+	cmd   *exec.Cmd
+	asked atomic.Bool   // to end
+	done  chan struct{} // closed when it has ended and been reaped
+	err   error         // how it ended; read after done
 }
 
 // HubBinary is <repo>/build/bin/plimsoll-hub; an error says what to run when it is missing.
@@ -132,7 +134,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Stop asks the process to end and waits until it has, or kills it when ctx ends.
 func (p *Process) Stop(ctx context.Context) error {
-	if err := p.signal(syscall.SIGTERM); err != nil {
+	if err := p.Terminate(); err != nil {
 		return err
 	}
 	select {
@@ -143,8 +145,14 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Terminate asks the process to end, and does not wait for it.
-func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
+// Terminate asks the process to end, and does not wait for it. It asks once, however often it is called: a hub that is asked
+// twice ends at once, with calls under way.
+func (p *Process) Terminate() error {
+	if p.asked.Swap(true) {
+		return nil
+	}
+	return p.signal(syscall.SIGTERM)
+}
 
 // Freeze stops the process where it is. What was sent to it waits, signals but SIGKILL too.
 func (p *Process) Freeze() error { return p.signal(syscall.SIGSTOP) }
