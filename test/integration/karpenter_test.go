@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -23,6 +25,9 @@ func TestKarpenter(t *testing.T) {
 		"the hub takes no replica of the floor while all nodes drift, and that ends": s.driftSpec,
 		"nor while half-empty nodes are consolidated":                                s.consolidationSpec,
 		"nor while a fifth of the nodes is interrupted":                              s.interruptionSpec,
+		"nor while all nodes expire":                                                 s.expirySpec,
+		"nodes that take 45 s cost no ready replica":                                 s.startSpec(45 * time.Second),
+		"nor do nodes that take 150 s":                                               s.startSpec(150 * time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			specs.beside(t)
@@ -105,4 +110,37 @@ func (s *karpenterSite) interruptionSpec(t *testing.T) {
 		p.Expect(p.pool.AwaitReplaced(ctx, interrupted)).To(Succeed())
 		p.mended(w, replicas, percent, floor)
 	})
+}
+
+// expirySpec has all nodes reach their age at about the same time. Karpenter takes such nodes whatever disruption budgets say, and
+// makes others only when pods wait for them.
+func (s *karpenterSite) expirySpec(t *testing.T) {
+	const replicas, percent, floor = 12, 75, 3
+	pool := slowPool("expiry")
+	pool.ExpireAfter = 3 * time.Minute // the replicas have to come to rest on the new nodes before these expire
+	p := s.onPool(t, pool)
+	w := p.grown(replicas, percent, floor)
+	p.keepsFloor(w, floor, func(ctx context.Context) {
+		p.Expect(p.pool.AwaitReplaced(ctx, p.claims())).To(Succeed())
+		p.mended(w, replicas, percent, floor)
+	})
+}
+
+// startSpec scales up onto nodes that take so long to be ready.
+func (s *karpenterSite) startSpec(takes time.Duration) func(*testing.T) {
+	return func(t *testing.T) {
+		const few, many, percent, floor = 6, 18, 70, 1
+		pool := slowPool(fmt.Sprintf("start-%.0f", takes.Seconds()))
+		pool.NodeStart = takes / pace
+		p := s.onPool(t, pool)
+		w := p.grown(few, percent, floor)
+		toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
+			p.Expect(w.Scale(ctx, many)).To(Succeed())
+			p.mended(w, many, percent, floor)
+			return nil
+		})
+		p.Expect(err).NotTo(HaveOccurred())
+		p.Expect(toll.ReadyByHub).To(BeZero())
+		p.Expect(toll.Breaks).To(BeEmpty())
+	}
 }

@@ -170,7 +170,7 @@ func (c *Cluster) InstallKarpenterKinds(ctx context.Context) error {
 
 // installKarpenter brings Karpenter's definitions and the class of its nodes into the cluster.
 func (c *Cluster) installKarpenter(ctx context.Context, options KarpenterOptions) error {
-	if err := c.InstallKarpenterKinds(ctx); err != nil {
+	if err := errors.Join(c.InstallKarpenterKinds(ctx), c.startNodesUnready(ctx)); err != nil {
 		return err
 	}
 	class := object(nodeClassKind, nodeClassName, map[string]any{"nodeRegistrationDelay": wholeSeconds(options.Registration)})

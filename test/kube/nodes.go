@@ -37,9 +37,6 @@ type NodeSpec struct {
 	Start    time.Duration     // from when the node is made until it is ready, in whole seconds; default at once
 }
 
-// NodeStart is the annotation of a node that takes so many seconds from its creation until it is ready.
-const NodeStart = "kube.plimsoll.dev/node-start"
-
 // AddNodes adds n nodes of a kind and returns their names when all of them are ready.
 func (c *Cluster) AddNodes(ctx context.Context, n int, spec NodeSpec) ([]string, error) {
 	capacity, err := spec.resources()
@@ -115,7 +112,7 @@ func (c *Cluster) node(spec NodeSpec, capacity corev1.ResourceList) *corev1.Node
 	if spec.Start > 0 {
 		node.Annotations[NodeStart] = seconds(spec.Start)
 		// From the first moment: a node that says nothing of itself loses the taint that keeps pods away.
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: kubeletNotReady}}
 	}
 	if c.opts.Minimal { // kwok is not there to say it
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed"}}

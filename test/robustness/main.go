@@ -46,7 +46,9 @@ func robustness(ctx context.Context, options Options, out string) error {
 		return err
 	}
 	verdict.print(os.Stdout)
-	err = errors.Join(err, mergeFigures(out, verdict.figures()))
+	if err == nil { // what did not come to its end shows nothing
+		err = mergeFigures(out, verdict.figures())
+	}
 	if !verdict.clean() {
 		err = errors.Join(err, fmt.Errorf("something was found with seed %d; what happened is in %s", options.Seed, options.Dir))
 	}

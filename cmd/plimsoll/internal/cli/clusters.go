@@ -18,7 +18,7 @@ func clustersCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
 	command := &cobra.Command{
 		Use:     "clusters",
-		Aliases: []string{"cluster", "members"},
+		Aliases: []string{"members"},
 		Short:   "List the members: their state, owner and replicas by capacity",
 		Long: `List the members that you may see.
 

@@ -56,7 +56,7 @@ register, unregister, force-detach and webapps work with your kubeconfigs, and n
 		c.GroupID = "members"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{clustersCommand(env), workloadsCommand(env), workloadCommand(env),
+	for _, c := range []*cobra.Command{checkCommand(env), clustersCommand(env), clusterCommand(env), workloadsCommand(env), workloadCommand(env),
 		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env)} {
 		c.GroupID = "fleet"
 		root.AddCommand(c)

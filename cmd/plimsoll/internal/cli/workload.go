@@ -142,7 +142,7 @@ func podTable(to io.Writer, list []*plimsollv1.Pod) error {
 			slot = fmt.Sprint(pod.GetSlot())
 		}
 		pods.add(pod.GetName(), slot, capacity(pod.GetCapacityTypeWanted()), capacity(pod.GetCapacityTypeActual()), pod.GetNode(), pod.GetPhase(),
-			map[bool]string{true: "yes", false: "no"}[pod.GetReady()], pod.GetReason())
+			yesNo(pod.GetReady()), pod.GetReason())
 	}
 	return pods.write(to)
 }
