@@ -4,9 +4,11 @@
 GO        ?= go
 # Extra flags for every go test, for instance TESTFLAGS='-run TestBurst -v'.
 TESTFLAGS ?=
+# Packages that `make test` and `make cover` are about, for instance PKG=./reconcile/spot. Default: all.
+PKG       ?=
 # Time given to each fuzz target: 10s by fuzz-short, 1m by fuzz.
 FUZZTIME  ?=
-# The commit whose API `make breaking` compares with.
+# The commit that `make presubmit`, and `make breaking` for the API, compare with.
 BASE      ?= main
 
 BIN    := build/bin
@@ -155,10 +157,27 @@ breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses t
 ##
 
 .PHONY: test
-test: testbed ## Run all tests: the unit tests, then those on real control planes
+ifdef PKG
+test: ## Run the tests of PKG, or all tests: the unit tests, then those on real control planes
+	$(RACE) -timeout 40m $(TESTFLAGS) $(PKG)
+else
+test: testbed
 	$(MAKE) test-unit
 	$(MAKE) test-integration
 	$(MAKE) test-deploy
+endif
+
+# What a commit can break that is found in under two minutes, with Go's caches warm.
+.PHONY: presubmit
+presubmit: verify-format $(GOLANGCI) ## Check format, vet, lint and the unit tests of the packages that differ from BASE
+	GO="$(GO)" BASE="$(BASE)" GOLANGCI="$(GOLANGCI)" TESTFLAGS="$(TESTFLAGS)" sh tools/presubmit.sh
+
+.PHONY: cover
+cover: ## Show what the unit tests of PKG cover, by function, and write build/cover.html
+	@mkdir -p build
+	$(GO) test -coverprofile build/cover.out $(TESTFLAGS) $(or $(PKG),$$($(GO) list ./... | grep -v /test/))
+	$(GO) tool cover -func build/cover.out
+	$(GO) tool cover -html build/cover.out -o build/cover.html
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane

@@ -87,8 +87,9 @@ func restart(ctx context.Context, on *replica, skew time.Duration) error {
 	return on.start(ctx, skew)
 }
 
-// skewVariable tells the hub that skewed/build.sh has built by how much its clock is wrong.
-const skewVariable = "PLIMSOLL_ROBUSTNESS_SKEW"
+// skewVariable tells the hub that skewed/build.sh has built by how much its clock is wrong. It does not begin with PLIMSOLL_: the hub
+// refuses to start with such variables that are not keys of its configuration.
+const skewVariable = "ROBUSTNESS_CLOCK_SKEW"
 
 // skewedBinary is a hub with a clock that can be wrong.
 func skewedBinary() string {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds build/robustness/plimsoll-hub-skewed: the hub with a standard library whose time.Now is wrong by the duration in
-# PLIMSOLL_ROBUSTNESS_SKEW. Only the wall clock is: the monotonic clock goes on as it does. The product's code is the same.
+# ROBUSTNESS_CLOCK_SKEW. Only the wall clock is: the monotonic clock goes on as it does. The product's code is the same.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 go=${GO:-go} out=build/robustness tags=${TAGS:-}
@@ -21,7 +21,7 @@ package time
 import "syscall"
 
 var skewSeconds = func() int64 {
-	text, _ := syscall.Getenv("PLIMSOLL_ROBUSTNESS_SKEW")
+	text, _ := syscall.Getenv("ROBUSTNESS_CLOCK_SKEW")
 	skew, _ := ParseDuration(text)
 	return int64(skew / Second)
 }()
