@@ -85,10 +85,8 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 			}
 			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", errUnreadable)
 		}
-		if r.frame.Len() == smallPart {
-			if err := r.grown(smallPart + 1); err != nil {
-				return nil, err
-			}
+		if err := r.makeRoom(); err != nil {
+			return nil, err
 		}
 		r.frame.WriteByte(c)
 		switch {
@@ -106,6 +104,19 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 			}
 		}
 	}
+}
+
+// makeRoom has a large event grow in few steps and to no more than it may have: what it had before is garbage.
+func (r *frameReader) makeRoom() error {
+	length := r.frame.Len()
+	if length < smallPart || r.frame.Available() > 0 {
+		return nil
+	}
+	if err := r.grown(length + 1); err != nil {
+		return err
+	}
+	r.frame.Grow(int(min(3*int64(length), max(r.limit-int64(length), 1))))
+	return nil
 }
 
 // unexpected is the error of a frame that ends too early.

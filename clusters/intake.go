@@ -119,8 +119,14 @@ func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 	}
 	return func() ([]byte, error) {
 		turn.end()
+		if err := i.pace.enter(ctx); err != nil {
+			return nil, err
+		}
 		frame, err := frames.next()
 		if err != nil {
+			if frames.frame.Len() > smallPart { // what cannot be used has cost as much as what can
+				i.pace.charge(memoryPerByte * frames.frame.Len())
+			}
 			return nil, err
 		}
 		if err := i.pace.wait(ctx, len(frame)); err != nil {

@@ -9,26 +9,33 @@ import (
 
 const (
 	// paceRate is how many bytes of events and of large answers a member may send a second, and paceBurst how many before that
-	// counts. An event counts as eventCost bytes at least, for decoding a small one costs more than its bytes: these are 2,000 events a
-	// second, and 8,000 at once.
+	// counts.
 	paceRate  = 16 << 20
 	paceBurst = 64 << 20
-	eventCost = 8 << 10
+	// eventRate is how many events it may send a second, and eventBurst how many before that counts: decoding a small one costs
+	// more than its bytes. Caches are filled by lists, so a member that has just joined needs no more.
+	eventRate  = 2000
+	eventBurst = 2000
 )
 
 // pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose
 // events or lists do not end leaves the processors to others. What it sends meanwhile stays on its side of the connection. Safe
 // for concurrent use; the zero value lets all pass.
-type pace struct{ limiter *rate.Limiter }
+type pace struct{ limiter, events *rate.Limiter }
 
-func newPace() pace { return pace{rate.NewLimiter(paceRate, paceBurst)} }
+func newPace() pace {
+	return pace{rate.NewLimiter(paceRate, paceBurst), rate.NewLimiter(eventRate, eventBurst)}
+}
 
 // wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
 func (p pace) wait(ctx context.Context, bytes int) error {
 	if p.limiter == nil {
 		return nil
 	}
-	return p.limiter.WaitN(ctx, min(max(bytes, eventCost), paceBurst))
+	if err := p.events.Wait(ctx); err != nil {
+		return err
+	}
+	return p.limiter.WaitN(ctx, min(bytes, paceBurst))
 }
 
 // enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.

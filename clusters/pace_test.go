@@ -19,7 +19,7 @@ func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		const seconds = 10
-		const burst, more = paceBurst / eventCost, seconds * paceRate / eventCost
+		const burst, more = eventBurst, seconds * eventRate
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
 		took := intake{member: "a", shapes: quantities.NewShapes(scheme.Scheme), event: 1 << 20, objects: 10, pace: newPace()}
 		way := took.guard(roundTripper(func(*http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
 		began := time.Now()
 		_, err = io.CopyN(io.Discard, resp.Body, int64(burst*len(event)))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(time.Since(began)).To(BeZero(), "a first list as events does not wait")
+		g.Expect(time.Since(began)).To(BeZero(), "what a busy member sends at once does not wait")
 		_, err = io.Copy(io.Discard, resp.Body)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(time.Since(began)).To(BeNumerically("~", seconds*time.Second, time.Second))
@@ -74,4 +74,36 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEventsThatAreTooLargeAreReadAtAPace opens a watch again and again on which one event is begun that does not end.
+func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
+	const size = 4 << 20
+	const allowed = paceBurst / (memoryPerByte * size)
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		took := intake{member: "a", shapes: quantities.NewShapes(scheme.Scheme), event: size, objects: 10, pace: newPace(), decodes: newDecodes(1)}
+		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + strings.Repeat("a", size)
+		way := took.guard(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(event))}, nil
+		}))
+		watch := func() {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			resp, err := way.RoundTrip(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = io.Copy(io.Discard, resp.Body)
+			g.Expect(err).To(MatchError(errTooLarge))
+			g.Expect(resp.Body.Close()).To(Succeed())
+		}
+		began := time.Now()
+		for range allowed {
+			watch()
+		}
+		g.Expect(time.Since(began)).To(BeZero(), "some events that are too large for nobody's fault")
+		for range 4 * allowed {
+			watch()
+		}
+		g.Expect(time.Since(began)).To(BeNumerically(">=", 10*time.Second))
+	})
 }

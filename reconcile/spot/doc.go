@@ -9,7 +9,7 @@
 //   - steering.go, affinity.go: how a member's pods are sent to a capacity type, by what its nodes carry ([Steering]);
 //   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
-//   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
+//   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_victims.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
 //     ([Plan], [Finish]);
 //   - shape.go, shape_of.go, drought.go, verdicts.go, probe.go: for which pods spot has no room, and what finds out when it has
 //     again ([Drought]);

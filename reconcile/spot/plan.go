@@ -90,6 +90,8 @@ type ownerPods struct {
 	released []*Pod // alive, and not the owner's any more
 	dying    []*Pod // being deleted, or evicted by us
 
+	victims map[Capacity]orderOfVictims // as far as they were asked for; see victimOrder
+
 	parked int // released pods that only wait for the disruption window
 	stuck  int // released pods that stand in for replacements that do not come up
 }

@@ -3,7 +3,6 @@ package spot
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -176,73 +175,6 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 		reserved = reserved[1:]
 	}
 	return reserved
-}
-
-// victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then those on
-// nodes that may go, then those whose slot is of the other type, then from the highest slot down, the youngest first. Of a
-// StatefulSet the highest ordinal goes first. Pods that ask not to be disrupted are last. Where the template has to spread its
-// pods, those of the fullest domains come before others, whatever their slots.
-//
-// Alive pods are in the order of their slots, so those of a ReplicaSet need no sorting, which would cost most of the plan of a
-// very large one.
-func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
-	order := pl.victimOrder(o, capacity)
-	pods := make([]*Pod, len(order))
-	for i, at := range order {
-		pods[i] = o.alive[at]
-	}
-	return pods
-}
-
-// victimOrder returns the victims as indexes of the owner's alive pods.
-func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
-	var classes [1 << 5][]int32
-	for at, pod := range slices.Backward(o.alive) {
-		if pod.Capacity != capacity {
-			continue
-		}
-		if _, going := pl.moving[pod.UID]; !going {
-			class := pl.classOf(pod, len(o.Spreads) > 0)
-			classes[class] = append(classes[class], int32(at))
-		}
-	}
-	if pl.Ordinals { // by their names, which the labels may not follow
-		for _, class := range classes {
-			slices.SortFunc(class, func(x, y int32) int {
-				a, b := o.alive[x], o.alive[y]
-				return cmp.Or(cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
-			})
-		}
-	}
-	if u := pl.spreadOf(o); u != nil {
-		for class := range classes {
-			classes[class] = pl.balance(o, u, classes[class], capacity.Other())
-		}
-	}
-	return slices.Concat(classes[:]...)
-}
-
-// classOf orders pods by how little it costs to move them, the cheapest first; see victims.
-func (pl *planner) classOf(pod *Pod, spread bool) (class int) {
-	ownSlot := !pl.Ordinals && pl.mix.Of(pod.Slot) == pod.Capacity && !spread // a slot can be exchanged, a domain cannot
-	for _, dear := range [...]bool{pod.DoNotDisrupt, pl.available(pod), pod.Bound, !pod.advised(), ownSlot} {
-		class <<= 1
-		if dear {
-			class |= 1
-		}
-	}
-	return class
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // moveExcess starts moves for the mix as far as those under way, the cool-down and the room on the other type allow it.

@@ -82,6 +82,7 @@ type window struct {
 	hostility         fleet.Hostility
 	admission, events time.Duration // p99
 	rss               int64         // the most
+	processor         time.Duration // that the hub took
 }
 
 // tryAll measures each hostility, and good behaviour in between.
@@ -118,6 +119,10 @@ func (s *hostileSite) try(ctx context.Context, hostility fleet.Hostility) error 
 		return err
 	}
 	w := window{hostility: hostility}
+	before, err := s.hub.Processor()
+	if err != nil {
+		return err
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { w.admission, err = s.admissions(groupCtx); return err })
 	group.Go(func() (err error) { w.events, err = s.reconciles(groupCtx); return err })
@@ -131,9 +136,14 @@ func (s *hostileSite) try(ctx context.Context, hostility fleet.Hostility) error 
 	if err := errors.Join(group.Wait(), s.member.Behave(ctx, fleet.WellBehaved)); err != nil {
 		return fmt.Errorf("%s: %w", hostility, err)
 	}
+	after, err := s.hub.Processor()
+	if err != nil {
+		return err
+	}
+	w.processor = after - before
 	s.windows = append(s.windows, w)
-	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB", nameOf(hostility),
-		milliseconds(w.admission), milliseconds(w.events), float64(w.rss)/1e6)
+	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB, processor %4.2f s", nameOf(hostility),
+		milliseconds(w.admission), milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds())
 	return nil
 }
 
@@ -192,8 +202,8 @@ func scale(ctx context.Context, w *fleet.Workload) error {
 		if err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Second); err != nil {
-			return err
+		if pause(ctx, time.Second) != nil {
+			return nil
 		}
 	}
 }

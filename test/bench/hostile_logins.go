@@ -16,9 +16,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -34,11 +36,11 @@ const (
 
 // hostileLogins shows the API bad tokens from many addresses, and counts how many good ones fail meanwhile.
 func (b *bench) hostileLogins(ctx context.Context) (err error) {
-	hub, api, err := b.startReplica(ctx, fleet.Settings{"api.unauthenticated": false})
+	hub, calls, err := b.startReplica(ctx, fleet.Settings{"api.unauthenticated": false})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.stopReplica(context.WithoutCancel(ctx), hub, api)) }()
+	defer func() { err = errors.Join(err, b.stopReplica(context.WithoutCancel(ctx), hub, calls)) }()
 	tokens, err := b.goodTokens(ctx)
 	if err != nil {
 		return err
@@ -81,11 +83,21 @@ func (b *bench) hostileLogins(ctx context.Context) (err error) {
 	return nil
 }
 
-// goodTokens are tokens of one account of the hub cluster.
+// goodTokens are tokens of one account of the hub cluster, which may list members.
 func (b *bench) goodTokens(ctx context.Context) ([]string, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: "bench-caller"}}
-	if err := client.IgnoreAlreadyExists(b.fleet.Hub.Client().Create(ctx, account)); err != nil {
-		return nil, err
+	name := metav1.ObjectMeta{Name: "bench-caller"}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: name.Name}}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{api.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}
+	for _, object := range []client.Object{account, role, binding} {
+		if err := client.IgnoreAlreadyExists(b.fleet.Hub.Client().Create(ctx, object)); err != nil {
+			return nil, err
+		}
 	}
 	tokens := make([]string, goodLogins)
 	for i := range tokens {

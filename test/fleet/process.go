@@ -197,6 +197,29 @@ func (p *Process) RSS() (int64, error) {
 	return 0, fmt.Errorf("memory of hub %s: /proc does not tell", p.Name)
 }
 
+// Processor is the time that the process has had a processor so far, in steps of 10 ms.
+func (p *Process) Processor() (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("processor time of hub %s: %w", p.Name, err)
+	}
+	_, rest, _ := bytes.Cut(content, []byte(") ")) // what comes before is a name of any form
+	fields := strings.Fields(string(rest))
+	const user, system, tick = 11, 12, 10 * time.Millisecond
+	if len(fields) <= system {
+		return 0, fmt.Errorf("processor time of hub %s: /proc does not tell", p.Name)
+	}
+	var total time.Duration
+	for _, field := range []string{fields[user], fields[system]} {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("processor time of hub %s: %w", p.Name, err)
+		}
+		total += time.Duration(ticks) * tick
+	}
+	return total, nil
+}
+
 // tail is the end of the replica's log.
 func (r *Replica) tail(lines int) string {
 	content, err := os.ReadFile(r.LogFile)
