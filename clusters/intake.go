@@ -124,9 +124,7 @@ func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 		}
 		frame, err := frames.next()
 		if err != nil {
-			if frames.frame.Len() > smallPart { // what cannot be used has cost as much as what can
-				i.pace.charge(memoryPerByte * frames.frame.Len())
-			}
+			i.wasted(frames.frame.Len())
 			return nil, err
 		}
 		if err := i.pace.wait(ctx, len(frame)); err != nil {
@@ -149,25 +147,34 @@ func (i intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 			return nil, io.EOF
 		}
 		read = true
-		text, err := readWhole(from, min(length, i.answer), func(bytes int) error {
+		text, err := readWhole(from, min(length, i.answer), i.answer, func(bytes int) error {
 			if err := turn.take(bytes); err != nil {
 				return err
 			}
 			return i.pace.enter(ctx)
 		})
+		if err != nil || len(text) == 0 {
+			i.wasted(len(text))
+			return nil, cmp.Or(err, io.EOF)
+		}
 		if len(text) > smallPart {
 			i.pace.charge(len(text))
-		}
-		if err != nil || len(text) == 0 {
-			return nil, cmp.Or(err, io.EOF)
 		}
 		return text, lookThrough(look, text, limits, "an answer")
 	}
 }
 
-// readWhole reads an answer that says to have so many bytes; the layer below bounds them. Before it takes memory for more than
+// wasted accounts for so many bytes that were read and cannot be used, if they are many: their memory is garbage already when the
+// next ones are read, and a member that sends them once sends them again.
+func (i intake) wasted(bytes int) {
+	if bytes > smallPart {
+		i.pace.charge(memoryPerByte * bytes)
+	}
+}
+
+// readWhole reads an answer that says to have so many bytes; the layer below bounds them to most. Before it takes memory for more than
 // a small answer it calls grown.
-func readWhole(from io.Reader, length int64, grown func(bytes int) error) ([]byte, error) {
+func readWhole(from io.Reader, length, most int64, grown func(bytes int) error) ([]byte, error) {
 	var into bytes.Buffer
 	into.Grow(int(min(max(length, 0), smallPart)) + bytes.MinRead)
 	_, err := into.ReadFrom(io.LimitReader(from, smallPart+1))
@@ -178,8 +185,25 @@ func readWhole(from io.Reader, length int64, grown func(bytes int) error) ([]byt
 		return nil, err
 	}
 	into.Grow(int(max(length-int64(into.Len()), 0)) + bytes.MinRead)
-	_, err = into.ReadFrom(from)
+	err = fill(&into, from, most)
 	return into.Bytes(), err
+}
+
+// fill reads until the end. What the buffer had before it grows is garbage, so it grows in few steps and to no more than most.
+func fill(into *bytes.Buffer, from io.Reader, most int64) error {
+	for {
+		if into.Available() < bytes.MinRead {
+			into.Grow(int(min(3*int64(into.Len()), max(most-int64(into.Len()), 0))) + bytes.MinRead)
+		}
+		n, err := from.Read(into.AvailableBuffer()[:into.Available()])
+		into.Write(into.AvailableBuffer()[:n]) // where it is already
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits quantities.Limits, what string) error {

@@ -54,7 +54,7 @@ type Options struct {
 	// AnswerBytes bounds one answer of a member, after decompression. Caches are filled in pages of 500 objects, or fewer where
 	// these have more than an eighth of it. Default 64 MiB.
 	AnswerBytes int64
-	// EventBytes bounds one event of a watch. Default 8 MiB.
+	// EventBytes bounds one event of a watch. Default 4 MiB: API servers store no object of more than 1.5 MiB.
 	EventBytes int64
 	// CacheBytes bounds what all caches of a member take in memory, about, and CacheObjects the objects of one kind. A kind
 	// that exceeds them is no longer cached, and the member is Degraded. Default 256 MiB and 200,000.
@@ -108,7 +108,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.WriteTimeout, o.RequestTimeout)
 	setDefault(&o.WarmTimeout, 30*time.Second)
 	setDefault(&o.AnswerBytes, 64<<20)
-	setDefault(&o.EventBytes, 8<<20)
+	setDefault(&o.EventBytes, 4<<20)
 	setDefault(&o.CacheBytes, 256<<20)
 	setDefault(&o.CacheObjects, 200_000)
 	setDefault(&o.KindBytes, o.CacheBytes/2)

@@ -15,7 +15,7 @@ const (
 	// eventRate is how many events it may send a second, and eventBurst how many before that counts: decoding a small one costs
 	// more than its bytes. Caches are filled by lists, so a member that has just joined needs no more.
 	eventRate  = 2000
-	eventBurst = 2000
+	eventBurst = 500
 )
 
 // pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose

@@ -369,7 +369,7 @@ func DefaultConfig() Config {
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, TokenRenewalPercent: 66, QPS: 200, Burst: 400,
-			MaxAnswerMiB: 64, MaxEventMiB: 8, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
+			MaxAnswerMiB: 64, MaxEventMiB: 4, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
 		},
 		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
 			MaxMovesPerMember: 100, MaxMovesPerHub: 500,

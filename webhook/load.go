@@ -19,9 +19,9 @@ const (
 	maxKindBytesOfMember, maxKindBytes = 24 << 20, 64 << 20
 	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large
 	// calls of a member have largeRate bytes a second, and largeBurst at once.
-	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 16 << 20
+	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 8 << 20
 	// The same for calls about WebApps, which wait: an API server that lists sends all objects of a page at once.
-	largeKindRate, largeKindBurst = 4 << 20, 32 << 20
+	largeKindRate, largeKindBurst = 4 << 20, 16 << 20
 	// turnTimeout is how long a call about WebApps waits for others to end.
 	turnTimeout = 5 * time.Second
 )
