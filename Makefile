@@ -69,6 +69,12 @@ manifests: ## Write what in deploy/ is made from the configuration, the CLI and 
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers' . -update
 
+DASHBOARDS := deploy/chart/plimsoll/files/dashboards
+
+.PHONY: dashboards
+dashboards: ## Write the Grafana dashboards of the chart from tools/dashboards
+	cd tools/dashboards && $(GO) run . $(CURDIR)/$(DASHBOARDS)
+
 .PHONY: testbed
 testbed: ## Build the control planes that tests, demo and bench run on (up to 12 minutes the first time)
 	bash test/kube/controlplane/build.sh
@@ -108,7 +114,7 @@ clean: ## Remove build/, the tools and the control planes included
 ##
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
+verify: verify-generated verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
 verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
@@ -116,6 +122,10 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that wh
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
 	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
+
+.PHONY: verify-dashboards
+verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards makes
+	cd tools/dashboards && $(GO) run . -check $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: verify-format
 verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
@@ -127,6 +137,7 @@ verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -
 verify-modules: ## Check that go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
 	cd test/deploy && $(GO) mod tidy -diff
+	cd tools/dashboards && $(GO) mod tidy -diff
 
 .PHONY: vet
 vet: ## Run go vet
@@ -138,6 +149,7 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(BUF) lint
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/deploy && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
+	cd tools/dashboards && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...

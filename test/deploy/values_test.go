@@ -61,6 +61,7 @@ metrics:
     labels: {release: prometheus}
     runbooks: https://wiki.example.com/plimsoll
     alerts: {PlimsollSpotDry: {enabled: false}}
+  dashboards: {enabled: true, labels: {grafana_dashboard: "yes"}, annotations: {grafana_folder: Plimsoll}, namespace: default}
 networkPolicy:
   webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]
   apiFrom: [{podSelector: {}}]
