@@ -67,7 +67,7 @@ CRDS := crd:crdVersions=v1,maxDescLen=200
 manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
 	$(GO) test ./hub -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
-	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers' . -update
+	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
 
 DASHBOARDS := deploy/chart/plimsoll/files/dashboards
 
@@ -91,6 +91,10 @@ image: ## Build the hub's image, IMAGE, with docker build, and its SBOM; needs n
 .PHONY: image-files
 image-files: ## Put together what the image holds, SBOM included, for IMAGE_ARCHS, as docker buildx bake wants it
 	TAGS=$(TAGS) sh deploy/image/files.sh $(IMAGE_ARCHS)
+
+.PHONY: chart
+chart: ## Package the Helm chart into build/chart, as `helm push` takes it to an OCI registry
+	cd test/deploy && $(GO) tool helm package $(CURDIR)/deploy/chart/plimsoll --destination $(CURDIR)/build/chart
 
 .PHONY: sbom
 sbom: build ## Write build/bin/*.cdx.json: which modules hub and CLI are built from (CycloneDX)
