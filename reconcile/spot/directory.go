@@ -51,6 +51,7 @@ type directory struct {
 	waits      *budgetWaits
 	selectors  *hashSelectors
 	denials    denials
+	lacks      lacks
 }
 
 type namespaceFacts struct {
@@ -191,6 +192,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 		delete(d.workloads, key)
 		delete(d.plans, key)
 		d.journal.forget(key)
+		d.lacks.isNew(key, "")
 	}
 }
 
