@@ -158,6 +158,8 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.get("hub", &before, Namespace, "plimsoll-hub-ca")
 	d.run("docs/operate.md")
 	d.get("hub", &after, Namespace, "plimsoll-hub-ca")
+	d.get("hub", &corev1.Secret{}, fleet.Registrations, "hub")
+	d.shell("the end of docs/operate.md", "plimsoll unregister hub --context hub --hub-context hub")
 	if !maps.EqualFunc(before.Data, after.Data, bytes.Equal) {
 		t.Error("what was restored is not what was there")
 	}
