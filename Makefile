@@ -69,7 +69,13 @@ CRDS := crd:crdVersions=v1,maxDescLen=200
 manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
 	$(GO) test ./hub -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
-	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers' . -update
+	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
+
+DASHBOARDS := deploy/chart/plimsoll/files/dashboards
+
+.PHONY: dashboards
+dashboards: ## Write the Grafana dashboards of the chart from tools/dashboards
+	cd tools/dashboards && $(GO) run . $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: testbed
 testbed: ## Build the control planes that tests, demo and bench run on (up to 12 minutes the first time)
@@ -87,6 +93,10 @@ image: ## Build the hub's image, IMAGE, with docker build, and its SBOM; needs n
 .PHONY: image-files
 image-files: ## Put together what the image holds, SBOM included, for IMAGE_ARCHS, as docker buildx bake wants it
 	TAGS=$(TAGS) sh deploy/image/files.sh $(IMAGE_ARCHS)
+
+.PHONY: chart
+chart: ## Package the Helm chart into build/chart, as `helm push` takes it to an OCI registry
+	cd test/deploy && $(GO) tool helm package $(CURDIR)/deploy/chart/plimsoll --destination $(CURDIR)/build/chart
 
 .PHONY: sbom
 sbom: build ## Write build/bin/*.cdx.json: which modules hub and CLI are built from (CycloneDX)
@@ -110,7 +120,7 @@ clean: ## Remove build/, the tools and the control planes included
 ##
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
+verify: verify-generated verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
 verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
@@ -118,6 +128,10 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that wh
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
 	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
+
+.PHONY: verify-dashboards
+verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards makes
+	cd tools/dashboards && $(GO) run . -check $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: verify-format
 verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
@@ -129,6 +143,7 @@ verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -
 verify-modules: ## Check that go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
 	cd test/deploy && $(GO) mod tidy -diff
+	cd tools/dashboards && $(GO) mod tidy -diff
 
 .PHONY: vet
 vet: ## Run go vet
@@ -140,6 +155,7 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(BUF) lint
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/deploy && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
+	cd tools/dashboards && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...

@@ -127,6 +127,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 		return reconcile.Done(), err
 	}
 	settings := e.settingsFor(s.member, &policy)
+	dir.tellLack(&s)
 	if !enabled {
 		e.forget(s.member, s.key)
 		return e.finish(ctx, dir, &s, settings)

@@ -47,6 +47,7 @@ type directory struct {
 	waits      *budgetWaits
 	selectors  *hashSelectors
 	denials    denials
+	lacks      lacks
 }
 
 type namespaceFacts struct {
@@ -187,6 +188,7 @@ func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
 		delete(d.workloads, key)
 		delete(d.plans, key)
 		d.journal.forget(key)
+		d.lacks.isNew(key, "")
 	}
 }
 

@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +86,8 @@ func console(t *testing.T, page string) (commands []string) {
 // hub that answers at the address of the page.
 var runBy = map[string]string{
 	"README.md":          "test/demo, its consoles here",
+	"docs/kind.md":       "here, but for those of kind and what needs the hub's pods",
+	"docs/operate.md":    "here; the console as that of docs/cli.md",
 	"docs/install.md":    "here; the console by TestInstalledByHelmAndRunAsItSays",
 	"docs/upgrade.md":    "here",
 	"docs/migrate.md":    "here",
@@ -128,6 +132,13 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.shell("the end of README.md", "helm uninstall plimsoll -n plimsoll-system && kubectl delete namespace plimsoll-system --wait")
 	d.awaitGone("prod-eu", &corev1.Namespace{}, Namespace)
 
+	d.run("docs/kind.md")
+	d.get("hub", &corev1.Secret{}, fleet.Registrations, "prod-eu")
+	d.get("prod-eu", &appsv1.Deployment{}, "shop", "web")
+	d.shell("the end of docs/kind.md", "kubectl --context prod-eu delete namespace shop --wait && plimsoll unregister prod-eu --context prod-eu --hub-context hub && "+
+		"helm uninstall plimsoll -n plimsoll-system && kubectl delete namespace plimsoll-system --wait")
+	d.awaitGone("prod-eu", &corev1.Namespace{}, Namespace)
+
 	d.run("docs/install.md")
 	d.get("hub", &appsv1.Deployment{}, Namespace, "plimsoll-hub")
 	d.get("hub", &corev1.ConfigMap{}, Namespace, "plimsoll-api-ca")
@@ -143,6 +154,16 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 			d.shell("docs/api.md", one.text)
 		}
 	}
+	var before, after corev1.Secret
+	d.get("hub", &before, Namespace, "plimsoll-hub-ca")
+	d.run("docs/operate.md")
+	d.get("hub", &after, Namespace, "plimsoll-hub-ca")
+	d.get("hub", &corev1.Secret{}, fleet.Registrations, "hub")
+	d.shell("the end of docs/operate.md", "plimsoll unregister hub --context hub --hub-context hub")
+	if !maps.EqualFunc(before.Data, after.Data, bytes.Equal) {
+		t.Error("what was restored is not what was there")
+	}
+
 	d.run("docs/webapp.md")
 	d.shell("what docs/webapp.md promises", "kubectl --context prod-eu get webapps --all-namespaces")
 
@@ -211,10 +232,11 @@ func newDesk(t *testing.T) *desk {
 		named := one.Contexts[one.CurrentContext]
 		config.Clusters[name], config.AuthInfos[name] = one.Clusters[named.Cluster], one.AuthInfos[named.AuthInfo]
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+		config.Contexts["kind-"+name] = config.Contexts[name] // as kind calls it
 		d.clusters[name] = cluster
 	}
 	t.Cleanup(func() {
-		for _, left := range []string{"member.kubeconfig", "member-ca.crt", "plimsoll-ca.crt"} {
+		for _, left := range []string{"member.kubeconfig", "member-ca.crt", "plimsoll-ca.crt", "plimsoll-backup.yaml", "plimsoll-backup.yaml.old"} {
 			_ = os.Remove(filepath.Join(root, left)) // what commands leave there, and those that failed
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -295,6 +296,40 @@ func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
 	kubeconfig = strings.ReplaceAll(kubeconfig, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
 	if _, err := clusters.Vet("prod-eu", []byte(kubeconfig), clusters.Rules{}); err != nil {
 		t.Errorf("%v:\n%s", err, kubeconfig)
+	}
+}
+
+// Of forty entries in one list there are forty registrations that the hub takes.
+func TestMembersAreOneListOfTheChart(t *testing.T) {
+	var members []any
+	for i := range 40 {
+		name := fmt.Sprintf("member-%d", i)
+		members = append(members, map[string]any{"name": name, "server": "https://" + name + ".example.com:6443", "caData": base64.StdEncoding.EncodeToString(authority(t))})
+	}
+	members[0].(map[string]any)["namespaces"] = []any{"shop", "cart"}
+	objects, err := Chart(Values{"registrations": map[string]any{"members": members, "secretStoreRef": map[string]any{"name": "vault"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := objects.Kind("ExternalSecret")
+	if len(made) != len(members) {
+		t.Fatalf("%d of %d members", len(made), len(members))
+	}
+	for key, object := range made {
+		name := object.GetName()
+		kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
+		if _, err := clusters.Vet(name, []byte(kubeconfig), clusters.Rules{}); err != nil || !strings.Contains(kubeconfig, "a-token") || !strings.Contains(kubeconfig, name+".example.com") {
+			t.Errorf("%s: %v:\n%s", key, err, kubeconfig)
+		}
+		if text(t, object, "spec", "target", "template", "metadata", "labels", clusters.MemberLabel) != "true" || object.GetNamespace() != fleet.Registrations ||
+			text(t, object, "spec", "target", "template", "type") != "plimsoll.dev/kubeconfig" ||
+			text(t, object, "spec", "target", "template", "metadata", "annotations", "plimsoll.dev/token-renewal") != "external" {
+			t.Errorf("%s is no registration that Git keeps: %v", key, object.Object)
+		}
+	}
+	first := made["ExternalSecret "+fleet.Registrations+"/member-0"]
+	if got := text(t, first, "spec", "target", "template", "metadata", "annotations", "plimsoll.dev/namespaces"); got != "shop,cart" {
+		t.Errorf("the tenant has namespaces %q", got)
 	}
 }
 

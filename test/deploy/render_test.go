@@ -58,6 +58,9 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"api: {ingress: {enabled: true}}":                {"/api/ingress/host"},
 		"readinessProbe: {periods: 3}":                   {"/readinessProbe", "periods"},
 		"users: {viewers: [{kind: Person, name: x}]}":    {"/users/viewers/0/kind"},
+		"registrations: {members: [{name: prod_eu, server: \"https://a\"}], secretStoreRef: {kind: SecretStore, name: v}}": {"/registrations/members/0/name"},
+		"registrations: {members: [{name: prod-eu, server: \"http://a\"}], secretStoreRef: {kind: SecretStore, name: v}}":  {"/registrations/members/0/server"},
+		"registrations: {members: [{name: prod-eu, server: \"https://a\"}]}":                                               {"/registrations/secretStoreRef/name"},
 	} {
 		var parsed Values
 		if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {

@@ -61,13 +61,17 @@ metrics:
     labels: {release: prometheus}
     runbooks: https://wiki.example.com/plimsoll
     alerts: {PlimsollSpotDry: {enabled: false}}
+  dashboards: {enabled: true, labels: {grafana_dashboard: "yes"}, annotations: {grafana_folder: Plimsoll}, namespace: default}
 networkPolicy:
   webhookFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]
   apiFrom: [{podSelector: {}}]
   egress: {enabled: true, to: [{ipBlock: {cidr: 10.0.0.0/8}}]}
 podDisruptionBudget: {maxUnavailable: 50%}
 serviceAccount: {name: plimsoll, annotations: {a: b}}
-registrations: {registrars: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]}
+registrations:
+  registrars: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]
+  secretStoreRef: {kind: SecretStore, name: vault}
+  members: [{name: prod-eu, server: "https://prod-eu:6443", caData: LS0t, tokenKey: k, tokenProperty: p, memberNamespace: m, namespaces: [shop], annotations: {a: b}}]
 users:
   viewers: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: developers}]
   operators: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]

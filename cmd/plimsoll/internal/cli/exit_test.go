@@ -28,6 +28,7 @@ func TestMistakesInTheCommandLineAreExplained(t *testing.T) {
 		"what-if prod-eu shop/deployment/cart":         "nothing is supposed",
 		"what-if prod-eu shop/sts/db --strategy both":  "must be evict or release",
 		"register":                                     "missing: NAME",
+		"register a b --server https://a":              "--context, --server, --ca-file and --dry-run: give one NAME with them",
 		"register Prod_EU":                             `name "Prod_EU": `,
 		"register prod --token-duration 1m":            "token duration 1m0s: must be at least 10m",
 		"register prod -n a/b":                         `namespace "a/b"`,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,8 +54,8 @@ func (s *sides) both(c *cobra.Command) (member, hub *enroll.Context, err error) 
 func registerCommand(env Environment) *cobra.Command {
 	r := registering{env: env}
 	command := &cobra.Command{
-		Use:   "register NAME",
-		Short: "Make a cluster a member of the fleet",
+		Use:   "register NAME...",
+		Short: "Make clusters members of the fleet",
 		Long: `Make a cluster a member of the fleet.
 
 In the member, this makes a service account for the hub with a role of its own, an empty webhook configuration that the hub
@@ -62,11 +63,20 @@ keeps current, and a token. In the hub cluster, it makes the registration Secret
 before it is known that all of it can be; doing it again changes nothing.
 
 With --namespaces, the member is these namespaces of the cluster and no more: the hub gets rights in each of them, and beyond
-them to read nodes. One cluster can be registered several times, under several names, for namespaces that do not overlap.`,
+them to read nodes. One cluster can be registered several times, under several names, for namespaces that do not overlap.
+
+With several names, each is registered from the kubeconfig's context of that name, some at a time, and one report says what became
+of each. The command fails if one of them does; what was registered stays.`,
 		Example: `  plimsoll register prod-eu --context prod-eu --hub-context hub
   plimsoll register prod-eu --context prod-eu --hub-context hub --dry-run
-  plimsoll register prod-shop --namespaces shop,cart --context prod --hub-context hub`,
-		Args: exactly("NAME"),
+  plimsoll register prod-shop --namespaces shop,cart --context prod --hub-context hub
+  plimsoll register prod-eu prod-us staging --hub-context hub`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, errors.New("missing: NAME"))
+			}
+			return nil
+		},
 		RunE: r.run,
 	}
 	flags := command.Flags()
@@ -82,6 +92,7 @@ them to read nodes. One cluster can be registered several times, under several n
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
 	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "how long the hub's token lives; the hub renews it before it expires; 0: one that never does")
+	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "how long one member may take")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
 	return command
 }
@@ -94,13 +105,17 @@ func namespaceFlags(flags *pflag.FlagSet, r *enroll.Registration) {
 // registering is one call of register.
 type registering struct {
 	enroll.Registration
-	env    Environment
-	sides  sides
-	caFile string
-	dryRun bool
+	env     Environment
+	sides   sides
+	caFile  string
+	dryRun  bool
+	timeout time.Duration
 }
 
 func (r *registering) run(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return r.many(c, args)
+	}
 	r.Name = args[0]
 	if err := r.Validate(); err != nil {
 		return usage(c, err)
@@ -121,7 +136,9 @@ func (r *registering) run(c *cobra.Command, args []string) error {
 		}
 		return err
 	}
-	outcome, err := enroll.Register(c.Context(), r.Registration, member, hub, changes(r.env.Out))
+	ctx, cancel := context.WithTimeout(c.Context(), r.timeout)
+	defer cancel()
+	outcome, err := enroll.Register(ctx, r.Registration, member, hub, changes(r.env.Out))
 	if err != nil {
 		return fmt.Errorf("register %s: %w", r.Name, err)
 	}

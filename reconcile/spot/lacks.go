@@ -1,0 +1,52 @@
+package spot
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// lacks remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
+type lacks struct{ said sync.Map } // WorkloadKey → sentence
+
+// isNew tells whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
+func (l *lacks) isNew(key WorkloadKey, sentence string) bool {
+	if sentence == "" {
+		l.said.Delete(key)
+		return false
+	}
+	before, known := l.said.Swap(key, sentence)
+	return !known || before != sentence
+}
+
+// tellLack records an Event about a workload that has the label, in a namespace that keeps it from being placed. A workload without
+// the label asks for nothing, and so is told nothing.
+func (d *directory) tellLack(s *subject) {
+	lack := ""
+	if s.meta.Labels[d.keys.Enabled()] == enabledValue && s.meta.DeletionTimestamp.IsZero() {
+		lack = d.lackOfNamespace(s.key.Namespace)
+	}
+	if d.lacks.isNew(s.key, lack) {
+		s.events.Warning("NotEnabled", "%s", sentence(lack+"; replicas are neither placed nor moved"))
+	}
+}
+
+// lackOfNamespace is why nothing in a namespace is placed; empty: nothing is against it, or the namespace is not known yet.
+func (d *directory) lackOfNamespace(namespace string) string {
+	d.mu.RLock()
+	ns := d.namespaces[namespace]
+	d.mu.RUnlock()
+	label := d.keys.Enabled()
+	switch {
+	case ns == nil:
+		return ""
+	case ns.labels[label] == "":
+		return fmt.Sprintf("namespace %s lacks the label %s=%s, which is needed beside that of the workload", namespace, label, enabledValue)
+	case ns.labels[label] != enabledValue:
+		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, shorten(ns.labels[label]), enabledValue)
+	case !d.allowed.Matches(labels.Set(ns.labels)):
+		return fmt.Sprintf("the hub's namespaceSelector leaves namespace %s out", namespace)
+	}
+	return ""
+}

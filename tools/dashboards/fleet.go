@@ -1,0 +1,55 @@
+package main
+
+var fleet = board{
+	name: "fleet", title: "Plimsoll / Fleet",
+	about:     "All members: their states, where their replicas are, and where they should be.",
+	variables: []variable{ofJob},
+	rows: []row{
+		{"Now", []panel{
+			{kind: number, title: "Members ready", about: "Members in which the hub works without restriction.",
+				queries: one(orZero(`count(max by (member) (plimsoll_member_state{job=~"$job",state="Ready"}) == 1)`), "ready")},
+			{kind: number, title: "Members not ready", about: "Connecting, Degraded, Unreachable or Refused. `plimsoll clusters` says why.", red: 1,
+				queries: one(orZero(`count(max by (member) (plimsoll_member_state{job=~"$job",state!="Ready"}) == 1)`), "not ready")},
+			{kind: number, title: "Webhooks not reached", about: "Members whose API server does not reach the hub: new pods are not placed there.", red: 1,
+				queries: one(orZero(`count(min by (member) (plimsoll_webhook_reached{job=~"$job"}) == 0)`), "members")},
+			{kind: number, title: "Floors broken", about: "Workloads with fewer on-demand replicas than their min-on-demand.", red: 1,
+				queries: one(orZero("count("+owned(`plimsoll_workload_floor_missing{job=~"$job"}`)+" > 0)"), "workloads")},
+			{kind: number, title: "Members without spot", about: "Members where spot has no room for pods of some requirements.", red: 1,
+				queries: one(orZero(`count(max by (member) (plimsoll_spot_dry{job=~"$job",capacity="spot"}) > 0)`), "members")},
+			{kind: number, title: "Replicas that act", about: "1 for each hub. 0 means that nobody acts.",
+				queries: one(`sum(plimsoll_owner{job=~"$job"})`, "act")},
+		}},
+		{"Members", []panel{
+			{title: "Members by state", about: "How many members are in each state.", unit: count, stacked: true,
+				queries: one(`sum by (state) (max by (member, state) (plimsoll_member_state{job=~"$job"}))`, "{{state}}")},
+			{title: "Requests to members", about: "What the hub asks the API servers of each member.", unit: perSecond,
+				queries: one(rate("member", `plimsoll_member_requests_total{job=~"$job"}`), "{{member}}")},
+			{kind: columns, title: "Replicas by member", about: "Actual and wanted replicas of enabled workloads. Choose a member to see its dashboard.", wide: true,
+				queries: []query{
+					{"sum by (member) (" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="spot",count="actual"}`) + ")", "spot"},
+					{"sum by (member) (" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="spot",count="wanted"}`) + ")", "spot wanted"},
+					{"sum by (member) (" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="on-demand",count="actual"}`) + ")", "on-demand"},
+					{"sum by (member) (" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="on-demand",count="wanted"}`) + ")", "on-demand wanted"},
+					{"sum by (member) (" + owned(`plimsoll_workload_misplaced{job=~"$job"}`) + ")", "misplaced"},
+					{"sum by (member) (" + owned(`plimsoll_workload_floor_missing{job=~"$job"}`) + ")", "missing of the floor"},
+				}},
+		}},
+		{"Replicas", []panel{
+			{title: "Replicas by capacity type", about: "Actual replicas of enabled workloads in the fleet.", unit: count, stacked: true,
+				queries: one("sum by (capacity) ("+owned(`plimsoll_workload_replicas{job=~"$job",count="actual"}`)+")", "{{capacity}}")},
+			{title: "Share on spot", about: "Of all replicas of enabled workloads: what is on spot, and what the policies want there.", unit: share,
+				queries: []query{
+					{"sum(" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="spot",count="actual"}`) + ") / sum(" + owned(`plimsoll_workload_replicas{job=~"$job",count="actual"}`) + ")", "actual"},
+					{"sum(" + owned(`plimsoll_workload_replicas{job=~"$job",capacity="spot",count="wanted"}`) + ") / sum(" + owned(`plimsoll_workload_replicas{job=~"$job",count="wanted"}`) + ")", "wanted"},
+				}},
+			{title: "Misplaced replicas", about: "Replicas on the other capacity type than their policy wants, which may be moved.", unit: count,
+				queries: one("sum by (member) ("+owned(`plimsoll_workload_misplaced{job=~"$job"}`)+")", "{{member}}")},
+			{title: "Missing of the floor", about: "On-demand replicas that workloads lack of their min-on-demand.", unit: count, red: 1,
+				queries: one("sum by (member) ("+owned(`plimsoll_workload_floor_missing{job=~"$job"}`)+")", "{{member}}")},
+			{title: "Moves", about: "Pods that were moved for the mix, each minute.", unit: perMinute,
+				queries: one("60 * "+rate("member", `plimsoll_moves_total{job=~"$job"}`), "{{member}}")},
+			{title: "Replacements", about: "Pods that were replaced because their node goes, or because their capacity has no room.", unit: perMinute,
+				queries: one("60 * "+rate("member, for", `plimsoll_replacements_total{job=~"$job"}`), "{{member}} {{for}}")},
+		}},
+	},
+}
