@@ -29,8 +29,13 @@ type ListClustersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before; empty for the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filter and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. cluster is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: cluster.state == "UNREACHABLE".
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: state_changed_at desc.
+	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,10 +84,24 @@ func (x *ListClustersRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListClustersRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListClustersRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListClustersResponse is a page of members.
 type ListClustersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The members of this page, ordered by name.
+	// The members of this page.
 	Clusters []*Cluster `protobuf:"bytes,1,rep,name=clusters,proto3" json:"clusters,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -266,12 +285,14 @@ var File_plimsoll_v1_cluster_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_cluster_service_proto_rawDesc = "" +
 	"\n" +
-	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"g\n" +
+	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"\xae\x01\n" +
 	"\x13ListClustersRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe3\x01\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe3\x01\n" +
 	"\x14ListClustersResponse\x120\n" +
 	"\bclusters\x18\x01 \x03(\v2\x14.plimsoll.v1.ClusterR\bclusters\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +

@@ -29,7 +29,7 @@ const (
 //
 // ClusterService shows the members of the fleet. The caller needs list or get on clusters of api.plimsoll.dev.
 type ClusterServiceClient interface {
-	// ListClusters lists the members that the caller may list, ordered by name.
+	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(ctx context.Context, in *ListClustersRequest, opts ...grpc.CallOption) (*ListClustersResponse, error)
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(ctx context.Context, in *GetClusterRequest, opts ...grpc.CallOption) (*GetClusterResponse, error)
@@ -69,7 +69,7 @@ func (c *clusterServiceClient) GetCluster(ctx context.Context, in *GetClusterReq
 //
 // ClusterService shows the members of the fleet. The caller needs list or get on clusters of api.plimsoll.dev.
 type ClusterServiceServer interface {
-	// ListClusters lists the members that the caller may list, ordered by name.
+	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(context.Context, *ListClustersRequest) (*ListClustersResponse, error)
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(context.Context, *GetClusterRequest) (*GetClusterResponse, error)

@@ -173,8 +173,13 @@ type ListObjectsRequest struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, with the same filters; empty for the first page.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. object is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: object.last_outcome == "ERROR" && object.attempts > 3.
+	Filter string `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: attempts desc, next_try_at.
+	OrderBy       string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,10 +249,24 @@ func (x *ListObjectsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListObjectsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListObjectsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListObjectsResponse is a page of keys.
 type ListObjectsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys of this page, ordered by cluster, controller, namespace and name.
+	// The keys of this page.
 	Objects []*ObjectState `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -707,7 +726,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\vcontrollers\x18\x01 \x03(\v2\x17.plimsoll.v1.ControllerR\vcontrollers\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x8c\x03\n" +
 	"\x12ListObjectsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
 	"\n" +
@@ -717,7 +736,9 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe4\x01\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe4\x01\n" +
 	"\x13ListObjectsResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.plimsoll.v1.ObjectStateR\aobjects\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +

@@ -37,7 +37,7 @@ type ObjectServiceClient interface {
 	// and name, those of programs that add controllers of their own included.
 	ListControllers(ctx context.Context, in *ListControllersRequest, opts ...grpc.CallOption) (*ListControllersResponse, error)
 	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
 	ListObjects(ctx context.Context, in *ListObjectsRequest, opts ...grpc.CallOption) (*ListObjectsResponse, error)
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.
@@ -119,7 +119,7 @@ type ObjectServiceServer interface {
 	// and name, those of programs that add controllers of their own included.
 	ListControllers(context.Context, *ListControllersRequest) (*ListControllersResponse, error)
 	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
 	ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error)
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.

@@ -33,8 +33,13 @@ type ListWorkloadsRequest struct {
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, with the same filters; empty for the first page.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. workload is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: workload.placement.spot_actual < workload.placement.spot_wanted.
+	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: placement.replicas desc, name.
+	OrderBy       string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,10 +102,24 @@ func (x *ListWorkloadsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListWorkloadsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListWorkloadsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListWorkloadsResponse is a page of workloads.
 type ListWorkloadsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The workloads of this page, ordered by cluster, namespace, kind and name.
+	// The workloads of this page.
 	Workloads []*Workload `protobuf:"bytes,1,rep,name=workloads,proto3" json:"workloads,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -639,14 +658,16 @@ var File_plimsoll_v1_workload_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\n" +
-	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xfa\x01\n" +
+	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xc1\x02\n" +
 	"\x14ListWorkloadsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe7\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe7\x01\n" +
 	"\x15ListWorkloadsResponse\x123\n" +
 	"\tworkloads\x18\x01 \x03(\v2\x15.plimsoll.v1.WorkloadR\tworkloads\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +

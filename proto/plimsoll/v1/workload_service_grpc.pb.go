@@ -34,7 +34,7 @@ const (
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceClient interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
-	// and name, without their pods.
+	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(ctx context.Context, in *ListWorkloadsRequest, opts ...grpc.CallOption) (*ListWorkloadsResponse, error)
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
@@ -104,7 +104,7 @@ func (c *workloadServiceClient) RequeueWorkload(ctx context.Context, in *Requeue
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceServer interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
-	// and name, without their pods.
+	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(context.Context, *ListWorkloadsRequest) (*ListWorkloadsResponse, error)
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
