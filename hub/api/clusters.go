@@ -15,6 +15,7 @@ import (
 type clusterService struct {
 	plimsollv1.UnimplementedClusterServiceServer
 	*core
+	feed *feed[*plimsollv1.Cluster]
 }
 
 // ListClusters implements [plimsollv1.ClusterServiceServer].

@@ -90,6 +90,14 @@ func (e *filterEnvironment) compile(text string) (*filter, error) {
 	return &filter{environment: e, program: program, now: types.Timestamp{Time: time.Now()}}, nil
 }
 
+// refill lets a watch compute its filter for further items.
+func (f *filter) refill() {
+	if f != nil {
+		f.now = types.Timestamp{Time: time.Now()}
+		f.spent.Store(0)
+	}
+}
+
 // passes tells whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
 // not looked at.
 func (f *filter) passes(ctx context.Context, item proto.Message) (passes, ok bool, err error) {

@@ -16,6 +16,7 @@ import (
 type part[T any] struct {
 	items []T
 	more  bool // there may be more items
+	blind bool // nobody could be asked, so no items say nothing
 	// reached is how far was looked, where more is behind that; nil: to the last item.
 	reached position
 	asOf    time.Time // the oldest moment that items show; zero: now

@@ -75,6 +75,7 @@ func (l *ownerListing[T]) ofOwner(ctx context.Context, member string, limit int)
 		},
 	})
 	if err != nil {
+		found.blind = true
 		found.gap, err = gapOf(err)
 	}
 	return found, err
@@ -164,7 +165,7 @@ func (l *ownerListing[T]) walk(ctx context.Context, member string, behind positi
 // there has another replica list a member.
 func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterface, member string, limit int) (found part[T], err error) {
 	query := l.query(member, Identity{}) // replicas have no name
-	request := pageRequest{cluster: member, filter: l.asked.GetFilter(), orderBy: l.asked.GetOrderBy(), size: count(limit)}
+	request := pageRequest{cluster: member, filter: l.asked.GetFilter(), orderBy: l.asked.GetOrderBy(), size: count(min(limit, maxPage))}
 	if behind := l.behind(member); behind != nil {
 		request.token = encodePosition(behind, query...)
 	}
@@ -184,7 +185,7 @@ func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterfa
 	if token := page.answer.GetNextPageToken(); token != "" {
 		found.more = true
 		if found.reached, err = decodePosition(token, len(l.order)+l.length, query...); err != nil {
-			return part[T]{gap: "its owner is of an older version, which knows neither filter nor order_by"}, nil
+			return part[T]{blind: true, gap: "its owner is of an older version, which knows neither filter nor order_by"}, nil
 		}
 	}
 	return found, nil

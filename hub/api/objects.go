@@ -20,6 +20,7 @@ import (
 type objectService struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	*core
+	feed *feed[*plimsollv1.ObjectState]
 }
 
 // GetObjectState implements [plimsollv1.ObjectServiceServer].

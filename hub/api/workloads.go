@@ -22,6 +22,7 @@ import (
 type workloadService struct {
 	plimsollv1.UnimplementedWorkloadServiceServer
 	*core
+	feed *feed[*plimsollv1.Workload]
 }
 
 // ListWorkloads implements [plimsollv1.WorkloadServiceServer].
