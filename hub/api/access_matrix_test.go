@@ -49,6 +49,20 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		_, err := s.objects().ListObjects(ctx, &plimsollv1.ListObjectsRequest{Namespace: "shop"})
 		return err
 	}
+	calls[plimsollv1.WorkloadService_WatchWorkloads_FullMethodName] = func(ctx context.Context) error {
+		stream, err := s.workloads().WatchWorkloads(ctx, &plimsollv1.WatchWorkloadsRequest{Namespace: "shop"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	calls[plimsollv1.ObjectService_WatchObjects_FullMethodName] = func(ctx context.Context) error {
+		stream, err := s.objects().WatchObjects(ctx, &plimsollv1.WatchObjectsRequest{Namespace: "shop"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
 	for method := range rules {
 		if calls[method] == nil {
 			t.Fatalf("%s is not called here", method)

@@ -26,6 +26,27 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			_, err := s.clusters().GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: "prod"})
 			return err
 		},
+		plimsollv1.ClusterService_WatchClusters_FullMethodName: func(ctx context.Context) error {
+			stream, err := s.clusters().WatchClusters(ctx, &plimsollv1.WatchClustersRequest{})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+		plimsollv1.WorkloadService_WatchWorkloads_FullMethodName: func(ctx context.Context) error {
+			stream, err := s.workloads().WatchWorkloads(ctx, &plimsollv1.WatchWorkloadsRequest{Cluster: "prod"})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+		plimsollv1.ObjectService_WatchObjects_FullMethodName: func(ctx context.Context) error {
+			stream, err := s.objects().WatchObjects(ctx, &plimsollv1.WatchObjectsRequest{Cluster: "prod"})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
 		plimsollv1.WorkloadService_ListWorkloads_FullMethodName: func(ctx context.Context) error {
 			_, err := s.workloads().ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{Cluster: "prod"})
 			return err
@@ -69,6 +90,9 @@ func everyCall(s *served) map[string]func(context.Context) error {
 var rights = map[string]Access{
 	plimsollv1.ClusterService_ListClusters_FullMethodName:     {Verb: "list", Resource: "clusters", Member: "prod"},
 	plimsollv1.ClusterService_GetCluster_FullMethodName:       {Verb: "get", Resource: "clusters", Member: "prod"},
+	plimsollv1.ClusterService_WatchClusters_FullMethodName:    {Verb: "list", Resource: "clusters", Member: "prod"},
+	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:  {Verb: "list", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_WatchObjects_FullMethodName:      {Verb: "list", Resource: "objects", Member: "prod"},
 	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {Verb: "list", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {Verb: "get", Resource: "workloads", Member: "prod"},
 	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {Verb: "get", Resource: "workloads", Member: "prod"},
@@ -142,7 +166,7 @@ func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
 			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+".api.plimsoll.dev") {
 				t.Errorf("%s as %s: %v, want PERMISSION_DENIED that names the right", method, who, err)
 			}
-			if r.calls > 1 || r.calls == 1 && !strings.HasSuffix(method, "ListClusters") {
+			if r.calls > 1 || r.calls == 1 && !strings.HasSuffix(method, "ListClusters") && !strings.HasSuffix(method, "WatchClusters") {
 				t.Errorf("%s as %s reached the backend", method, who)
 			}
 		}

@@ -15,41 +15,30 @@ import (
 type clusterService struct {
 	plimsollv1.UnimplementedClusterServiceServer
 	*core
+	feed *feed[*plimsollv1.Cluster]
 }
 
 // ListClusters implements [plimsollv1.ClusterServiceServer].
 func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
-	after, err := decodePosition(request.GetPageToken(), 1, resourceClusters)
+	list := listing[*plimsollv1.Cluster]{
+		core: s.core, asked: request, what: []string{resourceClusters}, needs: Access{Verb: verbList, Resource: resourceClusters}, length: 1,
+		nameOf: func(c *plimsollv1.Cluster) position { return position{c.GetName()} },
+	}
+	if err := list.read(ctx, clusterFilters); err != nil {
+		return nil, err
+	}
+	list.part = func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
+		shown, err := s.part(ctx, member, &list.failed)
+		if err == nil {
+			shown.items, err = list.passing(ctx, shown.items)
+		}
+		return shown, err
+	}
+	found, next, err := list.page(ctx)
 	if err != nil {
 		return nil, err
 	}
-	from := ""
-	if after != nil {
-		from = after[0] + "\x00" // the least name behind it
-	}
-	needs := Access{Verb: verbList, Resource: resourceClusters}
-	members, err := newCandidates(ctx, s.gate, needs, s.names(), from)
-	if err != nil {
-		return nil, err
-	}
-	var failed failures
-	found, err := gather(ctx, members, pageSize(request.GetPageSize()), func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
-		return s.part(ctx, member, &failed)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if members.denied() {
-		return nil, denied(identityOf(ctx), needs)
-	}
-	answer := &plimsollv1.ListClustersResponse{Clusters: found.items, AsOf: found.moment(), Unreachable: found.unreachable}
-	switch {
-	case found.skipped != "":
-		answer.NextPageToken = encodePosition(position{found.skipped}, resourceClusters)
-	case found.more:
-		answer.NextPageToken = encodePosition(position{found.items[len(found.items)-1].GetName()}, resourceClusters)
-	}
-	return answer, nil
+	return &plimsollv1.ListClustersResponse{Clusters: found.items, NextPageToken: next, AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
 
 // GetCluster implements [plimsollv1.ClusterServiceServer].

@@ -15,16 +15,20 @@ import (
 // part is what one member contributes to a list.
 type part[T any] struct {
 	items []T
-	more  bool      // there are more items than were asked for
-	asOf  time.Time // the oldest moment that items show; zero: now
-	gap   string    // why items are missing or may be old; "": they are neither
+	more  bool // there may be more items
+	blind bool // nobody could be asked, so no items say nothing
+	// reached is how far was looked, where more is behind that; nil: to the last item.
+	reached position
+	asOf    time.Time // the oldest moment that items show; zero: now
+	gap     string    // why items are missing or may be old; "": they are neither
 }
 
 // page is a list's answer in the making.
 type page[T any] struct {
 	items       []T
-	more        bool   // there may be another page, behind the last item or, if skipped is set, behind that member
-	skipped     string // the last member that was looked at, when the page ends behind it
+	more        bool     // there may be another page, behind the last item or what follows
+	reached     position // how far was looked, when that is behind the last item
+	skipped     string   // the last member that was looked at, when the page ends behind it
 	asOf        time.Time
 	unreachable []*plimsollv1.UnreachableMember
 }
@@ -62,13 +66,21 @@ func (p *page[T]) add(member string, from *part[T], size int) bool {
 	room := size - len(p.items)
 	p.more = from.more || len(from.items) > room
 	p.items = append(p.items, from.items[:min(room, len(from.items))]...)
+	if p.reached = nil; len(from.items) <= room {
+		p.reached = from.reached
+	}
+	p.note(member, from)
+	return len(p.items) == size || p.more
+}
+
+// note takes over how old a part is, and what it lacks.
+func (p *page[T]) note(member string, from *part[T]) {
 	if !from.asOf.IsZero() && from.asOf.Before(p.asOf) {
 		p.asOf = from.asOf
 	}
 	if from.gap != "" {
 		p.unreachable = append(p.unreachable, &plimsollv1.UnreachableMember{Member: member, Reason: from.gap})
 	}
-	return len(p.items) == size || p.more
 }
 
 // moment is as_of.

@@ -16,6 +16,13 @@ import (
 type inProcess struct {
 	methods   map[string]inProcessMethod
 	intercept grpc.UnaryServerInterceptor
+	streams   map[string]inProcessStreams
+	stream    grpc.StreamServerInterceptor // nil: there are no streams
+}
+
+type inProcessStreams struct {
+	service any
+	handler grpc.StreamHandler
 }
 
 type inProcessMethod struct {
@@ -24,7 +31,7 @@ type inProcessMethod struct {
 }
 
 func newInProcess(s *services, chain []grpc.UnaryServerInterceptor) *inProcess {
-	c := &inProcess{methods: map[string]inProcessMethod{}, intercept: chained(chain)}
+	c := &inProcess{methods: map[string]inProcessMethod{}, streams: map[string]inProcessStreams{}, intercept: chained(chain)}
 	s.register(c)
 	return c
 }
@@ -33,6 +40,9 @@ func newInProcess(s *services, chain []grpc.UnaryServerInterceptor) *inProcess {
 func (c *inProcess) RegisterService(desc *grpc.ServiceDesc, service any) {
 	for _, method := range desc.Methods {
 		c.methods["/"+desc.ServiceName+"/"+method.MethodName] = inProcessMethod{service: service, handler: method.Handler}
+	}
+	for _, stream := range desc.Streams {
+		c.streams["/"+desc.ServiceName+"/"+stream.StreamName] = inProcessStreams{service: service, handler: stream.Handler}
 	}
 }
 
@@ -49,11 +59,6 @@ func (c *inProcess) Invoke(ctx context.Context, method string, request, answer a
 		return asStatus(err)
 	}
 	return copyMessage(answer, got)
-}
-
-// NewStream implements [grpc.ClientConnInterface]; no service here streams.
-func (c *inProcess) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unimplemented, "there are no streams here")
 }
 
 // copyMessage fills into, which is empty.

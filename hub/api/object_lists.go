@@ -14,40 +14,57 @@ import (
 
 // ListObjects implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) ListObjects(ctx context.Context, request *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
-	list := ledgerList[*plimsollv1.ObjectState]{core: s.core, namespace: request.GetNamespace(), length: 4,
-		what: []string{resourceObjects, request.GetController(), request.GetNamespace()}}
-	list.local = func(member string, behind position, limit int) ([]*plimsollv1.ObjectState, bool) {
-		filter := reconcile.Filter{Member: member, Controller: request.GetController(), Namespace: request.GetNamespace(), Limit: limit}
-		if behind != nil {
-			filter.After = reconcile.Key{Controller: behind[1], NamespacedName: types.NamespacedName{Namespace: behind[2], Name: behind[3]}}
-		}
-		records, more := s.objects.RecordsIn(filter)
-		found := make([]*plimsollv1.ObjectState, 0, len(records))
-		for i := range records {
-			found = append(found, objectMessage(&records[i]))
-		}
-		return found, more
-	}
-	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, member, token string, limit int) (listed[*plimsollv1.ObjectState], error) {
-		answer, err := plimsollv1.NewObjectServiceClient(conn).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
-			Cluster: member, Controller: request.GetController(), Namespace: request.GetNamespace(), PageSize: count(limit), PageToken: token,
-		})
-		return listed[*plimsollv1.ObjectState]{answer.GetObjects(), answer}, err
-	}
-	list.positionOf = func(o *plimsollv1.ObjectState) position {
-		return position{o.GetKey().GetCluster(), o.GetKey().GetController(), o.GetKey().GetNamespace(), o.GetKey().GetName()}
-	}
-	found, next, err := list.page(ctx, request.GetCluster(), request.GetPageToken(), request.GetPageSize())
+	list := s.objectList(request, request.GetCluster(), request.GetController(), request.GetNamespace())
+	found, next, err := list.list(ctx, objectFilters)
 	if err != nil {
 		return nil, err
 	}
 	return &plimsollv1.ListObjectsResponse{Objects: found.items, NextPageToken: next, AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
 
+// objectList lists keys of a member and a controller in a namespace; empty: of all of them.
+func (s *objectService) objectList(asked listRequest, cluster, controller, namespace string) *ownerListing[*plimsollv1.ObjectState] {
+	list := &ownerListing[*plimsollv1.ObjectState]{gap: gapOfLedger}
+	list.listing = listing[*plimsollv1.ObjectState]{
+		core: s.core, asked: asked, cluster: cluster, what: []string{"ledger", resourceObjects, controller, namespace},
+		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: namespace}, length: 4, nameOf: nameOfObject,
+	}
+	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.ObjectState], bool) {
+		filter := reconcile.Filter{Member: member, Controller: controller, Namespace: namespace, Limit: limit}
+		if behind != nil {
+			filter.After = reconcile.Key{Controller: behind[1], NamespacedName: types.NamespacedName{Namespace: behind[2], Name: behind[3]}}
+		}
+		records, more := s.objects.RecordsIn(filter)
+		found := make([]entry[*plimsollv1.ObjectState], 0, len(records))
+		for i := range records {
+			found = append(found, entry[*plimsollv1.ObjectState]{item: objectMessage(&records[i])})
+		}
+		return found, more
+	}
+	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.ObjectState], error) {
+		answer, err := plimsollv1.NewObjectServiceClient(conn).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
+			Cluster: request.cluster, Controller: controller, Namespace: namespace,
+			PageSize: request.size, PageToken: request.token, Filter: request.filter, OrderBy: request.orderBy,
+		})
+		return listed[*plimsollv1.ObjectState]{answer.GetObjects(), answer}, err
+	}
+	return list
+}
+
+// nameOfObject is where a key is in lists by name.
+func nameOfObject(o *plimsollv1.ObjectState) position {
+	return position{o.GetKey().GetCluster(), o.GetKey().GetController(), o.GetKey().GetNamespace(), o.GetKey().GetName()}
+}
+
 // ListControllers implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) ListControllers(ctx context.Context, request *plimsollv1.ListControllersRequest) (*plimsollv1.ListControllersResponse, error) {
-	list := ledgerList[*plimsollv1.Controller]{core: s.core, length: 2, what: []string{"controllers"}}
-	list.local = func(member string, behind position, limit int) (found []*plimsollv1.Controller, more bool) {
+	list := ownerListing[*plimsollv1.Controller]{gap: gapOfLedger}
+	list.listing = listing[*plimsollv1.Controller]{
+		core: s.core, asked: unfiltered{request}, cluster: request.GetCluster(), what: []string{"ledger", "controllers"},
+		needs: Access{Verb: verbList, Resource: resourceObjects}, length: 2,
+		nameOf: func(c *plimsollv1.Controller) position { return position{c.GetCluster(), c.GetName()} },
+	}
+	list.scan = func(member string, behind position, limit int) (found []entry[*plimsollv1.Controller], more bool) {
 		for _, state := range s.objects.ControllersIn(member) {
 			if behind != nil && state.Name <= behind[1] {
 				continue
@@ -55,23 +72,33 @@ func (s *objectService) ListControllers(ctx context.Context, request *plimsollv1
 			if len(found) == limit {
 				return found, true
 			}
-			found = append(found, controllerMessage(&state))
+			found = append(found, entry[*plimsollv1.Controller]{item: controllerMessage(&state)})
 		}
 		return found, false
 	}
-	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, member, token string, limit int) (listed[*plimsollv1.Controller], error) {
+	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.Controller], error) {
 		answer, err := plimsollv1.NewObjectServiceClient(conn).ListControllers(ctx, &plimsollv1.ListControllersRequest{
-			Cluster: member, PageSize: count(limit), PageToken: token,
+			Cluster: request.cluster, PageSize: request.size, PageToken: request.token,
 		})
 		return listed[*plimsollv1.Controller]{answer.GetControllers(), answer}, err
 	}
-	list.positionOf = func(c *plimsollv1.Controller) position { return position{c.GetCluster(), c.GetName()} }
-	found, next, err := list.page(ctx, request.GetCluster(), request.GetPageToken(), request.GetPageSize())
+	found, next, err := list.list(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &plimsollv1.ListControllersResponse{Controllers: found.items, NextPageToken: next, AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
+
+// unfiltered is the request of a list that has neither filter nor order_by.
+type unfiltered struct {
+	*plimsollv1.ListControllersRequest
+}
+
+// GetFilter implements listRequest.
+func (unfiltered) GetFilter() string { return "" }
+
+// GetOrderBy implements listRequest.
+func (unfiltered) GetOrderBy() string { return "" }
 
 func controllerMessage(state *reconcile.ControllerState) *plimsollv1.Controller {
 	return &plimsollv1.Controller{

@@ -20,6 +20,7 @@ import (
 type objectService struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	*core
+	feed *feed[*plimsollv1.ObjectState]
 }
 
 // GetObjectState implements [plimsollv1.ObjectServiceServer].
@@ -114,6 +115,7 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		NextTryAt:      moment(record.NextTry),
 
 		LastHandledRequest: record.Handled,
+		Band:               bandsOf[record.Band],
 	}
 }
 
@@ -127,6 +129,12 @@ var reconcileStates = map[reconcile.State]plimsollv1.ReconcileState{
 	reconcile.StateRunning: plimsollv1.ReconcileState_RECONCILE_STATE_RUNNING,
 	reconcile.StateWaiting: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING,
 	reconcile.StateHeld:    plimsollv1.ReconcileState_RECONCILE_STATE_HELD,
+}
+
+var bandsOf = map[reconcile.Band]plimsollv1.ReconcileBand{
+	reconcile.BandOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
+	reconcile.BandChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
+	reconcile.BandBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
 }
 
 var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{

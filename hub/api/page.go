@@ -45,7 +45,7 @@ func decodePosition(token string, length int, filters ...string) (position, erro
 		return nil, invalidField("page_token", "page_token.malformed", "is not a next_page_token of this API")
 	}
 	if decoded.Filter != fingerprint(filters) {
-		return nil, invalidField("page_token", "page_token.filters", "was made for a list with other filters")
+		return nil, invalidField("page_token", "page_token.filters", "was made for a list with other filters, or for another caller")
 	}
 	return decoded.After, nil
 }

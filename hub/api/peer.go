@@ -7,7 +7,9 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 )
 
 // NewPeer makes the internal side: the same services for the other replicas, answered here or not at all, for callers that
@@ -25,11 +27,16 @@ func NewPeer(stopping context.Context, backend Backend, config *tls.Config, log 
 }
 
 func newPeer(stopping context.Context, backend Backend, log *slog.Logger, options ...grpc.ServerOption) *grpc.Server {
-	options = append(append(limits(), grpc.ChainUnaryInterceptor(peerChain(log)...)), options...)
+	options = append(append(limits(), grpc.ChainUnaryInterceptor(peerChain(log)...), grpc.StreamInterceptor(noStreams)), options...)
 	server := grpc.NewServer(options...)
 	newServices(&core{
 		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership,
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
 	}).register(server)
 	return server
+}
+
+// noStreams: replicas ask each other questions, and each serves its own watches.
+func noStreams(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+	return status.Error(codes.Unimplemented, "replicas serve each other no streams")
 }

@@ -20,11 +20,13 @@ const openAPIPath = "/openapi.json"
 
 // newREST serves the methods behind conn as REST.
 func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
+	format := runtime.JSONPb{
+		MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
+		UnmarshalOptions: protojson.UnmarshalOptions{}, // a field that we do not know is a mistake, not a detail
+	}
 	mux := runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
-			MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
-			UnmarshalOptions: protojson.UnmarshalOptions{}, // a field that we do not know is a mistake, not a detail
-		}),
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &ndjson{format}),
+		runtime.WithMarshalerOption(eventStream, &serverSentEvents{format}),
 		// The gateway hands the Authorization header on by itself. Nothing else of a caller's headers has a meaning here.
 		runtime.WithIncomingHeaderMatcher(noHeader),
 		runtime.WithOutgoingHeaderMatcher(noHeader),
@@ -66,7 +68,7 @@ func front(methods http.Handler) http.HandlerFunc {
 		}
 		// How long the answer may take is ours to say.
 		r.Header.Del("Grpc-Timeout")
-		methods.ServeHTTP(w, r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})))
+		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})))
 	}
 }
 

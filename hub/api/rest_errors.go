@@ -27,6 +27,9 @@ func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marsha
 	if answer.Code() == codes.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	if events, ok := marshaler.(*serverSentEvents); ok {
+		marshaler = &events.JSONPb
+	}
 	body, err := marshaler.Marshal(answer.Proto())
 	if err != nil {
 		code, body = http.StatusInternalServerError, []byte(`{"code":13,"message":"internal error","details":[]}`)

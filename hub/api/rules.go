@@ -40,6 +40,9 @@ var rules = map[string]rule{
 	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {needs: onMember(verbGet, resourceWorkloads)},
 	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
+	plimsollv1.ClusterService_WatchClusters_FullMethodName:    {needs: onMember(verbList, resourceClusters), lists: true},
+	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:  {needs: onMember(verbList, resourceWorkloads), lists: true},
+	plimsollv1.ObjectService_WatchObjects_FullMethodName:      {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_ListControllers_FullMethodName:   {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_ListObjects_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
@@ -74,21 +77,24 @@ func onReceipt(request any) (Access, error) {
 // authorize refuses calls about a member that the caller has no right to.
 func authorize(gate access) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		rule, ok := rules[info.FullMethod]
-		if !ok {
-			return nil, status.Error(codes.PermissionDenied, "nobody may call this method")
-		}
-		needs, err := rule.needs(request)
-		if err != nil {
+		if err := gate.mayCall(ctx, info.FullMethod, request); err != nil {
 			return nil, err
-		}
-		if needs.Member != "" || !rule.lists {
-			if err := gate.require(ctx, needs); err != nil {
-				return nil, err
-			}
 		}
 		return next(ctx, request)
 	}
+}
+
+// mayCall refuses a call about a member that the caller has no right to.
+func (a access) mayCall(ctx context.Context, method string, request any) error {
+	rule, ok := rules[method]
+	if !ok {
+		return status.Error(codes.PermissionDenied, "nobody may call this method")
+	}
+	needs, err := rule.needs(request)
+	if err != nil || needs.Member == "" && rule.lists {
+		return err
+	}
+	return a.require(ctx, needs)
 }
 
 // access answers what the caller of a context may do.

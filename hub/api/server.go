@@ -56,15 +56,18 @@ func New(options Options) (*Server, error) {
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, log: o.Log,
 	})
 	chain := publicChain(o, gate, metrics)
+	streams := newStreams(o, gate, metrics)
 	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))),
-		grpc.StreamInterceptor(newStreams(o, metrics).intercept), transport(o))...)
+		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
-	handler, err := newREST(newInProcess(services, chain), o)
+	calls := newInProcess(services, chain)
+	calls.stream = streams.intercept
+	handler, err := newREST(calls, o)
 	if err != nil {
 		stop()
 		return nil, err
@@ -182,7 +185,15 @@ type services struct {
 }
 
 func newServices(c *core) *services {
-	return &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c}}
+	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c}}
+	s.clusters.feed = newClusterFeed(s.clusters)
+	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
+		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member)
+	})
+	s.objects.feed = newFeed(c, nameOfObject, func(ctx context.Context, member string) ([]*plimsollv1.ObjectState, string, bool) {
+		return s.objects.objectList(&plimsollv1.ListObjectsRequest{}, member, "", "").all(ctx, member)
+	})
+	return s
 }
 
 func (s *services) register(with grpc.ServiceRegistrar) {

@@ -2,40 +2,164 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
 
+	"buf.build/go/protovalidate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
-	// maxStreams is how many streams of callers are open at a time, maxHealthStreams how many of those that ask for the server's
-	// health without a token.
+	// maxStreams is how many streams of callers are open at a time that gRPC itself offers, maxHealthStreams how many of those
+	// that ask for the server's health without a token.
 	maxStreams, maxHealthStreams = 64, 64
+	// maxWatches is how many watches are open at a time, maxWatchesOfUser how many of one caller.
+	maxWatches, maxWatchesOfUser = 4096, 32
 )
 
-// streams let callers have those that gRPC itself offers: reflection, and health. The API's own methods are none.
+// streams let callers have those that gRPC itself offers, reflection and health, and watches.
 type streams struct {
 	who            identify
+	gate           access
 	metrics        *metrics
 	log            *slog.Logger
 	places, health chan struct{}
+
+	mu      sync.Mutex
+	watches int
+	ofUser  map[string]int
 }
 
-func newStreams(o Options, metrics *metrics) *streams {
+func newStreams(o Options, gate access, metrics *metrics) *streams {
 	return &streams{
-		who: callers(o), metrics: metrics, log: o.Log,
+		who: callers(o), gate: gate, metrics: metrics, log: o.Log, ofUser: map[string]int{},
 		places: make(chan struct{}, maxStreams), health: make(chan struct{}, maxHealthStreams),
 	}
 }
 
 // intercept counts streams, bounds their number and their time, and asks for a token where it is not health that they tell.
-func (s *streams) intercept(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	err := asStatus(s.serve(service, stream, info, next))
-	s.metrics.requests.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
+func (s *streams) intercept(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.log.Error("an API stream panicked", "method", info.FullMethod, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			err = errInternal()
+		}
+		err = asStatus(err)
+		s.metrics.requests.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
+	}()
+	if _, watch := rules[info.FullMethod]; watch {
+		return s.watch(service, stream, info, next)
+	}
+	return s.serve(service, stream, info, next)
+}
+
+// identified is who opens a stream.
+func (s *streams) identified(ctx context.Context) (Identity, error) {
+	who, err := s.who(ctx)
+	if err == nil && who.User == "" {
+		err = errBadToken()
+	}
+	return who, err
+}
+
+// watch serves a stream of the API's own, as long as its token is accepted.
+func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	who, err := s.identified(stream.Context())
+	if err != nil {
+		return err
+	}
+	leave, err := s.enter(who.User)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, end := context.WithCancelCause(context.WithValue(stream.Context(), identityKey{}, who))
+	defer end(nil)
+	go s.reauthenticate(ctx, who, end)
+	begun := time.Now()
+	err = asStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
+	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
+		"user", who.User, "remote", remote(ctx), "duration", time.Since(begun))
 	return err
+}
+
+// reauthenticate ends a stream whose token is accepted no more.
+func (s *streams) reauthenticate(ctx context.Context, who Identity, end context.CancelCauseFunc) {
+	certain := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(recheckEvery):
+		}
+		again, err := s.identified(ctx)
+		switch {
+		case status.Code(err) == codes.Unavailable && time.Since(certain) < 2*recheckEvery:
+			continue // the hub cluster may answer the next time
+		case err == nil && (again.User != who.User || again.UID != who.UID):
+			err = errBadToken()
+		}
+		if err != nil {
+			end(err)
+			return
+		}
+		certain = time.Now()
+	}
+}
+
+// enter counts a watch of a user; leave must be called once.
+func (s *streams) enter(user string) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches >= maxWatches {
+		return nil, status.Error(codes.ResourceExhausted, "too many streams are open")
+	}
+	if s.ofUser[user] >= maxWatchesOfUser {
+		return nil, status.Errorf(codes.ResourceExhausted, "user %q has %d streams open, and may have no more", user, maxWatchesOfUser)
+	}
+	s.watches++
+	s.ofUser[user]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watches--
+		if s.ofUser[user]--; s.ofUser[user] == 0 {
+			delete(s.ofUser, user)
+		}
+	}, nil
+}
+
+// checkedStream validates and authorizes the request that comes in on it.
+type checkedStream struct {
+	grpc.ServerStream
+	ctx    context.Context
+	method string
+	gate   access
+}
+
+// Context implements [grpc.ServerStream].
+func (s checkedStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements [grpc.ServerStream].
+func (s checkedStream) RecvMsg(into any) error {
+	if err := s.ServerStream.RecvMsg(into); err != nil {
+		return err
+	}
+	message, ok := into.(proto.Message)
+	if !ok {
+		return errInternal()
+	}
+	if err := protovalidate.GlobalValidator.Validate(message); err != nil {
+		return violations(err)
+	}
+	return s.gate.mayCall(s.ctx, s.method, into)
 }
 
 func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
@@ -54,12 +178,9 @@ func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.Stream
 	}
 	ctx, cancel := context.WithTimeout(stream.Context(), maxCall)
 	defer cancel()
-	who, err := s.who(ctx)
+	who, err := s.identified(ctx)
 	if err != nil {
 		return err
-	}
-	if who.User == "" {
-		return errBadToken()
 	}
 	s.log.Debug("API stream", "method", info.FullMethod, "user", who.User, "remote", remote(ctx))
 	return next(service, boundedStream{stream, ctx})

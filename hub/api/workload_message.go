@@ -106,8 +106,8 @@ func moveMessage(m *spot.Move) *plimsollv1.Move {
 	}
 }
 
-// positionOf is where a list goes on behind a workload.
-func positionOf(shown *plimsollv1.Workload) position {
+// nameOfWorkload is where a workload is in lists by name.
+func nameOfWorkload(shown *plimsollv1.Workload) position {
 	return position{shown.GetCluster(), shown.GetNamespace(), shown.GetKind(), shown.GetName()}
 }
 

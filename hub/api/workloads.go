@@ -22,123 +22,51 @@ import (
 type workloadService struct {
 	plimsollv1.UnimplementedWorkloadServiceServer
 	*core
+	feed *feed[*plimsollv1.Workload]
 }
 
 // ListWorkloads implements [plimsollv1.WorkloadServiceServer].
 func (s *workloadService) ListWorkloads(ctx context.Context, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
-	list := workloadList{workloadService: s, cluster: request.GetCluster(), namespace: request.GetNamespace()}
-	var err error
-	if list.after, err = decodePosition(request.GetPageToken(), 4, list.filters(list.cluster)...); err != nil {
-		return nil, err
-	}
-	needs := Access{Verb: verbList, Resource: resourceWorkloads, Namespace: list.namespace}
-	members, err := list.candidates(ctx, needs)
+	found, next, err := s.workloadList(request, request.GetCluster(), request.GetNamespace()).list(ctx, workloadFilters)
 	if err != nil {
 		return nil, err
 	}
-	found, err := gather(ctx, members, pageSize(request.GetPageSize()), list.part)
-	if err != nil {
-		return nil, err
-	}
-	if members.denied() {
-		return nil, denied(identityOf(ctx), needs)
-	}
-	answer := &plimsollv1.ListWorkloadsResponse{Workloads: found.items, AsOf: found.moment(), Unreachable: found.unreachable}
-	switch {
-	case found.skipped != "":
-		answer.NextPageToken = encodePosition(position{found.skipped, afterAll, "", ""}, list.filters(list.cluster)...)
-	case found.more:
-		last := found.items[len(found.items)-1]
-		answer.NextPageToken = encodePosition(positionOf(last), list.filters(list.cluster)...)
-	}
-	return answer, nil
+	return &plimsollv1.ListWorkloadsResponse{Workloads: found.items, NextPageToken: next, AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
 
-// workloadList is one call of ListWorkloads.
-type workloadList struct {
-	*workloadService
-	cluster, namespace string
-	after              position // member, namespace, kind, name; nil: from the start
-	failed             failures
-}
-
-// filters of the list, for its page tokens.
-func (l *workloadList) filters(cluster string) []string {
-	return []string{resourceWorkloads, cluster, l.namespace}
-}
-
-func (l *workloadList) candidates(ctx context.Context, needs Access) (*candidates, error) {
-	if l.cluster != "" {
-		if _, err := l.member(l.cluster); err != nil {
-			return nil, err
+// workloadList lists workloads of a member in a namespace; empty: of all of them.
+func (s *workloadService) workloadList(asked listRequest, cluster, namespace string) *ownerListing[*plimsollv1.Workload] {
+	list := &ownerListing[*plimsollv1.Workload]{}
+	list.listing = listing[*plimsollv1.Workload]{
+		core: s.core, asked: asked, cluster: cluster, what: []string{resourceWorkloads, namespace},
+		needs: Access{Verb: verbList, Resource: resourceWorkloads, Namespace: namespace}, length: 4, nameOf: nameOfWorkload,
+	}
+	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.Workload], bool) {
+		views, now := s.workloads.List(member, namespace), time.Now()
+		if behind != nil {
+			last := spot.WorkloadKey{Kind: behind[2], NamespacedName: types.NamespacedName{Namespace: behind[1], Name: behind[3]}}
+			views = views[sort.Search(len(views), func(i int) bool { return views[i].Compare(last) > 0 }):]
 		}
-		return one(l.cluster), nil
-	}
-	from := ""
-	if l.after != nil {
-		from = l.after[0]
-	}
-	return newCandidates(ctx, l.gate, needs, l.names(), from)
-}
-
-// part is what one member contributes: its workloads as its owner sees them, or the reason why they are missing.
-func (l *workloadList) part(ctx context.Context, member string, limit int) (part[*plimsollv1.Workload], error) {
-	known, ok := l.members.Status(member)
-	if !ok {
-		return part[*plimsollv1.Workload]{}, nil // it has just gone
-	}
-	var found part[*plimsollv1.Workload]
-	err := l.ask(ctx, member, question{
-		failed: &l.failed,
-		local: func() error {
-			found = l.local(known, limit)
-			return nil
-		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			found, err = l.remote(ctx, conn, member, limit)
-			return err
-		},
-	})
-	if err != nil {
-		if found.gap, err = gapOf(err); err != nil {
-			return found, err
+		found := make([]entry[*plimsollv1.Workload], 0, min(limit, len(views)))
+		for i := range views[:min(limit, len(views))] {
+			found = append(found, entry[*plimsollv1.Workload]{workloadMessage(&views[i], now), views[i].Planned})
 		}
+		return found, len(views) > limit
 	}
-	return found, nil
-}
-
-func (l *workloadList) local(known clusters.Status, limit int) part[*plimsollv1.Workload] {
-	views := l.workloads.List(known.Name, l.namespace)
-	if l.after != nil && l.after[0] == known.Name {
-		behind := spot.WorkloadKey{Kind: l.after[2], NamespacedName: types.NamespacedName{Namespace: l.after[1], Name: l.after[3]}}
-		views = views[sort.Search(len(views), func(i int) bool { return views[i].Compare(behind) > 0 }):]
+	list.gap = func(known clusters.Status) (reason string, since time.Time) {
+		if known.State == clusters.StateUnreachable {
+			since = known.Since
+		}
+		return s.gapOfMember(known), since
 	}
-	found, now := part[*plimsollv1.Workload]{more: len(views) > limit, gap: l.gapOfMember(known)}, time.Now()
-	for i := range views[:min(limit, len(views))] {
-		found.items = append(found.items, workloadMessage(&views[i], now))
-		found.asOf = older(found.asOf, views[i].Planned)
+	list.remote = func(ctx context.Context, conn grpc.ClientConnInterface, request pageRequest) (listed[*plimsollv1.Workload], error) {
+		answer, err := plimsollv1.NewWorkloadServiceClient(conn).ListWorkloads(ctx, &plimsollv1.ListWorkloadsRequest{
+			Cluster: request.cluster, Namespace: namespace,
+			PageSize: request.size, PageToken: request.token, Filter: request.filter, OrderBy: request.orderBy,
+		})
+		return listed[*plimsollv1.Workload]{answer.GetWorkloads(), answer}, err
 	}
-	if known.State == clusters.StateUnreachable {
-		found.asOf = older(found.asOf, known.Since)
-	}
-	return found
-}
-
-func (l *workloadList) remote(ctx context.Context, conn grpc.ClientConnInterface, member string, limit int) (part[*plimsollv1.Workload], error) {
-	request := &plimsollv1.ListWorkloadsRequest{Cluster: member, Namespace: l.namespace, PageSize: count(limit)}
-	if l.after != nil && l.after[0] == member {
-		request.PageToken = encodePosition(l.after, l.filters(member)...)
-	}
-	answer, err := plimsollv1.NewWorkloadServiceClient(conn).ListWorkloads(ctx, request)
-	if err != nil {
-		return part[*plimsollv1.Workload]{}, err
-	}
-	items := answer.GetWorkloads()
-	found := part[*plimsollv1.Workload]{items: items, more: len(items) > 0 && answer.GetNextPageToken() != "", asOf: answer.GetAsOf().AsTime()}
-	for _, gap := range answer.GetUnreachable() {
-		found.gap = gap.GetReason()
-	}
-	return found, nil
+	return list
 }
 
 // GetWorkload implements [plimsollv1.WorkloadServiceServer].

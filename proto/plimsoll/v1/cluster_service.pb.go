@@ -29,8 +29,13 @@ type ListClustersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before; empty for the first page.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filter and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. cluster is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: cluster.state == "UNREACHABLE".
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: state_changed_at desc.
+	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,10 +84,24 @@ func (x *ListClustersRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListClustersRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListClustersRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListClustersResponse is a page of members.
 type ListClustersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The members of this page, ordered by name.
+	// The members of this page.
 	Clusters []*Cluster `protobuf:"bytes,1,rep,name=clusters,proto3" json:"clusters,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -262,16 +281,155 @@ func (x *GetClusterResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
+// WatchClustersRequest asks to be told of members.
+type WatchClustersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those for which this CEL expression is true, as in ListClusters; it is computed when one changes.
+	Filter string `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	ResumeToken   string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchClustersRequest) Reset() {
+	*x = WatchClustersRequest{}
+	mi := &file_plimsoll_v1_cluster_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchClustersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchClustersRequest) ProtoMessage() {}
+
+func (x *WatchClustersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_cluster_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchClustersRequest.ProtoReflect.Descriptor instead.
+func (*WatchClustersRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_cluster_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WatchClustersRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *WatchClustersRequest) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+// WatchClustersResponse is one message of a watch.
+type WatchClustersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it tells.
+	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
+	// Of PUT and REMOVED.
+	Cluster *Cluster `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// Why; of RESYNC.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchClustersResponse) Reset() {
+	*x = WatchClustersResponse{}
+	mi := &file_plimsoll_v1_cluster_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchClustersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchClustersResponse) ProtoMessage() {}
+
+func (x *WatchClustersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_cluster_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchClustersResponse.ProtoReflect.Descriptor instead.
+func (*WatchClustersResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_cluster_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WatchClustersResponse) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *WatchClustersResponse) GetCluster() *Cluster {
+	if x != nil {
+		return x.Cluster
+	}
+	return nil
+}
+
+func (x *WatchClustersResponse) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchClustersResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WatchClustersResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 var File_plimsoll_v1_cluster_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_cluster_service_proto_rawDesc = "" +
 	"\n" +
-	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"g\n" +
+	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"\xae\x01\n" +
 	"\x13ListClustersRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe3\x01\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe3\x01\n" +
 	"\x14ListClustersResponse\x120\n" +
 	"\bclusters\x18\x01 \x03(\v2\x14.plimsoll.v1.ClusterR\bclusters\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
@@ -282,9 +440,19 @@ const file_plimsoll_v1_cluster_service_proto_rawDesc = "" +
 	"\x12GetClusterResponse\x12.\n" +
 	"\acluster\x18\x01 \x01(\v2\x14.plimsoll.v1.ClusterR\acluster\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xea\x01\n" +
+	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"e\n" +
+	"\x14WatchClustersRequest\x12 \n" +
+	"\x06filter\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12+\n" +
+	"\fresume_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vresumeToken\"\xf5\x01\n" +
+	"\x15WatchClustersResponse\x12/\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1b.plimsoll.v1.WatchEventTypeR\x04type\x12.\n" +
+	"\acluster\x18\x02 \x01(\v2\x14.plimsoll.v1.ClusterR\acluster\x12!\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
+	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xe0\x02\n" +
 	"\x0eClusterService\x12i\n" +
-	"\fListClusters\x12 .plimsoll.v1.ListClustersRequest\x1a!.plimsoll.v1.ListClustersResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/clusters\x12m\n" +
+	"\fListClusters\x12 .plimsoll.v1.ListClustersRequest\x1a!.plimsoll.v1.ListClustersResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/clusters\x12t\n" +
+	"\rWatchClusters\x12!.plimsoll.v1.WatchClustersRequest\x1a\".plimsoll.v1.WatchClustersResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/clusters:watch0\x01\x12m\n" +
 	"\n" +
 	"GetCluster\x12\x1e.plimsoll.v1.GetClusterRequest\x1a\x1f.plimsoll.v1.GetClusterResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/clusters/{cluster}B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
@@ -300,32 +468,40 @@ func file_plimsoll_v1_cluster_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_cluster_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_cluster_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_plimsoll_v1_cluster_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_plimsoll_v1_cluster_service_proto_goTypes = []any{
 	(*ListClustersRequest)(nil),   // 0: plimsoll.v1.ListClustersRequest
 	(*ListClustersResponse)(nil),  // 1: plimsoll.v1.ListClustersResponse
 	(*GetClusterRequest)(nil),     // 2: plimsoll.v1.GetClusterRequest
 	(*GetClusterResponse)(nil),    // 3: plimsoll.v1.GetClusterResponse
-	(*Cluster)(nil),               // 4: plimsoll.v1.Cluster
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),     // 6: plimsoll.v1.UnreachableMember
+	(*WatchClustersRequest)(nil),  // 4: plimsoll.v1.WatchClustersRequest
+	(*WatchClustersResponse)(nil), // 5: plimsoll.v1.WatchClustersResponse
+	(*Cluster)(nil),               // 6: plimsoll.v1.Cluster
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),     // 8: plimsoll.v1.UnreachableMember
+	(WatchEventType)(0),           // 9: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_cluster_service_proto_depIdxs = []int32{
-	4, // 0: plimsoll.v1.ListClustersResponse.clusters:type_name -> plimsoll.v1.Cluster
-	5, // 1: plimsoll.v1.ListClustersResponse.as_of:type_name -> google.protobuf.Timestamp
-	6, // 2: plimsoll.v1.ListClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	4, // 3: plimsoll.v1.GetClusterResponse.cluster:type_name -> plimsoll.v1.Cluster
-	5, // 4: plimsoll.v1.GetClusterResponse.as_of:type_name -> google.protobuf.Timestamp
-	6, // 5: plimsoll.v1.GetClusterResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0, // 6: plimsoll.v1.ClusterService.ListClusters:input_type -> plimsoll.v1.ListClustersRequest
-	2, // 7: plimsoll.v1.ClusterService.GetCluster:input_type -> plimsoll.v1.GetClusterRequest
-	1, // 8: plimsoll.v1.ClusterService.ListClusters:output_type -> plimsoll.v1.ListClustersResponse
-	3, // 9: plimsoll.v1.ClusterService.GetCluster:output_type -> plimsoll.v1.GetClusterResponse
-	8, // [8:10] is the sub-list for method output_type
-	6, // [6:8] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6,  // 0: plimsoll.v1.ListClustersResponse.clusters:type_name -> plimsoll.v1.Cluster
+	7,  // 1: plimsoll.v1.ListClustersResponse.as_of:type_name -> google.protobuf.Timestamp
+	8,  // 2: plimsoll.v1.ListClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	6,  // 3: plimsoll.v1.GetClusterResponse.cluster:type_name -> plimsoll.v1.Cluster
+	7,  // 4: plimsoll.v1.GetClusterResponse.as_of:type_name -> google.protobuf.Timestamp
+	8,  // 5: plimsoll.v1.GetClusterResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	9,  // 6: plimsoll.v1.WatchClustersResponse.type:type_name -> plimsoll.v1.WatchEventType
+	6,  // 7: plimsoll.v1.WatchClustersResponse.cluster:type_name -> plimsoll.v1.Cluster
+	8,  // 8: plimsoll.v1.WatchClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 9: plimsoll.v1.ClusterService.ListClusters:input_type -> plimsoll.v1.ListClustersRequest
+	4,  // 10: plimsoll.v1.ClusterService.WatchClusters:input_type -> plimsoll.v1.WatchClustersRequest
+	2,  // 11: plimsoll.v1.ClusterService.GetCluster:input_type -> plimsoll.v1.GetClusterRequest
+	1,  // 12: plimsoll.v1.ClusterService.ListClusters:output_type -> plimsoll.v1.ListClustersResponse
+	5,  // 13: plimsoll.v1.ClusterService.WatchClusters:output_type -> plimsoll.v1.WatchClustersResponse
+	3,  // 14: plimsoll.v1.ClusterService.GetCluster:output_type -> plimsoll.v1.GetClusterResponse
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_cluster_service_proto_init() }
@@ -341,7 +517,7 @@ func file_plimsoll_v1_cluster_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_cluster_service_proto_rawDesc), len(file_plimsoll_v1_cluster_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

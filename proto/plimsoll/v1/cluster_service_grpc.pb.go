@@ -19,8 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ClusterService_ListClusters_FullMethodName = "/plimsoll.v1.ClusterService/ListClusters"
-	ClusterService_GetCluster_FullMethodName   = "/plimsoll.v1.ClusterService/GetCluster"
+	ClusterService_ListClusters_FullMethodName  = "/plimsoll.v1.ClusterService/ListClusters"
+	ClusterService_WatchClusters_FullMethodName = "/plimsoll.v1.ClusterService/WatchClusters"
+	ClusterService_GetCluster_FullMethodName    = "/plimsoll.v1.ClusterService/GetCluster"
 )
 
 // ClusterServiceClient is the client API for ClusterService service.
@@ -29,8 +30,11 @@ const (
 //
 // ClusterService shows the members of the fleet. The caller needs list or get on clusters of api.plimsoll.dev.
 type ClusterServiceClient interface {
-	// ListClusters lists the members that the caller may list, ordered by name.
+	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(ctx context.Context, in *ListClustersRequest, opts ...grpc.CallOption) (*ListClustersResponse, error)
+	// WatchClusters tells of what ListClusters lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchClusters(ctx context.Context, in *WatchClustersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchClustersResponse], error)
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(ctx context.Context, in *GetClusterRequest, opts ...grpc.CallOption) (*GetClusterResponse, error)
 }
@@ -53,6 +57,25 @@ func (c *clusterServiceClient) ListClusters(ctx context.Context, in *ListCluster
 	return out, nil
 }
 
+func (c *clusterServiceClient) WatchClusters(ctx context.Context, in *WatchClustersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchClustersResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ClusterService_ServiceDesc.Streams[0], ClusterService_WatchClusters_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchClustersRequest, WatchClustersResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ClusterService_WatchClustersClient = grpc.ServerStreamingClient[WatchClustersResponse]
+
 func (c *clusterServiceClient) GetCluster(ctx context.Context, in *GetClusterRequest, opts ...grpc.CallOption) (*GetClusterResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetClusterResponse)
@@ -69,8 +92,11 @@ func (c *clusterServiceClient) GetCluster(ctx context.Context, in *GetClusterReq
 //
 // ClusterService shows the members of the fleet. The caller needs list or get on clusters of api.plimsoll.dev.
 type ClusterServiceServer interface {
-	// ListClusters lists the members that the caller may list, ordered by name.
+	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(context.Context, *ListClustersRequest) (*ListClustersResponse, error)
+	// WatchClusters tells of what ListClusters lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchClusters(*WatchClustersRequest, grpc.ServerStreamingServer[WatchClustersResponse]) error
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(context.Context, *GetClusterRequest) (*GetClusterResponse, error)
 	mustEmbedUnimplementedClusterServiceServer()
@@ -85,6 +111,9 @@ type UnimplementedClusterServiceServer struct{}
 
 func (UnimplementedClusterServiceServer) ListClusters(context.Context, *ListClustersRequest) (*ListClustersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListClusters not implemented")
+}
+func (UnimplementedClusterServiceServer) WatchClusters(*WatchClustersRequest, grpc.ServerStreamingServer[WatchClustersResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchClusters not implemented")
 }
 func (UnimplementedClusterServiceServer) GetCluster(context.Context, *GetClusterRequest) (*GetClusterResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCluster not implemented")
@@ -128,6 +157,17 @@ func _ClusterService_ListClusters_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ClusterService_WatchClusters_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchClustersRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServiceServer).WatchClusters(m, &grpc.GenericServerStream[WatchClustersRequest, WatchClustersResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ClusterService_WatchClustersServer = grpc.ServerStreamingServer[WatchClustersResponse]
+
 func _ClusterService_GetCluster_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetClusterRequest)
 	if err := dec(in); err != nil {
@@ -162,6 +202,12 @@ var ClusterService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ClusterService_GetCluster_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchClusters",
+			Handler:       _ClusterService_WatchClusters_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "plimsoll/v1/cluster_service.proto",
 }

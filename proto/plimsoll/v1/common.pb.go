@@ -22,6 +22,72 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// WatchEventType says what a message of a watch tells.
+type WatchEventType int32
+
+const (
+	// Never sent.
+	WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED WatchEventType = 0
+	// The resource is there, as it is shown now. States in between may be left out.
+	WatchEventType_WATCH_EVENT_TYPE_PUT WatchEventType = 1
+	// The resource is gone, or does not pass the filter any more; of it only the name is shown.
+	WatchEventType_WATCH_EVENT_TYPE_REMOVED WatchEventType = 2
+	// Everything that was there when the watch began, or began anew, has been told.
+	WatchEventType_WATCH_EVENT_TYPE_SYNCED WatchEventType = 3
+	// Nothing but resume_token and unreachable, at times.
+	WatchEventType_WATCH_EVENT_TYPE_BOOKMARK WatchEventType = 4
+	// What was told is void, for reason, and is told anew: the resume_token of the request has expired, the reader was slower than
+	// what this replica remembers, or more members may be seen than before.
+	WatchEventType_WATCH_EVENT_TYPE_RESYNC WatchEventType = 5
+)
+
+// Enum value maps for WatchEventType.
+var (
+	WatchEventType_name = map[int32]string{
+		0: "WATCH_EVENT_TYPE_UNSPECIFIED",
+		1: "WATCH_EVENT_TYPE_PUT",
+		2: "WATCH_EVENT_TYPE_REMOVED",
+		3: "WATCH_EVENT_TYPE_SYNCED",
+		4: "WATCH_EVENT_TYPE_BOOKMARK",
+		5: "WATCH_EVENT_TYPE_RESYNC",
+	}
+	WatchEventType_value = map[string]int32{
+		"WATCH_EVENT_TYPE_UNSPECIFIED": 0,
+		"WATCH_EVENT_TYPE_PUT":         1,
+		"WATCH_EVENT_TYPE_REMOVED":     2,
+		"WATCH_EVENT_TYPE_SYNCED":      3,
+		"WATCH_EVENT_TYPE_BOOKMARK":    4,
+		"WATCH_EVENT_TYPE_RESYNC":      5,
+	}
+)
+
+func (x WatchEventType) Enum() *WatchEventType {
+	p := new(WatchEventType)
+	*p = x
+	return p
+}
+
+func (x WatchEventType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WatchEventType) Descriptor() protoreflect.EnumDescriptor {
+	return file_plimsoll_v1_common_proto_enumTypes[0].Descriptor()
+}
+
+func (WatchEventType) Type() protoreflect.EnumType {
+	return &file_plimsoll_v1_common_proto_enumTypes[0]
+}
+
+func (x WatchEventType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WatchEventType.Descriptor instead.
+func (WatchEventType) EnumDescriptor() ([]byte, []int) {
+	return file_plimsoll_v1_common_proto_rawDescGZIP(), []int{0}
+}
+
 // UnreachableMember names a member that an answer says nothing about, or says it from a copy that may be old.
 type UnreachableMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -172,7 +238,14 @@ const file_plimsoll_v1_common_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x04 \x01(\tR\amessage\x12L\n" +
-	"\x14last_transition_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTimeB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x14last_transition_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12lastTransitionTime*\xc3\x01\n" +
+	"\x0eWatchEventType\x12 \n" +
+	"\x1cWATCH_EVENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14WATCH_EVENT_TYPE_PUT\x10\x01\x12\x1c\n" +
+	"\x18WATCH_EVENT_TYPE_REMOVED\x10\x02\x12\x1b\n" +
+	"\x17WATCH_EVENT_TYPE_SYNCED\x10\x03\x12\x1d\n" +
+	"\x19WATCH_EVENT_TYPE_BOOKMARK\x10\x04\x12\x1b\n" +
+	"\x17WATCH_EVENT_TYPE_RESYNC\x10\x05B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_common_proto_rawDescOnce sync.Once
@@ -186,14 +259,16 @@ func file_plimsoll_v1_common_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_common_proto_rawDescData
 }
 
+var file_plimsoll_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_plimsoll_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_plimsoll_v1_common_proto_goTypes = []any{
-	(*UnreachableMember)(nil),     // 0: plimsoll.v1.UnreachableMember
-	(*Condition)(nil),             // 1: plimsoll.v1.Condition
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(WatchEventType)(0),           // 0: plimsoll.v1.WatchEventType
+	(*UnreachableMember)(nil),     // 1: plimsoll.v1.UnreachableMember
+	(*Condition)(nil),             // 2: plimsoll.v1.Condition
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
 var file_plimsoll_v1_common_proto_depIdxs = []int32{
-	2, // 0: plimsoll.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
+	3, // 0: plimsoll.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
 	1, // [1:1] is the sub-list for method output_type
 	1, // [1:1] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
@@ -211,13 +286,14 @@ func file_plimsoll_v1_common_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_common_proto_rawDesc), len(file_plimsoll_v1_common_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_plimsoll_v1_common_proto_goTypes,
 		DependencyIndexes: file_plimsoll_v1_common_proto_depIdxs,
+		EnumInfos:         file_plimsoll_v1_common_proto_enumTypes,
 		MessageInfos:      file_plimsoll_v1_common_proto_msgTypes,
 	}.Build()
 	File_plimsoll_v1_common_proto = out.File

@@ -22,6 +22,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ReconcileBand is the rank of a key among those that are queued.
+type ReconcileBand int32
+
+const (
+	// Never sent.
+	ReconcileBand_RECONCILE_BAND_UNSPECIFIED ReconcileBand = 0
+	// Somebody ordered it: ahead of everything else.
+	ReconcileBand_RECONCILE_BAND_ORDERED ReconcileBand = 1
+	// Something changed, or its time has come.
+	ReconcileBand_RECONCILE_BAND_CHANGED ReconcileBand = 2
+	// First sight and resync, which are behind everything else.
+	ReconcileBand_RECONCILE_BAND_BACKGROUND ReconcileBand = 3
+)
+
+// Enum value maps for ReconcileBand.
+var (
+	ReconcileBand_name = map[int32]string{
+		0: "RECONCILE_BAND_UNSPECIFIED",
+		1: "RECONCILE_BAND_ORDERED",
+		2: "RECONCILE_BAND_CHANGED",
+		3: "RECONCILE_BAND_BACKGROUND",
+	}
+	ReconcileBand_value = map[string]int32{
+		"RECONCILE_BAND_UNSPECIFIED": 0,
+		"RECONCILE_BAND_ORDERED":     1,
+		"RECONCILE_BAND_CHANGED":     2,
+		"RECONCILE_BAND_BACKGROUND":  3,
+	}
+)
+
+func (x ReconcileBand) Enum() *ReconcileBand {
+	p := new(ReconcileBand)
+	*p = x
+	return p
+}
+
+func (x ReconcileBand) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ReconcileBand) Descriptor() protoreflect.EnumDescriptor {
+	return file_plimsoll_v1_object_proto_enumTypes[0].Descriptor()
+}
+
+func (ReconcileBand) Type() protoreflect.EnumType {
+	return &file_plimsoll_v1_object_proto_enumTypes[0]
+}
+
+func (x ReconcileBand) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ReconcileBand.Descriptor instead.
+func (ReconcileBand) EnumDescriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{0}
+}
+
 // ReconcileState says where a key is.
 type ReconcileState int32
 
@@ -71,11 +128,11 @@ func (x ReconcileState) String() string {
 }
 
 func (ReconcileState) Descriptor() protoreflect.EnumDescriptor {
-	return file_plimsoll_v1_object_proto_enumTypes[0].Descriptor()
+	return file_plimsoll_v1_object_proto_enumTypes[1].Descriptor()
 }
 
 func (ReconcileState) Type() protoreflect.EnumType {
-	return &file_plimsoll_v1_object_proto_enumTypes[0]
+	return &file_plimsoll_v1_object_proto_enumTypes[1]
 }
 
 func (x ReconcileState) Number() protoreflect.EnumNumber {
@@ -84,7 +141,7 @@ func (x ReconcileState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReconcileState.Descriptor instead.
 func (ReconcileState) EnumDescriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{0}
+	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{1}
 }
 
 // ReconcileOutcome says how a reconcile ended.
@@ -160,11 +217,11 @@ func (x ReconcileOutcome) String() string {
 }
 
 func (ReconcileOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_plimsoll_v1_object_proto_enumTypes[1].Descriptor()
+	return file_plimsoll_v1_object_proto_enumTypes[2].Descriptor()
 }
 
 func (ReconcileOutcome) Type() protoreflect.EnumType {
-	return &file_plimsoll_v1_object_proto_enumTypes[1]
+	return &file_plimsoll_v1_object_proto_enumTypes[2]
 }
 
 func (x ReconcileOutcome) Number() protoreflect.EnumNumber {
@@ -173,7 +230,7 @@ func (x ReconcileOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReconcileOutcome.Descriptor instead.
 func (ReconcileOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{1}
+	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{2}
 }
 
 // ObjectKey names one record of the ledger: an object of a member, as one controller sees it.
@@ -373,8 +430,10 @@ type ObjectState struct {
 	// What the annotation plimsoll.dev/requested-at of the object said when the last reconcile that has ended began; empty:
 	// nothing. Kinds with a status of their own repeat it there.
 	LastHandledRequest string `protobuf:"bytes,10,opt,name=last_handled_request,json=lastHandledRequest,proto3" json:"last_handled_request,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Ahead of what it is queued, or was the last time.
+	Band          ReconcileBand `protobuf:"varint,11,opt,name=band,proto3,enum=plimsoll.v1.ReconcileBand" json:"band,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ObjectState) Reset() {
@@ -477,6 +536,13 @@ func (x *ObjectState) GetLastHandledRequest() string {
 	return ""
 }
 
+func (x *ObjectState) GetBand() ReconcileBand {
+	if x != nil {
+		return x.Band
+	}
+	return ReconcileBand_RECONCILE_BAND_UNSPECIFIED
+}
+
 var File_plimsoll_v1_object_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_proto_rawDesc = "" +
@@ -497,7 +563,7 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\aobjects\x18\x04 \x01(\x05R\aobjects\x12\x16\n" +
 	"\x06queued\x18\x05 \x01(\x05R\x06queued\x12\x18\n" +
 	"\arunning\x18\x06 \x01(\x05R\arunning\x12\x12\n" +
-	"\x04held\x18\a \x01(\tR\x04held\"\xf7\x03\n" +
+	"\x04held\x18\a \x01(\tR\x04held\"\xa7\x04\n" +
 	"\vObjectState\x12(\n" +
 	"\x03key\x18\x01 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x121\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1b.plimsoll.v1.ReconcileStateR\x05state\x12\x16\n" +
@@ -510,7 +576,13 @@ const file_plimsoll_v1_object_proto_rawDesc = "" +
 	"\x10last_finished_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0elastFinishedAt\x12:\n" +
 	"\vnext_try_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tnextTryAt\x120\n" +
 	"\x14last_handled_request\x18\n" +
-	" \x01(\tR\x12lastHandledRequest*\xbb\x01\n" +
+	" \x01(\tR\x12lastHandledRequest\x12.\n" +
+	"\x04band\x18\v \x01(\x0e2\x1a.plimsoll.v1.ReconcileBandR\x04band*\x86\x01\n" +
+	"\rReconcileBand\x12\x1e\n" +
+	"\x1aRECONCILE_BAND_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16RECONCILE_BAND_ORDERED\x10\x01\x12\x1a\n" +
+	"\x16RECONCILE_BAND_CHANGED\x10\x02\x12\x1d\n" +
+	"\x19RECONCILE_BAND_BACKGROUND\x10\x03*\xbb\x01\n" +
 	"\x0eReconcileState\x12\x1f\n" +
 	"\x1bRECONCILE_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RECONCILE_STATE_IDLE\x10\x01\x12\x1a\n" +
@@ -545,28 +617,30 @@ func file_plimsoll_v1_object_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_object_proto_rawDescData
 }
 
-var file_plimsoll_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_plimsoll_v1_object_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_plimsoll_v1_object_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_plimsoll_v1_object_proto_goTypes = []any{
-	(ReconcileState)(0),           // 0: plimsoll.v1.ReconcileState
-	(ReconcileOutcome)(0),         // 1: plimsoll.v1.ReconcileOutcome
-	(*ObjectKey)(nil),             // 2: plimsoll.v1.ObjectKey
-	(*Controller)(nil),            // 3: plimsoll.v1.Controller
-	(*ObjectState)(nil),           // 4: plimsoll.v1.ObjectState
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(ReconcileBand)(0),            // 0: plimsoll.v1.ReconcileBand
+	(ReconcileState)(0),           // 1: plimsoll.v1.ReconcileState
+	(ReconcileOutcome)(0),         // 2: plimsoll.v1.ReconcileOutcome
+	(*ObjectKey)(nil),             // 3: plimsoll.v1.ObjectKey
+	(*Controller)(nil),            // 4: plimsoll.v1.Controller
+	(*ObjectState)(nil),           // 5: plimsoll.v1.ObjectState
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
 }
 var file_plimsoll_v1_object_proto_depIdxs = []int32{
-	2, // 0: plimsoll.v1.ObjectState.key:type_name -> plimsoll.v1.ObjectKey
-	0, // 1: plimsoll.v1.ObjectState.state:type_name -> plimsoll.v1.ReconcileState
-	1, // 2: plimsoll.v1.ObjectState.last_outcome:type_name -> plimsoll.v1.ReconcileOutcome
-	5, // 3: plimsoll.v1.ObjectState.last_started_at:type_name -> google.protobuf.Timestamp
-	5, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
-	5, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	3, // 0: plimsoll.v1.ObjectState.key:type_name -> plimsoll.v1.ObjectKey
+	1, // 1: plimsoll.v1.ObjectState.state:type_name -> plimsoll.v1.ReconcileState
+	2, // 2: plimsoll.v1.ObjectState.last_outcome:type_name -> plimsoll.v1.ReconcileOutcome
+	6, // 3: plimsoll.v1.ObjectState.last_started_at:type_name -> google.protobuf.Timestamp
+	6, // 4: plimsoll.v1.ObjectState.last_finished_at:type_name -> google.protobuf.Timestamp
+	6, // 5: plimsoll.v1.ObjectState.next_try_at:type_name -> google.protobuf.Timestamp
+	0, // 6: plimsoll.v1.ObjectState.band:type_name -> plimsoll.v1.ReconcileBand
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_proto_init() }
@@ -579,7 +653,7 @@ func file_plimsoll_v1_object_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_proto_rawDesc), len(file_plimsoll_v1_object_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,

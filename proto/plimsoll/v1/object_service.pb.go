@@ -173,8 +173,13 @@ type ListObjectsRequest struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, with the same filters; empty for the first page.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. object is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: object.last_outcome == "ERROR" && object.attempts > 3.
+	Filter string `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: attempts desc, next_try_at.
+	OrderBy       string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,10 +249,24 @@ func (x *ListObjectsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListObjectsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListObjectsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListObjectsResponse is a page of keys.
 type ListObjectsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys of this page, ordered by cluster, controller, namespace and name.
+	// The keys of this page.
 	Objects []*ObjectState `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -692,6 +711,170 @@ func (x *GetReceiptResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
+// WatchObjectsRequest asks to be told of keys.
+type WatchObjectsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those of this member; empty: of all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only those of this controller; empty: of all.
+	Controller string `protobuf:"bytes,2,opt,name=controller,proto3" json:"controller,omitempty"`
+	// Only those in namespaces of this name; empty: in all namespaces.
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only those for which this CEL expression is true, as in ListObjects; it is computed when one changes.
+	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	ResumeToken   string `protobuf:"bytes,5,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchObjectsRequest) Reset() {
+	*x = WatchObjectsRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchObjectsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchObjectsRequest) ProtoMessage() {}
+
+func (x *WatchObjectsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchObjectsRequest.ProtoReflect.Descriptor instead.
+func (*WatchObjectsRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WatchObjectsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *WatchObjectsRequest) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *WatchObjectsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchObjectsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *WatchObjectsRequest) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+// WatchObjectsResponse is one message of a watch.
+type WatchObjectsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it tells.
+	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
+	// Of PUT and REMOVED.
+	Object *ObjectState `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// Why; of RESYNC.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchObjectsResponse) Reset() {
+	*x = WatchObjectsResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchObjectsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchObjectsResponse) ProtoMessage() {}
+
+func (x *WatchObjectsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchObjectsResponse.ProtoReflect.Descriptor instead.
+func (*WatchObjectsResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WatchObjectsResponse) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *WatchObjectsResponse) GetObject() *ObjectState {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *WatchObjectsResponse) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchObjectsResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WatchObjectsResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
@@ -707,7 +890,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\vcontrollers\x18\x01 \x03(\v2\x17.plimsoll.v1.ControllerR\vcontrollers\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x8c\x03\n" +
 	"\x12ListObjectsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
 	"\n" +
@@ -717,7 +900,9 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe4\x01\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe4\x01\n" +
 	"\x13ListObjectsResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.plimsoll.v1.ObjectStateR\aobjects\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
@@ -750,10 +935,25 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\x12GetReceiptResponse\x12.\n" +
 	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xd7\x06\n" +
+	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc3\x02\n" +
+	"\x13WatchObjectsRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
+	"\n" +
+	"controller\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
+	"controller\x12I\n" +
+	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12 \n" +
+	"\x06filter\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12+\n" +
+	"\fresume_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vresumeToken\"\xf6\x01\n" +
+	"\x14WatchObjectsResponse\x12/\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1b.plimsoll.v1.WatchEventTypeR\x04type\x120\n" +
+	"\x06object\x18\x02 \x01(\v2\x18.plimsoll.v1.ObjectStateR\x06object\x12!\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
+	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xc9\a\n" +
 	"\rObjectService\x12u\n" +
 	"\x0fListControllers\x12#.plimsoll.v1.ListControllersRequest\x1a$.plimsoll.v1.ListControllersResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/controllers\x12e\n" +
-	"\vListObjects\x12\x1f.plimsoll.v1.ListObjectsRequest\x1a .plimsoll.v1.ListObjectsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/objects\x12\xf1\x01\n" +
+	"\vListObjects\x12\x1f.plimsoll.v1.ListObjectsRequest\x1a .plimsoll.v1.ListObjectsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/objects\x12p\n" +
+	"\fWatchObjects\x12 .plimsoll.v1.WatchObjectsRequest\x1a!.plimsoll.v1.WatchObjectsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/objects:watch0\x01\x12\xf1\x01\n" +
 	"\x0eGetObjectState\x12\".plimsoll.v1.GetObjectStateRequest\x1a#.plimsoll.v1.GetObjectStateResponse\"\x95\x01\x82\xd3\xe4\x93\x02\x8e\x01Z@\x12>/v1/clusters/{cluster}/controllers/{controller}/objects/{name}\x12J/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}\x12\x84\x02\n" +
 	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12m\n" +
 	"\n" +
@@ -771,7 +971,7 @@ func file_plimsoll_v1_object_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_object_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*ListControllersRequest)(nil),  // 0: plimsoll.v1.ListControllersRequest
 	(*ListControllersResponse)(nil), // 1: plimsoll.v1.ListControllersResponse
@@ -783,43 +983,51 @@ var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*RequeueObjectResponse)(nil),   // 7: plimsoll.v1.RequeueObjectResponse
 	(*GetReceiptRequest)(nil),       // 8: plimsoll.v1.GetReceiptRequest
 	(*GetReceiptResponse)(nil),      // 9: plimsoll.v1.GetReceiptResponse
-	(*Controller)(nil),              // 10: plimsoll.v1.Controller
-	(*timestamppb.Timestamp)(nil),   // 11: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 12: plimsoll.v1.UnreachableMember
-	(*ObjectState)(nil),             // 13: plimsoll.v1.ObjectState
-	(*Receipt)(nil),                 // 14: plimsoll.v1.Receipt
-	(*durationpb.Duration)(nil),     // 15: google.protobuf.Duration
+	(*WatchObjectsRequest)(nil),     // 10: plimsoll.v1.WatchObjectsRequest
+	(*WatchObjectsResponse)(nil),    // 11: plimsoll.v1.WatchObjectsResponse
+	(*Controller)(nil),              // 12: plimsoll.v1.Controller
+	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 14: plimsoll.v1.UnreachableMember
+	(*ObjectState)(nil),             // 15: plimsoll.v1.ObjectState
+	(*Receipt)(nil),                 // 16: plimsoll.v1.Receipt
+	(*durationpb.Duration)(nil),     // 17: google.protobuf.Duration
+	(WatchEventType)(0),             // 18: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
-	10, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
-	11, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	13, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
-	11, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	13, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
-	11, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	14, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	15, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	14, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	11, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 14: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
-	2,  // 15: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
-	4,  // 16: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
-	6,  // 17: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
-	8,  // 18: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	1,  // 19: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
-	3,  // 20: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
-	5,  // 21: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
-	7,  // 22: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
-	9,  // 23: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
+	13, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
+	14, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	15, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
+	13, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
+	14, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	15, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
+	13, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
+	14, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	16, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
+	17, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
+	16, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	13, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
+	14, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	18, // 14: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	15, // 15: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
+	14, // 16: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 17: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
+	2,  // 18: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
+	10, // 19: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
+	4,  // 20: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
+	6,  // 21: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
+	8,  // 22: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
+	1,  // 23: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
+	3,  // 24: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
+	11, // 25: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
+	5,  // 26: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
+	7,  // 27: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
+	9,  // 28: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
+	23, // [23:29] is the sub-list for method output_type
+	17, // [17:23] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_service_proto_init() }
@@ -836,7 +1044,7 @@ func file_plimsoll_v1_object_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_service_proto_rawDesc), len(file_plimsoll_v1_object_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

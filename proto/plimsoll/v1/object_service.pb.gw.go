@@ -105,6 +105,34 @@ func local_request_ObjectService_ListObjects_0(ctx context.Context, marshaler ru
 	return msg, metadata, err
 }
 
+var filter_ObjectService_WatchObjects_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
+
+func request_ObjectService_WatchObjects_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (ObjectService_WatchObjectsClient, runtime.ServerMetadata, error) {
+	var (
+		protoReq WatchObjectsRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_ObjectService_WatchObjects_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	stream, err := client.WatchObjects(ctx, &protoReq)
+	if err != nil {
+		return nil, metadata, err
+	}
+	header, err := stream.Header()
+	if err != nil {
+		return nil, metadata, err
+	}
+	metadata.HeaderMD = header
+	return stream, metadata, nil
+}
+
 func request_ObjectService_GetObjectState_0(ctx context.Context, marshaler runtime.Marshaler, client ObjectServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq GetObjectStateRequest
@@ -546,6 +574,13 @@ func RegisterObjectServiceHandlerServer(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_ObjectService_ListObjects_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+
+	mux.Handle(http.MethodGet, pattern_ObjectService_WatchObjects_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		err := status.Error(codes.Unimplemented, "streaming calls are not yet supported in the in-process transport")
+		_, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+		return
+	})
 	mux.Handle(http.MethodGet, pattern_ObjectService_GetObjectState_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -720,6 +755,23 @@ func RegisterObjectServiceHandlerClient(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_ObjectService_ListObjects_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_ObjectService_WatchObjects_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/plimsoll.v1.ObjectService/WatchObjects", runtime.WithHTTPPathPattern("/v1/objects:watch"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_ObjectService_WatchObjects_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_ObjectService_WatchObjects_0(annotatedContext, mux, outboundMarshaler, w, req, func() (proto.Message, error) { return resp.Recv() }, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_ObjectService_GetObjectState_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -811,6 +863,7 @@ func RegisterObjectServiceHandlerClient(ctx context.Context, mux *runtime.ServeM
 var (
 	pattern_ObjectService_ListControllers_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "controllers"}, ""))
 	pattern_ObjectService_ListObjects_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "objects"}, ""))
+	pattern_ObjectService_WatchObjects_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "objects"}, "watch"))
 	pattern_ObjectService_GetObjectState_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4, 2, 5, 1, 0, 4, 1, 5, 6, 1, 0, 4, 1, 5, 7}, []string{"v1", "clusters", "cluster", "controllers", "controller", "objects", "namespace", "name"}, ""))
 	pattern_ObjectService_GetObjectState_1  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4, 2, 5, 1, 0, 4, 1, 5, 6}, []string{"v1", "clusters", "cluster", "controllers", "controller", "objects", "name"}, ""))
 	pattern_ObjectService_RequeueObject_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3, 1, 0, 4, 1, 5, 4, 2, 5, 1, 0, 4, 1, 5, 6, 1, 0, 4, 1, 5, 7}, []string{"v1", "clusters", "cluster", "controllers", "controller", "objects", "namespace", "name"}, "requeue"))
@@ -821,6 +874,7 @@ var (
 var (
 	forward_ObjectService_ListControllers_0 = runtime.ForwardResponseMessage
 	forward_ObjectService_ListObjects_0     = runtime.ForwardResponseMessage
+	forward_ObjectService_WatchObjects_0    = runtime.ForwardResponseStream
 	forward_ObjectService_GetObjectState_0  = runtime.ForwardResponseMessage
 	forward_ObjectService_GetObjectState_1  = runtime.ForwardResponseMessage
 	forward_ObjectService_RequeueObject_0   = runtime.ForwardResponseMessage

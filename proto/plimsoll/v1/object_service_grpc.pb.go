@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ObjectService_ListControllers_FullMethodName = "/plimsoll.v1.ObjectService/ListControllers"
 	ObjectService_ListObjects_FullMethodName     = "/plimsoll.v1.ObjectService/ListObjects"
+	ObjectService_WatchObjects_FullMethodName    = "/plimsoll.v1.ObjectService/WatchObjects"
 	ObjectService_GetObjectState_FullMethodName  = "/plimsoll.v1.ObjectService/GetObjectState"
 	ObjectService_RequeueObject_FullMethodName   = "/plimsoll.v1.ObjectService/RequeueObject"
 	ObjectService_GetReceipt_FullMethodName      = "/plimsoll.v1.ObjectService/GetReceipt"
@@ -37,8 +38,11 @@ type ObjectServiceClient interface {
 	// and name, those of programs that add controllers of their own included.
 	ListControllers(ctx context.Context, in *ListControllersRequest, opts ...grpc.CallOption) (*ListControllersResponse, error)
 	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
 	ListObjects(ctx context.Context, in *ListObjectsRequest, opts ...grpc.CallOption) (*ListObjectsResponse, error)
+	// WatchObjects tells of what ListObjects lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchObjects(ctx context.Context, in *WatchObjectsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchObjectsResponse], error)
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error)
@@ -77,6 +81,25 @@ func (c *objectServiceClient) ListObjects(ctx context.Context, in *ListObjectsRe
 	}
 	return out, nil
 }
+
+func (c *objectServiceClient) WatchObjects(ctx context.Context, in *WatchObjectsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchObjectsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ObjectService_ServiceDesc.Streams[0], ObjectService_WatchObjects_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchObjectsRequest, WatchObjectsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ObjectService_WatchObjectsClient = grpc.ServerStreamingClient[WatchObjectsResponse]
 
 func (c *objectServiceClient) GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -119,8 +142,11 @@ type ObjectServiceServer interface {
 	// and name, those of programs that add controllers of their own included.
 	ListControllers(context.Context, *ListControllersRequest) (*ListControllersResponse, error)
 	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name. A key that comes or goes while a page is made may be in it or not.
+	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
 	ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error)
+	// WatchObjects tells of what ListObjects lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchObjects(*WatchObjectsRequest, grpc.ServerStreamingServer[WatchObjectsResponse]) error
 	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error)
@@ -145,6 +171,9 @@ func (UnimplementedObjectServiceServer) ListControllers(context.Context, *ListCo
 }
 func (UnimplementedObjectServiceServer) ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListObjects not implemented")
+}
+func (UnimplementedObjectServiceServer) WatchObjects(*WatchObjectsRequest, grpc.ServerStreamingServer[WatchObjectsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchObjects not implemented")
 }
 func (UnimplementedObjectServiceServer) GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetObjectState not implemented")
@@ -211,6 +240,17 @@ func _ObjectService_ListObjects_Handler(srv interface{}, ctx context.Context, de
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _ObjectService_WatchObjects_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchObjectsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ObjectServiceServer).WatchObjects(m, &grpc.GenericServerStream[WatchObjectsRequest, WatchObjectsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ObjectService_WatchObjectsServer = grpc.ServerStreamingServer[WatchObjectsResponse]
 
 func _ObjectService_GetObjectState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetObjectStateRequest)
@@ -294,6 +334,12 @@ var ObjectService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ObjectService_GetReceipt_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchObjects",
+			Handler:       _ObjectService_WatchObjects_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "plimsoll/v1/object_service.proto",
 }

@@ -46,6 +46,8 @@ func TestRequestsThatBreakARuleAreRefusedNamingTheField(t *testing.T) {
 		"negative page":           {&plimsollv1.ListClustersRequest{PageSize: -1}, "page_size"},
 		"page too large":          {&plimsollv1.ListWorkloadsRequest{PageSize: 501}, "page_size"},
 		"endless page token":      {&plimsollv1.ListClustersRequest{PageToken: strings.Repeat("x", 4097)}, "page_token"},
+		"an endless filter":       {&plimsollv1.ListObjectsRequest{Filter: strings.Repeat("x", 2049)}, "filter"},
+		"an endless order":        {&plimsollv1.ListWorkloadsRequest{OrderBy: strings.Repeat("x", 257)}, "order_by"},
 		"no cluster":              {&plimsollv1.GetClusterRequest{}, "cluster"},
 		"cluster name too long":   {&plimsollv1.GetClusterRequest{Cluster: strings.Repeat("a", 64)}, "cluster"},
 		"cluster with a dot":      {&plimsollv1.GetClusterRequest{Cluster: "prod.eu"}, "cluster"},

@@ -33,8 +33,13 @@ type ListWorkloadsRequest struct {
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// How many to answer at most: 1 to 500; 0 means 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, with the same filters; empty for the first page.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. workload is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: workload.placement.spot_actual < workload.placement.spot_wanted.
+	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: placement.replicas desc, name.
+	OrderBy       string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,10 +102,24 @@ func (x *ListWorkloadsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListWorkloadsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListWorkloadsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
 // ListWorkloadsResponse is a page of workloads.
 type ListWorkloadsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The workloads of this page, ordered by cluster, namespace, kind and name.
+	// The workloads of this page.
 	Workloads []*Workload `protobuf:"bytes,1,rep,name=workloads,proto3" json:"workloads,omitempty"`
 	// Asks for the next page; empty: this was the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -635,18 +654,175 @@ func (x *RequeueWorkloadResponse) GetReceipt() *Receipt {
 	return nil
 }
 
+// WatchWorkloadsRequest asks to be told of workloads.
+type WatchWorkloadsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those of this member; empty: of all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only those in namespaces of this name; empty: in all namespaces.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only those for which this CEL expression is true, as in ListWorkloads; it is computed when one changes.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchWorkloadsRequest) Reset() {
+	*x = WatchWorkloadsRequest{}
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchWorkloadsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchWorkloadsRequest) ProtoMessage() {}
+
+func (x *WatchWorkloadsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchWorkloadsRequest.ProtoReflect.Descriptor instead.
+func (*WatchWorkloadsRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WatchWorkloadsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *WatchWorkloadsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchWorkloadsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *WatchWorkloadsRequest) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+// WatchWorkloadsResponse is one message of a watch.
+type WatchWorkloadsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it tells.
+	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
+	// Of PUT and REMOVED.
+	Workload *Workload `protobuf:"bytes,2,opt,name=workload,proto3" json:"workload,omitempty"`
+	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
+	// Why; of RESYNC.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchWorkloadsResponse) Reset() {
+	*x = WatchWorkloadsResponse{}
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchWorkloadsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchWorkloadsResponse) ProtoMessage() {}
+
+func (x *WatchWorkloadsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_workload_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchWorkloadsResponse.ProtoReflect.Descriptor instead.
+func (*WatchWorkloadsResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_workload_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *WatchWorkloadsResponse) GetType() WatchEventType {
+	if x != nil {
+		return x.Type
+	}
+	return WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED
+}
+
+func (x *WatchWorkloadsResponse) GetWorkload() *Workload {
+	if x != nil {
+		return x.Workload
+	}
+	return nil
+}
+
+func (x *WatchWorkloadsResponse) GetResumeToken() string {
+	if x != nil {
+		return x.ResumeToken
+	}
+	return ""
+}
+
+func (x *WatchWorkloadsResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WatchWorkloadsResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 var File_plimsoll_v1_workload_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\n" +
-	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xfa\x01\n" +
+	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xc1\x02\n" +
 	"\x14ListWorkloadsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\"\xe7\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe7\x01\n" +
 	"\x15ListWorkloadsResponse\x123\n" +
 	"\tworkloads\x18\x01 \x03(\v2\x15.plimsoll.v1.WorkloadR\tworkloads\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
@@ -689,9 +865,21 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
 	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"I\n" +
 	"\x17RequeueWorkloadResponse\x12.\n" +
-	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt2\xf8\x04\n" +
+	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"\xf8\x01\n" +
+	"\x15WatchWorkloadsRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
+	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12 \n" +
+	"\x06filter\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12+\n" +
+	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vresumeToken\"\xf9\x01\n" +
+	"\x16WatchWorkloadsResponse\x12/\n" +
+	"\x04type\x18\x01 \x01(\x0e2\x1b.plimsoll.v1.WatchEventTypeR\x04type\x121\n" +
+	"\bworkload\x18\x02 \x01(\v2\x15.plimsoll.v1.WorkloadR\bworkload\x12!\n" +
+	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
+	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xf2\x05\n" +
 	"\x0fWorkloadService\x12m\n" +
-	"\rListWorkloads\x12!.plimsoll.v1.ListWorkloadsRequest\x1a\".plimsoll.v1.ListWorkloadsResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/workloads\x12\x9f\x01\n" +
+	"\rListWorkloads\x12!.plimsoll.v1.ListWorkloadsRequest\x1a\".plimsoll.v1.ListWorkloadsResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/workloads\x12x\n" +
+	"\x0eWatchWorkloads\x12\".plimsoll.v1.WatchWorkloadsRequest\x1a#.plimsoll.v1.WatchWorkloadsResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/workloads:watch0\x01\x12\x9f\x01\n" +
 	"\vGetWorkload\x12\x1f.plimsoll.v1.GetWorkloadRequest\x1a .plimsoll.v1.GetWorkloadResponse\"M\x82\xd3\xe4\x93\x02G\x12E/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}\x12\x9a\x01\n" +
 	"\x06WhatIf\x12\x1a.plimsoll.v1.WhatIfRequest\x1a\x1b.plimsoll.v1.WhatIfResponse\"W\x82\xd3\xe4\x93\x02Q:\x01*\"L/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}:whatIf\x12\xb6\x01\n" +
 	"\x0fRequeueWorkload\x12#.plimsoll.v1.RequeueWorkloadRequest\x1a$.plimsoll.v1.RequeueWorkloadResponse\"X\x82\xd3\xe4\x93\x02R:\x01*\"M/v1/clusters/{cluster}/namespaces/{namespace}/workloads/{kind}/{name}:requeueB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
@@ -708,7 +896,7 @@ func file_plimsoll_v1_workload_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_workload_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_workload_service_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_plimsoll_v1_workload_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_plimsoll_v1_workload_service_proto_goTypes = []any{
 	(*ListWorkloadsRequest)(nil),    // 0: plimsoll.v1.ListWorkloadsRequest
 	(*ListWorkloadsResponse)(nil),   // 1: plimsoll.v1.ListWorkloadsResponse
@@ -718,40 +906,48 @@ var file_plimsoll_v1_workload_service_proto_goTypes = []any{
 	(*WhatIfResponse)(nil),          // 5: plimsoll.v1.WhatIfResponse
 	(*RequeueWorkloadRequest)(nil),  // 6: plimsoll.v1.RequeueWorkloadRequest
 	(*RequeueWorkloadResponse)(nil), // 7: plimsoll.v1.RequeueWorkloadResponse
-	(*Workload)(nil),                // 8: plimsoll.v1.Workload
-	(*timestamppb.Timestamp)(nil),   // 9: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 10: plimsoll.v1.UnreachableMember
-	(MoveStrategy)(0),               // 11: plimsoll.v1.MoveStrategy
-	(*Move)(nil),                    // 12: plimsoll.v1.Move
-	(*Receipt)(nil),                 // 13: plimsoll.v1.Receipt
+	(*WatchWorkloadsRequest)(nil),   // 8: plimsoll.v1.WatchWorkloadsRequest
+	(*WatchWorkloadsResponse)(nil),  // 9: plimsoll.v1.WatchWorkloadsResponse
+	(*Workload)(nil),                // 10: plimsoll.v1.Workload
+	(*timestamppb.Timestamp)(nil),   // 11: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 12: plimsoll.v1.UnreachableMember
+	(MoveStrategy)(0),               // 13: plimsoll.v1.MoveStrategy
+	(*Move)(nil),                    // 14: plimsoll.v1.Move
+	(*Receipt)(nil),                 // 15: plimsoll.v1.Receipt
+	(WatchEventType)(0),             // 16: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_workload_service_proto_depIdxs = []int32{
-	8,  // 0: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
-	9,  // 1: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
-	10, // 2: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	8,  // 3: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
-	9,  // 4: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
-	10, // 5: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	11, // 6: plimsoll.v1.WhatIfRequest.strategy:type_name -> plimsoll.v1.MoveStrategy
-	8,  // 7: plimsoll.v1.WhatIfResponse.now:type_name -> plimsoll.v1.Workload
-	8,  // 8: plimsoll.v1.WhatIfResponse.then:type_name -> plimsoll.v1.Workload
-	12, // 9: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
-	9,  // 10: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
-	10, // 11: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	13, // 12: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
-	0,  // 13: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
-	2,  // 14: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
-	4,  // 15: plimsoll.v1.WorkloadService.WhatIf:input_type -> plimsoll.v1.WhatIfRequest
-	6,  // 16: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
-	1,  // 17: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
-	3,  // 18: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
-	5,  // 19: plimsoll.v1.WorkloadService.WhatIf:output_type -> plimsoll.v1.WhatIfResponse
-	7,  // 20: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	10, // 0: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
+	11, // 1: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 2: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	10, // 3: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
+	11, // 4: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 5: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	13, // 6: plimsoll.v1.WhatIfRequest.strategy:type_name -> plimsoll.v1.MoveStrategy
+	10, // 7: plimsoll.v1.WhatIfResponse.now:type_name -> plimsoll.v1.Workload
+	10, // 8: plimsoll.v1.WhatIfResponse.then:type_name -> plimsoll.v1.Workload
+	14, // 9: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
+	11, // 10: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
+	12, // 11: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	15, // 12: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
+	16, // 13: plimsoll.v1.WatchWorkloadsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	10, // 14: plimsoll.v1.WatchWorkloadsResponse.workload:type_name -> plimsoll.v1.Workload
+	12, // 15: plimsoll.v1.WatchWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 16: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
+	8,  // 17: plimsoll.v1.WorkloadService.WatchWorkloads:input_type -> plimsoll.v1.WatchWorkloadsRequest
+	2,  // 18: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
+	4,  // 19: plimsoll.v1.WorkloadService.WhatIf:input_type -> plimsoll.v1.WhatIfRequest
+	6,  // 20: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
+	1,  // 21: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
+	9,  // 22: plimsoll.v1.WorkloadService.WatchWorkloads:output_type -> plimsoll.v1.WatchWorkloadsResponse
+	3,  // 23: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
+	5,  // 24: plimsoll.v1.WorkloadService.WhatIf:output_type -> plimsoll.v1.WhatIfResponse
+	7,  // 25: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_workload_service_proto_init() }
@@ -769,7 +965,7 @@ func file_plimsoll_v1_workload_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_workload_service_proto_rawDesc), len(file_plimsoll_v1_workload_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

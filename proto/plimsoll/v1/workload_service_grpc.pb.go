@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	WorkloadService_ListWorkloads_FullMethodName   = "/plimsoll.v1.WorkloadService/ListWorkloads"
+	WorkloadService_WatchWorkloads_FullMethodName  = "/plimsoll.v1.WorkloadService/WatchWorkloads"
 	WorkloadService_GetWorkload_FullMethodName     = "/plimsoll.v1.WorkloadService/GetWorkload"
 	WorkloadService_WhatIf_FullMethodName          = "/plimsoll.v1.WorkloadService/WhatIf"
 	WorkloadService_RequeueWorkload_FullMethodName = "/plimsoll.v1.WorkloadService/RequeueWorkload"
@@ -34,8 +35,11 @@ const (
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceClient interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
-	// and name, without their pods.
+	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(ctx context.Context, in *ListWorkloadsRequest, opts ...grpc.CallOption) (*ListWorkloadsResponse, error)
+	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchWorkloads(ctx context.Context, in *WatchWorkloadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkloadsResponse], error)
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(ctx context.Context, in *GetWorkloadRequest, opts ...grpc.CallOption) (*GetWorkloadResponse, error)
@@ -64,6 +68,25 @@ func (c *workloadServiceClient) ListWorkloads(ctx context.Context, in *ListWorkl
 	}
 	return out, nil
 }
+
+func (c *workloadServiceClient) WatchWorkloads(ctx context.Context, in *WatchWorkloadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkloadsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkloadService_ServiceDesc.Streams[0], WorkloadService_WatchWorkloads_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchWorkloadsRequest, WatchWorkloadsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkloadService_WatchWorkloadsClient = grpc.ServerStreamingClient[WatchWorkloadsResponse]
 
 func (c *workloadServiceClient) GetWorkload(ctx context.Context, in *GetWorkloadRequest, opts ...grpc.CallOption) (*GetWorkloadResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -104,8 +127,11 @@ func (c *workloadServiceClient) RequeueWorkload(ctx context.Context, in *Requeue
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceServer interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
-	// and name, without their pods.
+	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(context.Context, *ListWorkloadsRequest) (*ListWorkloadsResponse, error)
+	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	WatchWorkloads(*WatchWorkloadsRequest, grpc.ServerStreamingServer[WatchWorkloadsResponse]) error
 	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error)
@@ -127,6 +153,9 @@ type UnimplementedWorkloadServiceServer struct{}
 
 func (UnimplementedWorkloadServiceServer) ListWorkloads(context.Context, *ListWorkloadsRequest) (*ListWorkloadsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkloads not implemented")
+}
+func (UnimplementedWorkloadServiceServer) WatchWorkloads(*WatchWorkloadsRequest, grpc.ServerStreamingServer[WatchWorkloadsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchWorkloads not implemented")
 }
 func (UnimplementedWorkloadServiceServer) GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetWorkload not implemented")
@@ -175,6 +204,17 @@ func _WorkloadService_ListWorkloads_Handler(srv interface{}, ctx context.Context
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _WorkloadService_WatchWorkloads_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchWorkloadsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WorkloadServiceServer).WatchWorkloads(m, &grpc.GenericServerStream[WatchWorkloadsRequest, WatchWorkloadsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkloadService_WatchWorkloadsServer = grpc.ServerStreamingServer[WatchWorkloadsResponse]
 
 func _WorkloadService_GetWorkload_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetWorkloadRequest)
@@ -254,6 +294,12 @@ var WorkloadService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _WorkloadService_RequeueWorkload_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchWorkloads",
+			Handler:       _WorkloadService_WatchWorkloads_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "plimsoll/v1/workload_service.proto",
 }

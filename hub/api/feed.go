@@ -1,0 +1,304 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+const (
+	// A feed looks for changes every refreshFloor, and less often where looking takes long: a tenth of the time, and at least
+	// every refreshCeiling.
+	refreshFloor, refreshCeiling = 100 * time.Millisecond, 5 * time.Second
+	// feedLinger is how long a feed goes on without watchers, so that one that comes back finds its place.
+	feedLinger = time.Minute
+	// maxGone is how many items that are gone a feed remembers.
+	maxGone = 10_000
+)
+
+// feed knows the items of one kind of resource in all members, in the order in which they changed last. All watchers read from
+// it, each at its own pace, so one that is slow costs nothing and misses states in between. It looks for changes while there are
+// watchers. Safe for concurrent use.
+type feed[T proto.Message] struct {
+	members func() []string
+	// read returns the items of a member. blind: those that it had may still be there, for the reason in gap.
+	read   func(ctx context.Context, member string) (items []T, gap string, blind bool)
+	nameOf func(T) position
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	epoch    string // changes when everything is forgotten
+	revision uint64
+	nodes    map[string]*node[T]
+	entries  []logged[T] // by revision; of each node the last entry counts
+	gone     int         // nodes without an item
+	floor    uint64      // who has not read up to here may have missed that something went
+	gaps     []*plimsollv1.UnreachableMember
+	whole    bool // all members have been read once
+	changed  chan struct{}
+	watchers int
+	running  bool
+	idle     time.Time // since when there are no watchers
+}
+
+// node is one item, which may be gone. Guarded by the feed's lock, but for what never changes.
+type node[T any] struct {
+	at       position
+	item     T // the last that is known
+	gone     bool
+	revision uint64
+}
+
+type logged[T any] struct {
+	revision uint64
+	node     *node[T]
+}
+
+// seen is an item as it was at a revision.
+type seen[T any] struct {
+	node *node[T]
+	item T
+	gone bool
+}
+
+func newFeed[T proto.Message](c *core, nameOf func(T) position, read func(context.Context, string) ([]T, string, bool)) *feed[T] {
+	f := &feed[T]{members: c.names, read: read, nameOf: nameOf, log: c.log, changed: make(chan struct{})}
+	f.forget()
+	return f
+}
+
+// forget begins anew.
+func (f *feed[T]) forget() {
+	f.epoch, f.revision, f.nodes, f.entries, f.gone, f.floor = uuid.NewString(), 1, map[string]*node[T]{}, nil, 0, 0
+	f.gaps, f.whole = nil, false
+}
+
+// enter adds a watcher. leave must be called once.
+func (f *feed[T]) enter(stopping context.Context) (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watchers++; !f.running {
+		f.running = true
+		go f.run(stopping)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.watchers--
+		f.idle = time.Now()
+	}
+}
+
+// run looks for changes until nobody has watched for a while.
+func (f *feed[T]) run(stopping context.Context) {
+	for {
+		begun := time.Now()
+		f.refresh(stopping)
+		pause := min(max(refreshFloor, 9*time.Since(begun)), refreshCeiling)
+		select {
+		case <-stopping.Done():
+			return
+		case <-time.After(pause):
+		}
+		f.mu.Lock()
+		if f.watchers == 0 && time.Since(f.idle) > feedLinger {
+			f.running = false
+			f.forget()
+			f.mu.Unlock()
+			return
+		}
+		f.mu.Unlock()
+	}
+}
+
+// refresh reads all members, and tells what has changed of each as soon as it is read.
+func (f *feed[T]) refresh(ctx context.Context) {
+	names := f.members()
+	slices.Sort(names)
+	gaps := make([]*plimsollv1.UnreachableMember, len(names))
+	var all sync.WaitGroup
+	places := make(chan struct{}, window)
+	for i, name := range names {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			items, gap, blind := f.readSafely(ctx, name)
+			if gap != "" {
+				gaps[i] = &plimsollv1.UnreachableMember{Member: name, Reason: gap}
+			}
+			f.merge(name, items, blind)
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropMembers(names)
+	gaps = slices.DeleteFunc(gaps, func(gap *plimsollv1.UnreachableMember) bool { return gap == nil })
+	same := slices.EqualFunc(f.gaps, gaps, func(a, b *plimsollv1.UnreachableMember) bool { return proto.Equal(a, b) })
+	if f.gaps = gaps; !same || !f.whole {
+		f.whole = true
+		f.tell()
+	}
+}
+
+// readSafely takes a panic for a member that cannot be read: nobody's call is there to end.
+func (f *feed[T]) readSafely(ctx context.Context, member string) (items []T, gap string, blind bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f.log.Error("a member could not be read for a watch", "member", member, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			items, gap, blind = nil, "it could not be read; the hub's log has more", true
+		}
+	}()
+	return f.read(ctx, member)
+}
+
+// merge takes over what a member has now.
+func (f *feed[T]) merge(member string, items []T, blind bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.revision
+	there := make(map[string]bool, len(items))
+	for _, item := range items {
+		at := f.nameOf(item)
+		key := strings.Join(at, "\x00")
+		there[key] = true
+		switch known := f.nodes[key]; {
+		case known == nil:
+			known = &node[T]{at: at, item: item}
+			f.nodes[key] = known
+			f.note(known)
+		case known.gone:
+			f.gone--
+			known.item, known.gone = item, false
+			f.note(known)
+		case !proto.Equal(known.item, item):
+			known.item = item
+			f.note(known)
+		}
+	}
+	if !blind {
+		f.drop(func(key string, at position) bool { return at[0] == member && !there[key] })
+	}
+	if f.revision != before {
+		f.tell()
+	}
+}
+
+func (f *feed[T]) dropMembers(names []string) {
+	f.drop(func(_ string, at position) bool {
+		_, is := slices.BinarySearch(names, at[0])
+		return !is
+	})
+}
+
+// drop notes that items are gone. The lock is held.
+func (f *feed[T]) drop(which func(key string, at position) bool) {
+	for key, known := range f.nodes {
+		if !known.gone && which(key, known.at) {
+			known.gone = true
+			f.gone++
+			f.note(known)
+		}
+	}
+	f.tidy()
+}
+
+// note puts a node at the end of the log. The lock is held.
+func (f *feed[T]) note(known *node[T]) {
+	f.revision++
+	known.revision = f.revision
+	f.entries = append(f.entries, logged[T]{f.revision, known})
+}
+
+// tell wakes the watchers. The lock is held.
+func (f *feed[T]) tell() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// tidy keeps the log short, and forgets what is gone when that is too much. The lock is held.
+func (f *feed[T]) tidy() {
+	if len(f.entries) < 2*len(f.nodes)+1024 && f.gone <= maxGone {
+		return
+	}
+	excess := max(0, f.gone-maxGone/2)
+	if f.gone <= maxGone {
+		excess = 0
+	}
+	f.entries = slices.DeleteFunc(f.entries, func(l logged[T]) bool {
+		switch {
+		case l.node.revision != l.revision:
+			return true
+		case l.node.gone && excess > 0:
+			excess--
+			f.gone--
+			f.floor = l.revision
+			delete(f.nodes, strings.Join(l.node.at, "\x00"))
+			return true
+		}
+		return false
+	})
+}
+
+// state is what a watcher finds when it has read on.
+type state struct {
+	upTo    uint64
+	end     bool // there is nothing behind it at the moment
+	whole   bool // all members have been read
+	gaps    []*plimsollv1.UnreachableMember
+	changed <-chan struct{} // closed when there is more
+}
+
+// after returns the next items that changed after a revision, at most limit. Not ok: some of what went since then is forgotten, or
+// the epoch is another.
+func (f *feed[T]) after(epoch string, revision uint64, limit int) (found []seen[T], now state, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if epoch != f.epoch || revision > 0 && revision < f.floor || revision > f.revision {
+		return nil, state{}, false
+	}
+	from, _ := slices.BinarySearchFunc(f.entries, revision+1, func(l logged[T], r uint64) int { return cmp.Compare(l.revision, r) })
+	now = state{upTo: f.revision, end: true, whole: f.whole, gaps: f.gaps, changed: f.changed}
+	for _, l := range f.entries[from:] {
+		if l.node.revision != l.revision {
+			continue
+		}
+		if len(found) == limit {
+			now.end = false
+			break
+		}
+		now.upTo = l.revision
+		found = append(found, seen[T]{l.node, l.node.item, l.node.gone})
+	}
+	if now.end {
+		now.upTo = f.revision
+	}
+	return found, now, true
+}
+
+// begin returns the epoch.
+func (f *feed[T]) begin() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch
+}
+
+func (f *feed[T]) revisionOf(n *node[T]) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return n.revision
+}

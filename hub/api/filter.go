@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/types"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+const (
+	// maxFilterDepth bounds what the parser and whatever walks its tree recurse into.
+	maxFilterDepth = 32
+	// maxItemCost is what a filter may cost for one item, in CEL's units, each of which is about a comparison.
+	maxItemCost = 10_000
+	// maxCallCost is what it may cost for all items of one call, about a second.
+	maxCallCost = 10_000_000
+	// maxFilterErrors is how many mistakes of a filter are told.
+	maxFilterErrors = 5
+)
+
+// filterEnvironment is what filters on one kind of resource are compiled in: one variable, the resource, and the time.
+type filterEnvironment struct {
+	variable string
+	make     func() (*cel.Env, error)
+}
+
+var (
+	clusterFilters  = newFilterEnvironment("cluster", &plimsollv1.Cluster{})
+	workloadFilters = newFilterEnvironment("workload", &plimsollv1.Workload{})
+	objectFilters   = newFilterEnvironment("object", &plimsollv1.ObjectState{})
+)
+
+// newFilterEnvironment puts off what it costs until somebody filters.
+func newFilterEnvironment(variable string, resource proto.Message) *filterEnvironment {
+	return &filterEnvironment{variable, sync.OnceValues(func() (*cel.Env, error) {
+		registry, err := types.NewRegistry(resource)
+		if err != nil {
+			return nil, err
+		}
+		kind := string(resource.ProtoReflect().Descriptor().FullName())
+		return cel.NewEnv(
+			cel.CustomTypeAdapter(registry), cel.CustomTypeProvider(enumsAsText{registry}),
+			cel.Variable(variable, cel.ObjectType(kind)), cel.Variable("now", cel.TimestampType),
+			cel.ParserRecursionLimit(maxFilterDepth),
+		)
+	})}
+}
+
+// filter is the compiled filter of one call. It may be used concurrently.
+type filter struct {
+	environment *filterEnvironment
+	program     cel.Program
+	now         types.Timestamp
+	spent       atomic.Uint64
+}
+
+// compile reads the filter of a request; nil: everything passes. What is wrong with it is INVALID_ARGUMENT.
+func (e *filterEnvironment) compile(text string) (*filter, error) {
+	if text == "" {
+		return nil, nil
+	}
+	env, err := e.make()
+	if err != nil {
+		return nil, fmt.Errorf("make the environment of filters on %ss: %w", e.variable, err)
+	}
+	tree, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, badFilter(issues.Errors())
+	}
+	if !tree.OutputType().IsExactType(cel.BoolType) {
+		return nil, errFilter("filter.type", fmt.Sprintf("is of type %s, and must be true or false for each %s", tree.OutputType(), e.variable))
+	}
+	if mistakes := unknownEnumValues(tree.NativeRep()); len(mistakes) > 0 {
+		return nil, badFilter(mistakes)
+	}
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxItemCost), cel.InterruptCheckFrequency(100))
+	if err != nil { // a constant that cannot be computed, such as a bad pattern
+		return nil, errFilter("filter.invalid", "cannot be used: "+err.Error())
+	}
+	return &filter{environment: e, program: program, now: types.Timestamp{Time: time.Now()}}, nil
+}
+
+// refill lets a watch compute its filter for further items.
+func (f *filter) refill() {
+	if f != nil {
+		f.now = types.Timestamp{Time: time.Now()}
+		f.spent.Store(0)
+	}
+}
+
+// passes tells whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
+// not looked at.
+func (f *filter) passes(ctx context.Context, item proto.Message) (passes, ok bool, err error) {
+	if f == nil {
+		return true, true, nil
+	}
+	if f.spent.Load() >= maxCallCost {
+		return false, false, nil
+	}
+	result, details, err := f.program.ContextEval(ctx, &filterVariables{f, item})
+	if details != nil && details.ActualCost() != nil {
+		f.spent.Add(*details.ActualCost())
+	}
+	switch {
+	case err == nil:
+		return result == types.True, true, nil
+	case ctx.Err() != nil:
+		return false, false, ctx.Err()
+	case strings.Contains(err.Error(), "cost limit exceeded"):
+		return false, false, errFilter("filter.cost", "costs too much to compute for one "+f.environment.variable+": use fewer loops and patterns")
+	}
+	var at *types.Err
+	if errors.As(err, &at) {
+		err = at
+	}
+	return false, false, errFilter("filter.evaluation", fmt.Sprintf("cannot be computed for every %s: %v; has(…) tells whether a field is set", f.environment.variable, err))
+}
+
+// filterVariables are the variables of a filter for one item.
+type filterVariables struct {
+	*filter
+	item proto.Message
+}
+
+// ResolveName implements [cel.Activation].
+func (v *filterVariables) ResolveName(name string) (any, bool) {
+	switch name {
+	case v.environment.variable:
+		return v.item, true
+	case "now":
+		return v.now, true
+	}
+	return nil, false
+}
+
+// Parent implements [cel.Activation].
+func (v *filterVariables) Parent() cel.Activation { return nil }
+
+// badFilter tells what is wrong with a filter, and where.
+func badFilter(mistakes []*common.Error) error {
+	var told []string
+	for _, mistake := range mistakes[:min(len(mistakes), maxFilterErrors)] {
+		told = append(told, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
+	}
+	return errFilter("filter.invalid", "is no valid CEL expression: "+strings.Join(told, "; "))
+}
+
+func errFilter(reason, description string) error { return invalidField("filter", reason, description) }

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// listing is one call of a list over members: of what passes its filter, by name or in the order that was asked for.
+type listing[T proto.Message] struct {
+	*core
+	what    []string // is listed: the kind of list and its filters but for the member and those below, for page tokens
+	cluster string   // only this member; "": all
+	needs   Access   // without a member
+	asked   listRequest
+	filter  *filter
+	order   ordering
+	length  int // of a name, which begins with the member
+
+	// part returns what a member contributes, what does not pass the filter left out: in the order that was asked for, at most
+	// limit items behind after.
+	part   func(ctx context.Context, member string, limit int) (part[T], error)
+	nameOf func(item T) position
+
+	after  position // ranks and name; nil: from the start
+	failed failures
+}
+
+// listRequest is what requests of lists have in common.
+type listRequest interface {
+	GetFilter() string
+	GetOrderBy() string
+	GetPageToken() string
+	GetPageSize() int32
+}
+
+// read compiles what was asked for.
+func (l *listing[T]) read(ctx context.Context, filters *filterEnvironment) (err error) {
+	if l.filter, err = filters.compile(l.asked.GetFilter()); err != nil {
+		return err
+	}
+	var none T
+	if l.order, err = parseOrder(l.asked.GetOrderBy(), none.ProtoReflect().Descriptor()); err != nil {
+		return err
+	}
+	l.after, err = decodePosition(l.asked.GetPageToken(), len(l.order)+l.length, l.query(l.cluster, l.callerOf(ctx))...)
+	return err
+}
+
+// page makes one page, and the token for the next; "": there is none.
+func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err error) {
+	members, err := l.candidates(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(l.order) > 0 {
+		found, err = l.ranked(ctx, members, pageSize(l.asked.GetPageSize()))
+	} else {
+		found, err = gather(ctx, members, pageSize(l.asked.GetPageSize()), l.part)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if members.denied() {
+		return nil, "", denied(identityOf(ctx), l.needs)
+	}
+	query := l.query(l.cluster, l.callerOf(ctx))
+	switch {
+	case found.skipped != "":
+		behind := make(position, l.length)
+		if behind[0] = found.skipped; l.length > 1 {
+			behind[1] = afterAll
+		}
+		next = encodePosition(behind, query...)
+	case found.more && found.reached != nil:
+		next = encodePosition(found.reached, query...)
+	case found.more:
+		next = encodePosition(l.place(found.items[len(found.items)-1]), query...)
+	}
+	return found, next, nil
+}
+
+// place is where an item is in the list.
+func (l *listing[T]) place(item T) position {
+	return append(position(l.order.rank(item)), l.nameOf(item)...)
+}
+
+// query is all that makes the list what it is, for its page tokens. Without filter, order and caller it is what older replicas
+// make of it.
+func (l *listing[T]) query(cluster string, who Identity) []string {
+	query := append([]string{l.what[0], cluster}, l.what[1:]...)
+	if l.asked.GetFilter() != "" || l.asked.GetOrderBy() != "" {
+		query = append(query, "by", l.asked.GetFilter(), l.asked.GetOrderBy())
+	}
+	if who.User != "" {
+		query = append(query, "for", who.User, who.UID)
+	}
+	return query
+}
+
+// callerOf is whom page tokens are made for; nobody, when another replica asks.
+func (l *listing[T]) callerOf(ctx context.Context) Identity {
+	if l.peers == nil {
+		return Identity{}
+	}
+	return identityOf(ctx)
+}
+
+func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
+	if l.cluster != "" {
+		if _, err := l.member(l.cluster); err != nil {
+			return nil, err
+		}
+		return one(l.cluster), nil
+	}
+	from := ""
+	if len(l.order) == 0 && l.after != nil {
+		if from = l.after[0]; l.length == 1 {
+			from += "\x00" // the least name behind it
+		}
+	}
+	return newCandidates(ctx, l.gate, l.needs, l.names(), from)
+}
+
+// behind is where the list goes on in a member; nil: at its start.
+func (l *listing[T]) behind(member string) position {
+	if l.after != nil && (len(l.order) > 0 || l.after[0] == member) {
+		return l.after
+	}
+	return nil
+}
+
+// passing returns the items that pass the filter and are behind the place where the list goes on.
+func (l *listing[T]) passing(ctx context.Context, items []T) (found []T, err error) {
+	for _, item := range items {
+		passes, ok, err := l.filter.passes(ctx, item)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, errFilter("filter.cost", "costs too much to compute for all items")
+		case passes && (l.after == nil || l.order.compare(l.place(item), l.after) > 0):
+			found = append(found, item)
+		}
+	}
+	return found, nil
+}

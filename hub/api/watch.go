@@ -1,0 +1,331 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// watchBatch is how many items a watcher takes from its feed at a time.
+const watchBatch = 256
+
+// Times that tests shorten.
+var (
+	// bookmarkEvery is how often a watch in which nothing happens says so.
+	bookmarkEvery = 15 * time.Second
+	// recheckEvery is how often the rights of a watch are looked at; what was looked up lately is remembered for 10 s more.
+	recheckEvery = 10 * time.Second
+)
+
+// watching is one watch.
+type watching[T, R proto.Message] struct {
+	*core
+	feed   *feed[T]
+	needs  Access // without a member
+	member string // only this one; "": all
+	query  []string
+	token  string // to go on behind
+	filter *filter
+	// selects tells whether an item is one of those that were asked for, but for the filter and the member.
+	selects func(T) bool
+	// event makes a message; item may be nil.
+	event func(what watchEvent, item T) R
+	// nameOnly is what is shown of an item that is gone.
+	nameOnly func(T) T
+	send     func(context.Context, R) error
+
+	ctx     context.Context // ends with the watch
+	epoch   string
+	upTo    uint64
+	told    map[*node[T]]bool // of a filtered watch: what passed
+	visible map[string]bool   // nil: every member
+	synced  bool
+	gaps    []*plimsollv1.UnreachableMember
+}
+
+// watchEvent is what all messages of watches have in common.
+type watchEvent struct {
+	what          plimsollv1.WatchEventType
+	token, reason string
+	unreachable   []*plimsollv1.UnreachableMember
+}
+
+// resumeToken is what a resume_token holds.
+type resumeToken struct {
+	Query string `json:"q"`
+	Epoch string `json:"e"`
+	UpTo  uint64 `json:"r"`
+}
+
+// run serves the watch until ctx ends.
+func (w *watching[T, R]) run(ctx context.Context) error {
+	rights, err := w.sees(ctx)
+	if err != nil {
+		return err
+	}
+	w.visible = rights
+	w.query = append(w.query, identityOf(ctx).User, identityOf(ctx).UID)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.ctx = ctx
+	defer w.feed.enter(w.stopping)()
+	reason, err := w.resume(ctx)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		if err := w.anew(reason); err != nil {
+			return err
+		}
+	}
+	rechecked := make(chan map[string]bool, 1)
+	go w.recheck(ctx, cancel, rechecked)
+	bookmark := time.NewTicker(bookmarkEvery)
+	defer bookmark.Stop()
+	for {
+		now, err := w.catchUp(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.stopping.Done():
+			return status.Error(codes.Unavailable, "this replica stops: watch another, which begins anew")
+		case <-now.changed:
+		case <-bookmark.C:
+			err = w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK)
+		case w.visible = <-rechecked:
+			err = w.anew("the members that may be seen are others than before")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp tells everything that the feed has.
+func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
+	for {
+		found, now, ok := w.feed.after(w.epoch, w.upTo, watchBatch)
+		if !ok {
+			if err := w.anew("the reader was slower than what this replica remembers"); err != nil {
+				return now, err
+			}
+			continue
+		}
+		for i := range found {
+			if err := w.tell(ctx, &found[i]); err != nil {
+				return now, err
+			}
+		}
+		first := w.upTo == 0
+		w.upTo = now.upTo
+		if !now.end || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				return now, context.Cause(ctx)
+			}
+			continue
+		}
+		gaps := w.gapsOf(now.gaps)
+		switch {
+		case !now.whole:
+		case !w.synced:
+			w.synced, w.gaps = true, gaps
+			return now, w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED)
+		case !first && !slices.EqualFunc(w.gaps, gaps, func(a, b *plimsollv1.UnreachableMember) bool { return proto.Equal(a, b) }):
+			w.gaps = gaps
+			return now, w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK)
+		}
+		return now, nil
+	}
+}
+
+// tell sends an item, if it is one of those that were asked for or the reader knows it.
+func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
+	if member := s.node.at[0]; w.member != "" && w.member != member || w.visible != nil && !w.visible[member] || !w.selects(s.item) {
+		return nil
+	}
+	passes := false
+	if !s.gone {
+		w.filter.refill()
+		var err error
+		if passes, _, err = w.filter.passes(ctx, s.item); err != nil {
+			return err
+		}
+	}
+	switch {
+	case passes:
+		if w.filter != nil {
+			w.told[s.node] = true
+		}
+		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, s.item))
+	case s.gone && w.filter == nil && w.upTo > 0, w.told[s.node]:
+		delete(w.told, s.node)
+		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
+	}
+	return nil
+}
+
+// mark sends a message without an item.
+func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
+	if !w.synced {
+		return nil
+	}
+	text, err := json.Marshal(resumeToken{Query: fingerprint(w.query), Epoch: w.epoch, UpTo: w.upTo})
+	if err != nil {
+		return err
+	}
+	var none T
+	return w.send(w.ctx, w.event(watchEvent{what: what, token: base64.RawURLEncoding.EncodeToString(text), unreachable: w.gaps}, none))
+}
+
+// anew begins anew, for a reason.
+func (w *watching[T, R]) anew(reason string) error {
+	w.epoch, w.upTo, w.synced, w.told = w.feed.begin(), 0, false, map[*node[T]]bool{}
+	var none T
+	return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC, reason: reason}, none))
+}
+
+// resume reads the resume_token. reason: why it cannot be gone on behind it.
+func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) {
+	w.epoch, w.told = w.feed.begin(), map[*node[T]]bool{}
+	if w.token == "" {
+		return "", nil
+	}
+	var token resumeToken
+	text, err := base64.RawURLEncoding.DecodeString(w.token)
+	if err != nil || json.Unmarshal(text, &token) != nil {
+		return "", invalidField("resume_token", "resume_token.malformed", "is not a resume_token of this API")
+	}
+	if token.Query != fingerprint(w.query) {
+		return "", invalidField("resume_token", "resume_token.filters", "was made for a watch with other filters, or for another caller")
+	}
+	if _, _, ok := w.feed.after(token.Epoch, token.UpTo, 0); !ok || token.UpTo == 0 {
+		return "the resume_token has expired, or is another replica's", nil
+	}
+	w.upTo = token.UpTo
+	if w.filter != nil {
+		return "", w.recall(ctx)
+	}
+	return "", nil
+}
+
+// recall finds what the reader knows: what has not changed since, and passes. Of what has changed nobody can tell, so that counts
+// as known.
+func (w *watching[T, R]) recall(ctx context.Context) error {
+	for upTo := uint64(0); ; {
+		found, now, ok := w.feed.after(w.epoch, upTo, watchBatch)
+		if !ok {
+			return nil
+		}
+		for i := range found {
+			w.filter.refill()
+			passes, _, err := w.filter.passes(ctx, found[i].item)
+			if err != nil {
+				return err
+			}
+			if passes || w.feed.revisionOf(found[i].node) > w.upTo {
+				w.told[found[i].node] = true
+			}
+		}
+		if upTo = now.upTo; now.end {
+			return nil
+		}
+	}
+}
+
+// recheck ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when there are more.
+func (w *watching[T, R]) recheck(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) {
+	before, certain := w.visible, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(recheckEvery):
+		}
+		rights, err := w.sees(ctx)
+		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*recheckEvery {
+			continue // the hub cluster may answer the next time
+		}
+		if err == nil {
+			certain, err = time.Now(), w.lost(ctx, before, rights)
+		}
+		if err != nil {
+			end(err)
+			return
+		}
+		if maps.Equal(before, rights) && (before == nil) == (rights == nil) {
+			continue
+		}
+		select {
+		case changed <- rights:
+			before = rights
+		default: // the reader has not come to the last ones yet
+		}
+	}
+}
+
+// lost is PERMISSION_DENIED when one of the members that may be seen may not be seen any more.
+func (w *watching[T, R]) lost(ctx context.Context, before, now map[string]bool) error {
+	for member := range before {
+		if _, registered := w.members.Status(member); registered && now != nil && !now[member] {
+			needs := w.needs
+			needs.Member = member
+			return denied(identityOf(ctx), needs)
+		}
+	}
+	if before == nil && now != nil {
+		return denied(identityOf(ctx), w.needs)
+	}
+	return nil
+}
+
+// sees tells which members the caller may see; nil: all, or the one that was asked for.
+func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
+	if w.member != "" {
+		needs := w.needs
+		needs.Member = w.member
+		return nil, w.gate.require(ctx, needs)
+	}
+	members, err := newCandidates(ctx, w.gate, w.needs, w.names(), "")
+	if err != nil || members.all {
+		return nil, err
+	}
+	rights := map[string]bool{}
+	for {
+		seen, err := members.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(seen) == 0 {
+			break
+		}
+		for _, member := range seen {
+			rights[member] = true
+		}
+	}
+	if members.denied() {
+		return nil, denied(identityOf(ctx), w.needs)
+	}
+	if members.left() {
+		return nil, invalidField("cluster", "cluster.many", "must be named where there are many members and not all may be seen")
+	}
+	return rights, nil
+}
+
+// gapsOf are those that concern the watch.
+func (w *watching[T, R]) gapsOf(all []*plimsollv1.UnreachableMember) []*plimsollv1.UnreachableMember {
+	return slices.DeleteFunc(slices.Clone(all), func(gap *plimsollv1.UnreachableMember) bool {
+		return w.member != "" && gap.GetMember() != w.member || w.visible != nil && !w.visible[gap.GetMember()]
+	})
+}

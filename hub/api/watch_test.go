@@ -1,0 +1,347 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+// watch follows objects until the test ends, and returns what comes as texts.
+func (s *served) watch(ctx context.Context, t *testing.T, request *plimsollv1.WatchObjectsRequest) (<-chan string, <-chan string, <-chan error) {
+	t.Helper()
+	stream, err := s.objects().WatchObjects(ctx, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, tokens, ended := make(chan string, 1000), make(chan string, 1000), make(chan error, 1)
+	go func() {
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				ended <- err
+				return
+			}
+			if message.GetResumeToken() != "" {
+				tokens <- message.GetResumeToken()
+			}
+			what := strings.TrimPrefix(message.GetType().String(), "WATCH_EVENT_TYPE_")
+			if key := message.GetObject().GetKey(); key != nil {
+				what += " " + key.GetCluster() + "/" + key.GetName()
+			}
+			for _, gap := range message.GetUnreachable() {
+				what += " without " + gap.GetMember()
+			}
+			events <- what
+		}
+	}()
+	return events, tokens, ended
+}
+
+// expect waits for events in this order; what else comes meanwhile must be without an object.
+func expect(t *testing.T, events <-chan string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		for got := ""; got != w; {
+			select {
+			case got = <-events:
+				if got != w && got != "SYNCED" && !strings.HasPrefix(got, "BOOKMARK") {
+					t.Fatalf("got %q, want %q", got, w)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("nothing came, want %q", w)
+			}
+		}
+	}
+}
+
+// attempts changes a record.
+func (r *replica) attempts(member, name string, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := reconcile.Key{Controller: "webapp", Member: member}
+	key.Namespace, key.Name = "shop", name
+	record := r.records[key]
+	record.Key, record.State, record.Attempts = key, reconcile.StateIdle, n
+	r.records[key] = record
+}
+
+func (r *replica) forgetRecord(member, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := reconcile.Key{Controller: "webapp", Member: member}
+	key.Namespace, key.Name = "shop", name
+	delete(r.records, key)
+}
+
+// watched are two replicas with one object each; the first answers.
+func watched(t *testing.T) (*replica, *replica) {
+	t.Helper()
+	first := newFleet().replica(t, "a")
+	second := first.fleet.replica(t, "b")
+	for member, owner := range map[string]*replica{"dev": first, "test": second} {
+		first.member(member)
+		second.member(member)
+		first.fleet.give(member, owner.address)
+		owner.attempts(member, "cart", 0)
+	}
+	return first, second
+}
+
+func TestAWatchTellsWhatThereIsAndThenWhatChangesWhoeverOwnsIt(t *testing.T) {
+	first, second := watched(t)
+	s := serve(t, first, nil)
+	events, tokens, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	expect(t, events, "PUT dev/cart", "SYNCED")
+	<-tokens
+	ofTest, _, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "test", Filter: "object.attempts < 5"})
+	expect(t, ofTest, "PUT test/cart", "SYNCED")
+	second.attempts("test", "web", 1)
+	expect(t, ofTest, "PUT test/web")
+	second.attempts("test", "web", 5)
+	expect(t, ofTest, "REMOVED test/web")
+	second.attempts("test", "web", 6)
+	second.forgetRecord("test", "cart")
+	expect(t, ofTest, "REMOVED test/cart")
+	first.attempts("dev", "cart", 3)
+	expect(t, events, "PUT dev/cart")
+	first.forgetRecord("dev", "cart")
+	expect(t, events, "REMOVED dev/cart")
+}
+
+func TestAMemberWhoseOwnerGoesStaysInAWatchAndIsNamed(t *testing.T) {
+	first, second := watched(t)
+	events, _, _ := serve(t, first, nil).watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "test"})
+	expect(t, events, "PUT test/cart", "SYNCED")
+	first.fleet.mu.Lock()
+	peer := second.peer
+	second.peer = nil
+	first.fleet.mu.Unlock()
+	expect(t, events, "BOOKMARK without test")
+	first.fleet.mu.Lock()
+	second.peer = peer
+	first.fleet.mu.Unlock()
+	second.attempts("test", "cart", 1)
+	expect(t, events, "PUT test/cart")
+}
+
+func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	for _, filter := range []string{"", "object.attempts < 5"} {
+		ctx, leave := context.WithCancel(as(t, "admin"))
+		request := &plimsollv1.WatchObjectsRequest{Cluster: "dev", Filter: filter}
+		first.attempts("dev", "web", 0)
+		events, tokens, ended := s.watch(ctx, t, request)
+		for put, synced := false, false; !put || !synced; {
+			e := <-events
+			put, synced = put || e == "PUT dev/web", synced || e == "SYNCED"
+		}
+		leave()
+		<-ended
+		first.attempts("dev", "web", 7)
+		request.ResumeToken = <-tokens
+		events, tokens, _ = s.watch(as(t, "admin"), t, request)
+		if filter == "" {
+			expect(t, events, "PUT dev/web")
+		} else {
+			for e := ""; e != "REMOVED dev/web"; e = <-events { // the token may be older than the last PUT
+			}
+		}
+		for name, c := range map[string]struct {
+			who   string
+			other *plimsollv1.WatchObjectsRequest
+		}{
+			"another caller": {"root", request},
+			"another filter": {"admin", &plimsollv1.WatchObjectsRequest{Cluster: "dev", Filter: "true", ResumeToken: request.ResumeToken}},
+			"nonsense":       {"admin", &plimsollv1.WatchObjectsRequest{Cluster: "dev", ResumeToken: "%"}},
+		} {
+			s.give("root", Access{Verb: "list", Resource: "objects"})
+			if _, _, ended := s.watch(as(t, c.who), t, c.other); status.Code(<-ended) != codes.InvalidArgument {
+				t.Errorf("%s was not refused", name)
+			}
+		}
+		<-tokens
+	}
+	elsewhere := serve(t, first, nil)
+	_, tokens, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	events, _, _ := elsewhere.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev", ResumeToken: <-tokens})
+	if got := <-events; got != "RESYNC" {
+		t.Errorf("a token of another replica: %s", got)
+	}
+}
+
+func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
+	defer func(d time.Duration) { recheckEvery = d }(recheckEvery)
+	recheckEvery = 50 * time.Millisecond
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	s.give("one", Access{Verb: "list", Resource: "objects", Member: "dev"})
+	s.give("all", Access{Verb: "list", Resource: "objects"})
+	var ends []<-chan error
+	for who, request := range map[string]*plimsollv1.WatchObjectsRequest{"one": {Cluster: "dev"}, "all": {}} {
+		events, _, ended := s.watch(as(t, who), t, request)
+		for e := ""; e != "SYNCED"; e = <-events {
+		}
+		ends = append(ends, ended)
+	}
+	events, _, ended := s.watch(as(t, "one"), t, &plimsollv1.WatchObjectsRequest{})
+	expect(t, events, "PUT dev/cart", "SYNCED")
+	s.give("one", Access{Verb: "list", Resource: "objects", Member: "test"})
+	expect(t, events, "RESYNC")
+	ends = append(ends, ended)
+	s.mu.Lock()
+	clear(s.rights)
+	s.mu.Unlock()
+	for _, ended := range ends {
+		select {
+		case err := <-ended:
+			if status.Code(err) != codes.PermissionDenied {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("a watch goes on without its right")
+		}
+	}
+	_, _, ended = s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{})
+	s.mu.Lock()
+	s.broken = ErrBadToken
+	s.mu.Unlock()
+	if err := <-ended; status.Code(err) != codes.Unauthenticated {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
+func TestACallerHasALimitedNumberOfWatches(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	ctx, leave := context.WithCancel(as(t, "admin"))
+	defer leave()
+	for range maxWatchesOfUser {
+		events, _, _ := s.watch(ctx, t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+		<-events
+	}
+	_, _, ended := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{})
+	if err := <-ended; status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("one more: %v", err)
+	}
+	s.give("other", Access{Verb: "list", Resource: "clusters"})
+	stream, err := s.clusters().WatchClusters(as(t, "other"), &plimsollv1.WatchClustersRequest{Filter: `cluster.name == "dev"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stream.Recv(); err != nil || got.GetCluster().GetName() != "dev" {
+		t.Errorf("another caller: %v, %v", got, err)
+	}
+}
+
+// A reader that takes nothing for a while is told the newest states, and nobody waits for it.
+func TestASlowReaderIsToldTheNewestStateAndHoldsUpNobody(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	slow, err := s.objects().WatchObjects(as(t, "admin"), &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick, _, _ := s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{Cluster: "dev"})
+	expect(t, quick, "PUT dev/cart", "SYNCED")
+	for n := range 20 {
+		first.attempts("dev", "cart", n+1)
+		expect(t, quick, "PUT dev/cart")
+	}
+	for {
+		message, err := slow.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message.GetObject().GetAttempts() == 20 {
+			return
+		}
+	}
+}
+
+func TestAFeedForgetsWhatIsGoneAndWhoMissedThatBeginsAnew(t *testing.T) {
+	items := map[int]bool{}
+	f := newFeed(&core{members: newFleet().replica(t, "a"), log: testLog(t)}, nameOfObject, nil)
+	put := func() {
+		var all []*plimsollv1.ObjectState
+		for n := range items {
+			all = append(all, &plimsollv1.ObjectState{Key: &plimsollv1.ObjectKey{Cluster: "m", Name: fmt.Sprint(n)}})
+		}
+		f.merge("m", all, false)
+	}
+	for n := range maxGone + 10 {
+		items[n] = true
+	}
+	put()
+	_, before, _ := f.after(f.begin(), 0, 1)
+	_, all, _ := f.after(f.begin(), 0, 2*maxGone)
+	clear(items)
+	items[0] = true
+	put()
+	if _, _, ok := f.after(f.begin(), before.upTo, 1); ok {
+		t.Error("who has not heard of what is forgotten is told the rest")
+	}
+	if _, _, ok := f.after(f.begin(), all.upTo, 1); ok {
+		t.Error("who knew everything before is told the rest")
+	}
+	if len(f.nodes) > maxGone || len(f.entries) > 2*len(f.nodes)+1024 {
+		t.Errorf("%d nodes, %d entries", len(f.nodes), len(f.entries))
+	}
+	if found, now, ok := f.after(f.begin(), 0, 1<<20); !ok || len(found) < 1 || !now.end {
+		t.Error("who begins anew is told nothing")
+	}
+}
+
+func TestWatchesOverRESTAreLinesOrEvents(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	for accept, want := range map[string][2]string{"": {"application/x-ndjson", ""}, "text/event-stream": {"text/event-stream", "data: "}} {
+		ctx, leave := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.rest+"/v1/objects:watch?cluster=dev", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = bearing("admin")
+		if accept != "" {
+			request.Header.Set("Accept", accept)
+		}
+		response, err := s.http.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := response.Header.Get("Content-Type"); got != want[0] {
+			t.Errorf("%q: %s", accept, got)
+		}
+		lines := bufio.NewScanner(response.Body)
+		for _, what := range []string{"WATCH_EVENT_TYPE_PUT", "WATCH_EVENT_TYPE_SYNCED"} {
+			for lines.Scan() && lines.Text() == "" {
+			}
+			var message struct{ Result struct{ Type string } }
+			text, ok := strings.CutPrefix(lines.Text(), want[1])
+			if err := json.Unmarshal([]byte(text), &message); err != nil || !ok || message.Result.Type != what {
+				t.Errorf("%q: %s: %v", accept, lines.Text(), err)
+			}
+		}
+		leave()
+		_ = response.Body.Close()
+	}
+	for path, want := range map[string]int{"/v1/objects:watch?cluster=none": 404, "/v1/objects:watch?filter=1": 400, "/v1/workloads:watch?colour=red": 400} {
+		if answer, body := s.call(t, http.MethodGet, path, "", bearing("admin")); answer.StatusCode != want || !strings.Contains(body, `"code"`) {
+			t.Errorf("%s: %s %s", path, answer.Status, body)
+		}
+	}
+	if answer, body := s.call(t, http.MethodGet, "/v1/clusters:watch", "", bearing("nobody")); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("%s %s", answer.Status, body)
+	}
+}
