@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -40,9 +41,11 @@ type Hub struct {
 	environ   []string
 	log       *slog.Logger
 	registry  *prometheus.Registry
-	hubConfig *rest.Config // of the hub cluster
-	installed bool         // a replica was here before this one
-	started   time.Time    // when Run began
+	modules   []Module
+	scheme    *k8sruntime.Scheme // knows the kinds of all modules
+	hubConfig *rest.Config       // of the hub cluster
+	installed bool               // a replica was here before this one
+	started   time.Time          // when Run began
 
 	listeners    *listeners
 	ca           *webhook.CA
@@ -107,6 +110,9 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 	}
 	h.log = plain.Log(h.log)
 	h.config.derive(h.environ)
+	if err := h.takeIn(); err != nil {
+		return nil, err
+	}
 	var err error
 	if h.listeners, err = listen(&h.config); err != nil {
 		return nil, err
