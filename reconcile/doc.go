@@ -8,6 +8,7 @@
 //
 //	reconciler.go  a reconciler and what it is given; result.go: what it may answer
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves members
+//	marks.go       the names under which a controller is found in what it writes
 //	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results
 //	ledger.go      the words of the ledger
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
@@ -22,7 +23,7 @@
 //
 // How an event becomes a reconcile, in order:
 //
-//	watch.go       informer events to keys
+//	watch.go       informer events to keys; watch_options.go: which of them count
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next

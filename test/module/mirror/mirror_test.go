@@ -43,7 +43,7 @@ func TestASourceIsCopied(t *testing.T) {
 			Given: []client.Object{source(map[string]string{mirror.ToAnnotation: "shop", mirror.AfterAnnotation: "http://ready.example.com"})},
 			Want: reconciletest.Want{
 				Writes: []string{hold},
-				Result: `RequeueAfter 30s "waits for http://ready.example.com: it is no https URL"`,
+				Result: `RequeueAfter 30s "waits for http://ready.example.com: the URL must begin with https://"`,
 			},
 		},
 	)

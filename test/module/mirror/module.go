@@ -40,6 +40,7 @@ func Register(rt *reconcile.Runtime) (*reconcile.Controller, error) {
 	kind := clusters.Kind{Object: &corev1.ConfigMap{}, Labels: labels.NewSelector().Add(*hasRole)}
 	return reconcile.For(rt, ControllerName, Reconciler{}).
 		Kind(kind).
+		Domain("mirror.example.com").
 		Predicate(func(_, now *corev1.ConfigMap) bool { return now.Labels[RoleLabel] == RoleSource }).
 		Watches(kind, sourceOf).
 		Register()
