@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "write the code blocks of documents instead of comparing them")
 
 // block is a code block that says of which file it is a copy.
-var block = regexp.MustCompile("(?s)<!-- (test/docs/pages/[a-z_.]+) -->\n```([a-z]+)\n(.*?)```\n")
+var block = regexp.MustCompile("(?s)<!-- (test/(?:docs/pages|module)/[a-z_./]+) -->\n```([a-z]+)\n(.*?)```\n")
 
 func TestTheCodeOfTheTutorialIsWhatIsCompiledAndRun(t *testing.T) {
 	page := filepath.Join(root, "docs", "write-a-reconciler.md")
