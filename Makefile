@@ -220,6 +220,10 @@ demo-check: build testbed $(GRPCURL) ## Do what demo does, check it, and exit
 	$(GO) build -o $(BIN)/demo ./test/demo
 	$(BIN)/demo -check
 
+.PHONY: run
+run: build ## Run a hub for the cluster of the current kubeconfig, on loopback and without tokens, until Ctrl-C
+	KUBECONFIG="$${KUBECONFIG:-$$HOME/.kube/config}" $(BIN)/plimsoll-hub --config tools/run.yaml
+
 .PHONY: bench
 bench: build testbed flux karpenter e2e-images ## Measure what the project promises, and write build/bench.json
 	$(GO) build -o $(BIN)/bench ./test/bench

@@ -245,7 +245,7 @@ func (h *Hub) admit(options *api.Options) error {
 
 // buildProbes makes the endpoints for Kubernetes.
 func (h *Hub) buildProbes(context.Context) error {
-	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"stopping", h.gates.stopped}}))
+	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}))
 	h.tasks = append(h.tasks, task{"probes", func(ctx context.Context) error {
 		return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
 	}})
