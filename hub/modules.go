@@ -98,7 +98,7 @@ func (h *Hub) buildModule(m *Module) error {
 	}
 	for _, controller := range controllers {
 		if controller == nil {
-			return errors.New("Register returned a controller that is nil")
+			return errors.New("a controller that Register returned is nil")
 		}
 		if err := h.addController(controller, m.Cached(controller)); err != nil {
 			return err

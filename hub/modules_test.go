@@ -28,7 +28,7 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 	}{
 		"one beside the hub's own": {modules: []Module{{Name: "trust", Register: noControllers}}},
 		"no name":                  {[]Module{{Register: noControllers}}, `module "": the name must be a DNS label`},
-		"nothing to register":      {[]Module{{Name: "trust"}}, `module "trust": Register is nil`},
+		"nothing to register":      {[]Module{{Name: "trust"}}, `module "trust": has no Register`},
 		"the name of another":      {[]Module{{Name: "webapp", Register: noControllers}}, `module "webapp": the name is taken by another module`},
 		"a kind that clashes": {[]Module{{Name: "trust", Register: noControllers, AddToScheme: func(*runtime.Scheme) error { return clashes }}},
 			`module "trust": kinds: the kind is taken`},

@@ -14,7 +14,7 @@
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
 //	apply.go       what a reconciler writes its objects with; apply_all.go: several of them at once;
-//	               patch.go: other ways to write; application.go: how it is done
+//	               patch.go: fields of others' objects; application.go: how it is done
 //	requested.go   annotations by which people steer: steer.go
 //	index.go       owned objects and declared fields, found without a walk over all
 //	dependency.go  what an object waits for, asked for by dependency_run.go
@@ -23,7 +23,7 @@
 //
 // How an event becomes a reconcile, in order:
 //
-//	watch.go       informer events to keys; watch_options.go: which of them count
+//	watch.go       informer events to keys; builder_watches.go: which of them count
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next

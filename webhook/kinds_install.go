@@ -86,13 +86,12 @@ func (k *KindInstaller) reviewed() (kinds []*module.Resource) {
 	return kinds
 }
 
-// Register adds the controllers to a runtime that have something to keep. Of several definitions all of a member are watched:
-// its API server selects by one name only.
+// Register adds the controllers to a runtime that have something to keep.
 func (k *KindInstaller) Register(rt *reconcile.Runtime) (controllers []*reconcile.Controller, err error) {
 	if defined := k.defined(); len(defined) > 0 {
 		kind := clusters.Kind{Object: &apiextensionsv1.CustomResourceDefinition{}, Keep: keepDefinition}
-		if len(defined) == 1 {
-			kind.Fields = fields.OneTermEqualSelector("metadata.name", defined[0].Definition.Name())
+		for _, one := range defined {
+			kind.Names = append(kind.Names, one.Definition.Name())
 		}
 		definitions, err := reconcile.For(rt, DefinitionController, definitionKeeper{k}).Kind(kind).Register()
 		if err != nil {

@@ -38,10 +38,7 @@ func newDefinitionSite(t *testing.T, there *apiextensionsv1.CustomResourceDefini
 	var err error
 	d.KindInstaller, err = NewKindInstaller(d.site.options)
 	g.Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
-	d.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
+	d.client = fake.NewClientBuilder().WithScheme(definitionScheme(g)).WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if d.applied++; d.refuse != nil {
 				return d.refuse
@@ -50,6 +47,13 @@ func newDefinitionSite(t *testing.T, there *apiextensionsv1.CustomResourceDefini
 		},
 	}).Build()
 	return d
+}
+
+func definitionScheme(g *WithT) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	return scheme
 }
 
 // keep has the definition looked at once, and returns its state.

@@ -31,7 +31,7 @@ func grants(a Account) []grant {
 		{resource: "events", operations: []string{create, update}},
 		{group: admission, resource: "mutatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
 		{group: admission, resource: "validatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
-		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: definition},
+		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: webApps.String()},
 		// Its own token.
 		{resource: "serviceaccounts", subresource: "token", operations: []string{create}, namespace: a.Namespace, name: a.Name},
 		// What a hub keeps where it runs, for a member that is the hub cluster itself: Leases, its authority, tokens.
@@ -39,6 +39,9 @@ func grants(a Account) []grant {
 		{resource: "configmaps", operations: []string{create, update}, namespace: a.Namespace},
 		{group: "events.k8s.io", resource: "events", operations: []string{create, update}, namespace: a.RegistrationNamespace},
 		{resource: "secrets", operations: []string{create, update}, namespace: a.Namespace},
+	}
+	for _, kind := range a.Kinds {
+		all = append(all, grant{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: kind.String()})
 	}
 	if a.RegistrationNamespace != a.Namespace {
 		all = append(all, grant{resource: "secrets", operations: []string{update}, namespace: a.RegistrationNamespace})

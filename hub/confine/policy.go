@@ -44,6 +44,8 @@ type Account struct {
 	ProbeNamespace string
 	// RegistrationNamespace is where the hub renews tokens when the member is the hub cluster itself; "": Namespace.
 	RegistrationNamespace string
+	// Kinds are those of modules of the hub about which members ask it, beside WebApps, and whose definition it keeps.
+	Kinds []schema.GroupResource
 	// Writes are resources that reconcilers of other modules write, as a whole; see [Unwritable].
 	Writes []schema.GroupResource
 	// URL is where members reach the hub's webhooks; nil: any host for the first URL that is written, and that host from then on.

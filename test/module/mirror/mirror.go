@@ -8,10 +8,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -21,14 +23,18 @@ const (
 	// ControllerName is the name in the API, the metrics and the finalizer.
 	ControllerName = "mirror"
 
-	// RoleLabel says what a ConfigMap is here.
-	RoleLabel  = "mirror.example.com/role"
+	// RoleLabel says what a ConfigMap is here: RoleSource or RoleCopy.
+	RoleLabel = "mirror.example.com/role"
+	// RoleSource is what somebody wants to be copied.
 	RoleSource = "source"
-	RoleCopy   = "copy"
+	// RoleCopy is what the reconciler made.
+	RoleCopy = "copy"
 	// ToAnnotation of a source names the namespaces of its copies, with commas between them.
 	ToAnnotation = "mirror.example.com/to"
 	// AfterAnnotation of a source is an https URL that has to answer before it is copied.
 	AfterAnnotation = "mirror.example.com/after"
+	// CopiesAnnotation of a source is how many copies there are; the reconciler writes it.
+	CopiesAnnotation = "mirror.example.com/copies"
 	// FromAnnotation of a copy names its source, ofLabel its source's UID.
 	FromAnnotation = "mirror.example.com/from"
 	ofLabel        = "mirror.example.com/of"
@@ -48,11 +54,26 @@ func (Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*corev1.C
 	}
 	wanted := Desire(req.Object)
 	for _, one := range wanted {
+		if problems := validation.IsDNS1123Label(one.Namespace); len(problems) > 0 {
+			return reconcile.Done(), reconcile.TerminalError(fmt.Errorf("annotation %s: %q: %s", ToAnnotation, one.Namespace, problems[0]))
+		}
 		if _, err := req.Apply(ctx, one, reconcile.Unowned(), reconcile.Adopt()); err != nil {
 			return reconcile.Done(), err
 		}
 	}
-	return reconcile.Done(), prune(ctx, req, wanted)
+	if err := prune(ctx, req, wanted); err != nil {
+		return reconcile.Done(), err
+	}
+	changed, err := reconcile.PatchMerge(ctx, req.Client, req.Object, func(source *corev1.ConfigMap) {
+		if source.Annotations == nil {
+			source.Annotations = map[string]string{}
+		}
+		source.Annotations[CopiesAnnotation] = strconv.Itoa(len(wanted))
+	})
+	if changed {
+		req.Log.Info("mirrored", "copies", len(wanted))
+	}
+	return reconcile.Done(), err
 }
 
 // Finalize deletes all copies of a source that goes.

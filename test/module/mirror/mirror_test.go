@@ -34,9 +34,14 @@ func TestASourceIsCopied(t *testing.T) {
 		reconciletest.Case{
 			Name: "into each namespace", Given: []client.Object{source(to)},
 			Want: reconciletest.Want{
-				Writes:  []string{hold, "apply v1 ConfigMap shop/trust", "apply v1 ConfigMap cart/trust"},
+				Writes:  []string{hold, "apply v1 ConfigMap shop/trust", "apply v1 ConfigMap cart/trust", hold},
 				Objects: []client.Object{copies[0], copies[1]},
 			},
+		},
+		reconciletest.Case{
+			Name:  "not into what is no namespace",
+			Given: []client.Object{source(map[string]string{mirror.ToAnnotation: "No Namespace"})},
+			Want:  reconciletest.Want{Writes: []string{hold}, Err: "annotation mirror.example.com/to: \"No Namespace\""},
 		},
 		reconciletest.Case{
 			Name:  "not before what it waits for answers",

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -42,14 +43,16 @@ func Register(rt *reconcile.Runtime) (*reconcile.Controller, error) {
 		Kind(kind).
 		Domain("mirror.example.com").
 		Predicate(func(_, now *corev1.ConfigMap) bool { return now.Labels[RoleLabel] == RoleSource }).
-		Watches(kind, sourceOf).
+		Watches(kind, sourceOf, reconcile.When(func(_, now client.Object) bool { return now.GetLabels()[RoleLabel] == RoleCopy })).
+		RateLimit(20, 100).
+		FinalizeDeadline(5 * time.Minute).
 		Register()
 }
 
 // sourceOf wakes the source of a copy that somebody changed or deleted.
 func sourceOf(_ context.Context, _ *reconcile.Member, copied client.Object) []types.NamespacedName {
 	namespace, name, ok := splitName(copied.GetAnnotations()[FromAnnotation])
-	if !ok || copied.GetLabels()[RoleLabel] != RoleCopy {
+	if !ok {
 		return nil
 	}
 	return []types.NamespacedName{{Namespace: namespace, Name: name}}

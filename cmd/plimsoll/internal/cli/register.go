@@ -77,6 +77,8 @@ them to read nodes. One cluster can be registered several times, under several n
 		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
 	flags.StringSliceVar(&r.Writes, "writes", nil,
 		"resources that the hub may write for reconcilers that you added to it, as kubectl names them: configmaps,certificates.cert-manager.io")
+	flags.StringSliceVar(&r.Keeps, "keeps", nil,
+		"custom kinds whose definition and webhooks the hub keeps current for reconcilers that you added to it: bundles.example.com")
 	flags.StringSliceVar(&r.AnnotationPrefixes, "annotation-prefix", nil,
 		"prefix of labels and annotations that the hub may change in the member, as in its spot.annotationPrefix (default: plimsoll.dev)")
 	flags.StringVar(&r.WebhookURL, "webhook-url", "",

@@ -163,13 +163,7 @@ func (w Installed) objects(there *apiextensionsv1.CustomResourceDefinition) ([]o
 				Subjects: w.subjects(),
 			})
 		},
-		// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
-		func() (object, error) {
-			return of("validatingwebhookconfigurations", &admissionregistrationv1.ValidatingWebhookConfiguration{
-				TypeMeta:   typeMeta("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-				ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
-			})
-		},
+		emptyValidation,
 	}
 	if !everywhere {
 		for _, namespace := range w.Secrets {
@@ -177,6 +171,14 @@ func (w Installed) objects(there *apiextensionsv1.CustomResourceDefinition) ([]o
 		}
 	}
 	return collect(makers...)
+}
+
+// emptyValidation is without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
+func emptyValidation() (object, error) {
+	return of("validatingwebhookconfigurations", &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   typeMeta("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+		ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
+	})
 }
 
 func (w Installed) subjects() []rbacv1.Subject {
@@ -196,13 +198,6 @@ func rulesOf(rights []clusters.Access) (rules []rbacv1.PolicyRule) {
 
 // rules are what the hub may do about the kind, in every namespace.
 func (w Installed) rules() []rbacv1.PolicyRule {
-	rules := rulesOf(w.Rights)
-	keep := append([]string{"patch"}, read()...)
-	return append(rules,
-		// The one definition, and the one configuration. The hub can neither make nor delete any.
-		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{w.Definition.Name()}, Verbs: keep},
-		rbacv1.PolicyRule{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
-			ResourceNames: []string{WebhookConfiguration}, Verbs: keep,
-		})
+	// The one definition, and the one configuration. The hub can neither make nor delete any.
+	return append(rulesOf(w.Rights), keepRules(w.Definition.Name())...)
 }

@@ -139,7 +139,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 	makers = append(makers, r.policies()...) // before the account has any right
 	makers = append(makers,
 		func() (object, error) {
-			rules := append(append(memberRules(), r.workloadRules()...), r.writeRules()...)
+			rules := append(append(append(memberRules(), r.workloadRules()...), r.writeRules()...), r.keepRules()...)
 			if len(r.Namespaces) > 0 {
 				rules = tenantRules(r.Namespaces, own.webhook)
 			}
@@ -176,6 +176,9 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 			TypeMeta: typeMeta("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"), ObjectMeta: meta("", own.webhook),
 		})
 	})
+	if len(r.Keeps) > 0 {
+		makers = append(makers, emptyValidation)
+	}
 	if withSecret {
 		makers = append(makers, r.tokenSecret())
 	}

@@ -69,3 +69,43 @@ func TestNobodyIsLetWriteWhatWouldBeAnyRight(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindOfOthersIsKeptByRoleAndPolicy(t *testing.T) {
+	r := Registration{Name: "eu", Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace, Keeps: []string{"bundles.example.com"}}
+	if err := r.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if rules := r.keepRules(); !grant(rules, "apiextensions.k8s.io", "customresourcedefinitions", "bundles.example.com", "patch") ||
+		grant(rules, "apiextensions.k8s.io", "customresourcedefinitions", "others.example.com", "patch") ||
+		grant(rules, "apiextensions.k8s.io", "customresourcedefinitions", "bundles.example.com", "create") {
+		t.Errorf("rules: %v", rules)
+	}
+	objects, err := memberObjects(r, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, o := range objects {
+		if text := fmt.Sprint(o.body.Object); strings.Contains(text, "example.com") || o.resource.Resource == "validatingwebhookconfigurations" {
+			told[o.String()] = true
+		}
+	}
+	for _, want := range []string{
+		"validatingadmissionpolicy/plimsoll-hub-kinds", "validatingadmissionpolicy/plimsoll-hub-webhooks", "clusterrole/plimsoll-member",
+		"validatingwebhookconfiguration/plimsoll",
+	} {
+		if !told[want] {
+			t.Errorf("%s does not know the kind; those that do: %v", want, told)
+		}
+	}
+	for _, bad := range []string{"bundles", "leases.coordination.k8s.io", "Bundles.example.com"} {
+		r.Keeps = []string{bad}
+		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	r.Keeps, r.Namespaces = []string{"bundles.example.com"}, []string{"shop"}
+	if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "the whole cluster's") {
+		t.Errorf("a tenant: %v", err)
+	}
+}

@@ -4,7 +4,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
 )
+
+// Owns wakes a key when an object that it controls changes: one with a controller owner reference to it, or with
+// [AnyOwner] any owner reference.
+func (b *Builder[T]) Owns(kind clusters.Kind, opts ...WatchOption) *Builder[T] {
+	return b.other(watch{kind: kind, role: roleOwned}, opts)
+}
+
+func (b *Builder[T]) other(w watch, opts []WatchOption) *Builder[T] {
+	for _, option := range opts {
+		option(&w)
+	}
+	if w.anyOwner && w.role != roleOwned {
+		b.fail("%s(%T): AnyOwner is for Owns", w.role, w.kind.Object)
+	}
+	b.others = append(b.others, w)
+	return b
+}
+
+// Watches wakes the keys that the mapper names when an object of the kind changes.
+func (b *Builder[T]) Watches(kind clusters.Kind, mapper Mapper, opts ...WatchOption) *Builder[T] {
+	if mapper == nil {
+		b.fail("Watches(%T): the mapper is nil", kind.Object)
+	}
+	return b.other(watch{kind: kind, role: roleMapped, mapper: mapper}, opts)
+}
+
+// Uses has a kind cached that the reconciler reads, without waking anything.
+func (b *Builder[T]) Uses(kind clusters.Kind) *Builder[T] {
+	b.others = append(b.others, watch{kind: kind, role: roleUsed})
+	return b
+}
 
 // A WatchOption changes what wakes keys, for [Builder.Owns] and [Builder.Watches].
 type WatchOption func(*watch)
