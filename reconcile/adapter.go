@@ -96,7 +96,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
 		needs: &needs{lane: e.lane, key: client.ObjectKeyFromObject(obj)},
-		Log:   e.log.With(slog.String("namespace", obj.GetNamespace()), slog.String("name", obj.GetName())),
+		Log:   logAbout(e.log, obj),
 	}
 }
 

@@ -27,7 +27,7 @@
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
-//	recorder.go    Events, sent by eventsink.go
+//	recorder.go    Events, sent by eventsink.go; request_log.go: the logger
 //	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
 //	               dependency_endpoint.go; instances.go: the members that they are looked for in
 //
