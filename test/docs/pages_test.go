@@ -180,6 +180,7 @@ func TestTheTutorialsProgramRunsInEveryMemberAndOneReplicaActs(t *testing.T) {
 	publish("again")
 	g.Eventually(first.published).Should(HaveKey("again"))
 	g.Expect(second.published()).To(BeEmpty(), "one acts at a time")
+	g.Expect(second.text()).NotTo(ContainSubstring("reconcile failed"), "the other does not even try")
 
 	g.Expect(first.Process.Kill()).To(Succeed())
 	publish("after")
