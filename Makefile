@@ -144,6 +144,7 @@ verify-modules: ## Check that go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
 	cd test/deploy && $(GO) mod tidy -diff
 	cd tools/dashboards && $(GO) mod tidy -diff
+	cd test/module && $(GO) mod tidy -diff
 
 .PHONY: vet
 vet: ## Run go vet
@@ -156,6 +157,7 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/deploy && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/dashboards && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
+	cd test/module && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
@@ -199,6 +201,7 @@ cover: ## Show what the unit tests of PKG cover, by function, and write build/co
 test-unit: ## Run the tests that need no control plane
 	$(RACE) -timeout 15m $(TESTFLAGS) $$($(GO) list ./... | grep -v /test/)
 	cd tools/sbom && $(GO) test $(TESTFLAGS) ./...
+	cd test/module && $(GO) test $(TESTFLAGS) ./...
 
 # Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
 # side by side themselves (test/integration/main_test.go).
@@ -251,6 +254,10 @@ demo: build testbed $(GRPCURL) ## Start a hub and three clusters, and show repli
 demo-check: build testbed $(GRPCURL) ## Do what demo does, check it, and exit
 	$(GO) build -o $(BIN)/demo ./test/demo
 	$(BIN)/demo -check
+
+.PHONY: run
+run: build ## Run a hub for the cluster of the current kubeconfig, on loopback and without tokens, until Ctrl-C
+	KUBECONFIG="$${KUBECONFIG:-$$HOME/.kube/config}" $(BIN)/plimsoll-hub --config tools/run.yaml
 
 .PHONY: bench
 bench: build testbed flux karpenter e2e-images ## Measure what the project promises, and write build/bench.json

@@ -21,6 +21,10 @@ type NotWarmError struct {
 }
 
 func (e *NotWarmError) Error() string {
+	if e.Reason == reasonNotDeclared {
+		return fmt.Sprintf("member %s: kind %s is not cached: no controller declares it: declare it with Owns, Watches or Uses "+
+			"of the controller's builder, or read it with Request.Live", e.Member, e.Kind)
+	}
 	return fmt.Sprintf("member %s: kind %s is not cached: %s", e.Member, e.Kind, e.Reason)
 }
 

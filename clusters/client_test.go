@@ -75,6 +75,7 @@ func TestAReadThatTheCacheCannotServeSaysSo(t *testing.T) {
 	var notWarm *NotWarmError
 	f.g.Expect(errors.As(err, &notWarm)).To(BeTrue(), "error: %v", err)
 	f.g.Expect(*notWarm).To(Equal(NotWarmError{Member: "a", Kind: "apps/v1 Deployment", Reason: "NotDeclared"}))
+	f.g.Expect(notWarm).To(MatchError(ContainSubstring("declare it with Owns, Watches or Uses")))
 	_, err = member.GetCache().GetInformer(ctx, &appsv1.Deployment{})
 	f.g.Expect(errors.As(err, &notWarm)).To(BeTrue(), "error: %v", err)
 	f.g.Expect(member.Has(&appsv1.Deployment{})).To(BeFalse())

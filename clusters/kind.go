@@ -20,6 +20,9 @@ type Kind struct {
 	Labels labels.Selector
 	// Fields restricts the cache to matching objects. Nil: all.
 	Fields fields.Selector
+	// Names restricts the cache to objects of these names, each by a list of its own, which a right to single objects allows. Only
+	// for kinds without namespaces; declarations are united. Nil: all.
+	Names []string
 	// Keep copies the fields that the declaring controller reads from an object of the API server into the one that is
 	// cached. Name, namespace, UID, resourceVersion, generation, creation and deletion timestamps and owner references
 	// are always kept; labels, annotations, spec and status are not, unless Keep copies them. Nil: the whole object

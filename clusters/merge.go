@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,12 @@ func mergeKind(a, b Kind) (Kind, error) {
 	}
 	if selector(a.Fields) != selector(b.Fields) {
 		return Kind{}, fmt.Errorf("field selectors %q and %q differ", selector(a.Fields), selector(b.Fields))
+	}
+	if (a.Names == nil) != (b.Names == nil) {
+		return Kind{}, fmt.Errorf("one declaration is of the objects %q, and another of all", append(a.Names, b.Names...))
+	}
+	if a.Names != nil {
+		a.Names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.Names, b.Names))))
 	}
 	for name, index := range b.Indexes {
 		if other, taken := a.Indexes[name]; taken && reflect.ValueOf(other).Pointer() != reflect.ValueOf(index).Pointer() {

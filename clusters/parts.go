@@ -21,7 +21,7 @@ import (
 // kind is namespaced, at each read, and cannot part the Namespaces themselves.
 type partedCache struct {
 	resource schema.GroupResource
-	byName   bool // the objects are Namespaces: parts are found by an object's name
+	byName   bool // parts are found by an object's name: the objects are Namespaces, or have no namespaces and are cached one by one
 	order    []string
 	parts    map[string]cache.Cache // by namespace
 }

@@ -12,7 +12,7 @@ import (
 
 // scope is one list, and the watch that follows it, by which objects of a kind are cached.
 type scope struct {
-	part      string // the namespace that it is a part for; "": it is the only one
+	part      string // the namespace, or the name of an object, that it is a part for; "": it is the only one
 	namespace string // listed; "": the list is one of the whole cluster
 	fields    fields.Selector
 }
@@ -44,18 +44,33 @@ var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 // Namespaces only those are seen, one by one, as there is no right to list some of them. Other kinds without namespaces
 // are the cluster's, and the same for all tenants of it.
 func scopesOf(k declaredKind, mapping *meta.RESTMapping, namespaces []string) []scope {
+	if k.Names != nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return named(k.Names)
+	}
 	if namespaces == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace && k.gvk != namespaceKind {
 		return []scope{{fields: k.Fields}}
 	}
 	scopes := make([]scope, len(namespaces))
 	for i, name := range namespaces {
 		scopes[i] = scope{part: name, namespace: name, fields: k.Fields}
-		if k.gvk == namespaceKind {
-			scopes[i] = scope{part: name, fields: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
-		}
+	}
+	if k.gvk == namespaceKind {
+		return named(namespaces)
 	}
 	return scopes
 }
+
+// named are scopes of single objects.
+func named(names []string) []scope {
+	scopes := make([]scope, len(names))
+	for i, name := range names {
+		scopes[i] = scope{part: name, fields: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+	}
+	return scopes
+}
+
+// byName tells whether the parts of a kind are found by the names of objects, and not by their namespaces.
+func (k declaredKind) byName() bool { return k.gvk == namespaceKind || k.Names != nil }
 
 // sameParts tells whether two lists of scopes of one kind cover the same namespaces.
 func sameParts(a, b []scope) bool {

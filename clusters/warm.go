@@ -157,7 +157,7 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, bu
 			return nil, nil, err
 		}
 	}
-	return newPartedCache(mapping.Resource.GroupResource(), k.gvk == namespaceKind, parts), watches, nil
+	return newPartedCache(mapping.Resource.GroupResource(), k.byName(), parts), watches, nil
 }
 
 // newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
@@ -263,7 +263,11 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 	again := w.retry
 	for {
 		var incomplete <-chan time.Time // of a namespace that is not there, nobody tells when it comes
-		if len(warm.scopes) > 0 && warm.scopes[0].part != "" && len(warm.scopes) < len(w.namespaces) {
+		wanted := len(w.namespaces)
+		if k.Names != nil {
+			wanted = len(k.Names)
+		}
+		if len(warm.scopes) > 0 && warm.scopes[0].part != "" && len(warm.scopes) < wanted {
 			incomplete = time.After(again.Step())
 		}
 		select {

@@ -56,17 +56,21 @@ type shownMembers struct {
 		Synced() bool
 	}
 	installation func(member string) webhook.Installation
-	webApps      func(member string) webhook.Installation
+	kinds        func(member string) []kindState
 	mine         func(member string) bool
 	checkSteerBy func(value string) error
 	token        func(member string, now time.Time) (metav1.Condition, bool)
 }
 
+// kindState is how a kind of a module is in a member, and the condition that tells.
+type kindState struct {
+	condition string
+	is        webhook.Installation
+}
+
 const (
 	// conditionWebhook tells whether new pods of a member are placed as they are made.
 	conditionWebhook = "Webhook"
-	// conditionWebApps tells whether a member knows WebApps in all versions.
-	conditionWebApps = "WebApps"
 	// conditionDetached is there when a member was given up by force.
 	conditionDetached = "Detached"
 	// conditionSteering is there when a registration names what pods of the member are steered by, and tells whether it counts.
@@ -111,8 +115,10 @@ func (m shownMembers) add(status *clusters.Status) {
 	if (status.State != clusters.StateReady && status.State != clusters.StateDegraded) || !m.mine(status.Name) {
 		return
 	}
-	status.Conditions = append(slices.Clip(status.Conditions), // clipped: the snapshot is shared
-		installed(conditionWebhook, m.installation(status.Name)), installed(conditionWebApps, m.webApps(status.Name)))
+	status.Conditions = append(slices.Clip(status.Conditions), installed(conditionWebhook, m.installation(status.Name))) // clipped: the snapshot is shared
+	for _, kind := range m.kinds(status.Name) {
+		status.Conditions = append(status.Conditions, installed(kind.condition, kind.is))
+	}
 }
 
 // steering is the condition of a registration that names what pods are steered by. problem: why that cannot be used.

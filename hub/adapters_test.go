@@ -34,8 +34,10 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 		members := shownMembers{
 			provider:     oneMember{Name: "prod-eu", State: test.state, Conditions: known},
 			installation: func(string) webhook.Installation { return webhook.Installation{Reason: test.reason} },
-			webApps:      func(string) webhook.Installation { return webhook.Installation{Reason: webhook.ReasonRefused} },
-			mine:         func(string) bool { return test.mine },
+			kinds: func(string) []kindState {
+				return []kindState{{"WebApps", webhook.Installation{Reason: webhook.ReasonRefused}}}
+			},
+			mine: func(string) bool { return test.mine },
 		}
 		one, _ := members.Status("prod-eu")
 		for _, status := range append(members.Statuses(), one) {
@@ -49,7 +51,7 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 			if len(shown) != 2 || shown[0].Type != conditionWebhook || shown[0].Status != test.want || shown[0].Reason != test.reason {
 				t.Errorf("%s: shows %+v, want %s", name, shown, test.want)
 			}
-			if shown[1].Type != conditionWebApps || shown[1].Status != metav1.ConditionFalse || shown[1].Reason != webhook.ReasonRefused {
+			if shown[1].Type != "WebApps" || shown[1].Status != metav1.ConditionFalse || shown[1].Reason != webhook.ReasonRefused {
 				t.Errorf("%s: shows %+v of WebApps", name, shown[1])
 			}
 		}

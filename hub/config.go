@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// What all controllers have in common.
 	Controller ControllerConfig `yaml:"controller"`
-	// Which replica acts. The Lease lives in the hub's namespace.
+	// Which replica acts. The Lease lives in the hub's namespace, unless leaseNamespace says otherwise.
 	LeaderElection LeaderElectionConfig `yaml:"leaderElection"`
 	// The namespaces of a member in which workloads may be managed, by their labels (a Kubernetes label selector). Empty:
 	// all.
@@ -65,6 +65,11 @@ type LeaderElectionConfig struct {
 	Enabled bool `yaml:"enabled"`
 	// The name of the Lease.
 	LeaseName string `yaml:"leaseName"`
+	// The namespace of the Lease, in which the hub's account may create and update Leases. Empty: hub.namespace.
+	LeaseNamespace string `yaml:"leaseNamespace"`
+	// How this replica is called in the Lease, before what tells its process from all others. Empty: POD_NAME, or else the name
+	// of the host.
+	Identity string `yaml:"identity"`
 	// How long a Lease holds without being renewed, and so how long a takeover from a dead replica takes. Whole seconds, at
 	// least 3s.
 	LeaseDuration time.Duration `yaml:"leaseDuration"`
@@ -351,6 +356,8 @@ type WebAppConfig struct {
 type LogConfig struct {
 	// debug, info, warn or error.
 	Level slog.Level `yaml:"level"`
+	// json, one object per line, or text, one line of key=value pairs.
+	Format string `yaml:"format"`
 }
 
 // DefaultConfig returns the configuration of an empty file in an empty environment.
@@ -379,6 +386,6 @@ func DefaultConfig() Config {
 			},
 			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
 		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
-		Log:    LogConfig{Level: slog.LevelInfo},
+		Log:    LogConfig{Level: slog.LevelInfo, Format: formatJSON},
 	}
 }

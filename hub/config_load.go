@@ -75,6 +75,9 @@ func (c *Config) derive(environ []string) {
 	if c.Hub.RegistrationNamespace == "" {
 		c.Hub.RegistrationNamespace = c.Hub.Namespace
 	}
+	if c.LeaderElection.LeaseNamespace == "" {
+		c.LeaderElection.LeaseNamespace = c.Hub.Namespace
+	}
 }
 
 // describe turns problems into errors that say where the value came from.

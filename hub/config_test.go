@@ -38,6 +38,8 @@ var samples = map[string]sample{
 	"controller.externalNetworks":      {file: `[192.0.2.0/24]`, env: `192.0.2.0/24`, want: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, bad: `[192.0.2.1/24]`},
 	"leaderElection.enabled":           {file: `false`, want: false, bad: `"false"`},
 	"leaderElection.leaseName":         {file: `other`, want: "other", bad: `Other_Name`},
+	"leaderElection.leaseNamespace":    {file: `leases`, want: "leases", bad: `Leases`},
+	"leaderElection.identity":          {file: `hub-a`, want: "hub-a", bad: `hub_a`},
 	"leaderElection.leaseDuration":     {file: `20s`, want: 20 * time.Second, bad: `15500ms`},
 	"leaderElection.renewDeadline":     {file: `9s`, want: 9 * time.Second, bad: `15s`},
 	"leaderElection.retryPeriod":       {file: `1s`, want: time.Second, bad: `6s`},
@@ -111,6 +113,7 @@ var samples = map[string]sample{
 	"spot.interruptions":               {file: `[{taint: example.com/going, within: 1m}, {taint: example.com/maybe, advisory: true}]`, want: []InterruptionConfig{{Taint: "example.com/going", Within: time.Minute}, {Taint: "example.com/maybe", Advisory: true}}, bad: `[{taint: a, within: 1m, advisory: true}]`},
 	"spot.readOnly":                    {file: `true`, want: true, bad: `maybe`},
 	"spot.tolerations":                 {file: `[{key: spot, operator: Exists}]`, want: []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, bad: `[{key: spot, when: never}]`},
+	"log.format":                       {file: `text`, want: "text", bad: `xml`},
 	"log.level":                        {file: `debug`, want: slog.LevelDebug, bad: `loud`},
 }
 

@@ -34,6 +34,9 @@ func (c *Config) check() []problem {
 	v.webapp(&c.WebApp)
 	v.webhook(&c.Webhook)
 	v.api(&c.API)
+	if c.Log.Format != formatJSON && c.Log.Format != formatText {
+		v.refuse("log.format", c.Log.Format, "must be json or text")
+	}
 	v.address("peer.address", c.Peer.Address)
 	if c.Peer.Advertise != "" {
 		v.advertise("peer.advertise", c.Peer.Advertise)
@@ -46,6 +49,9 @@ func (c *Config) check() []problem {
 	}
 	if c.Hub.RegistrationNamespace != "" {
 		v.name("hub.registrationNamespace", c.Hub.RegistrationNamespace, validation.IsDNS1123Label)
+	}
+	if c.LeaderElection.LeaseNamespace != "" { // may be that of the hub, which was named before
+		v.name("leaderElection.leaseNamespace", c.LeaderElection.LeaseNamespace, validation.IsDNS1123Label)
 	}
 	if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelector); err != nil {
 		v.refuse("namespaceSelector", "", err.Error())
@@ -79,6 +85,9 @@ func (v *rules) webapp(c *WebAppConfig) {
 
 func (v *rules) leaderElection(c *LeaderElectionConfig) {
 	v.name("leaderElection.leaseName", c.LeaseName, validation.IsDNS1123Subdomain)
+	if c.Identity != "" {
+		v.name("leaderElection.identity", c.Identity, validation.IsDNS1123Subdomain)
+	}
 	v.atLeast("leaderElection.leaseDuration", c.LeaseDuration, 3*time.Second)
 	if c.LeaseDuration%time.Second != 0 {
 		v.refuse("leaderElection.leaseDuration", c.LeaseDuration, "must be whole seconds, because a Lease holds nothing finer")

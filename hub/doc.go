@@ -2,7 +2,8 @@
 // and the servers of one replica together.
 //
 // Start with hub.go (what is built, and in which order it starts and stops); config.go is the configuration with every
-// default; ownership.go says which replica may act on a member, tenure.go until when; peers.go is how replicas talk.
+// default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
+// in reconcilers, those of others too; peers.go is how replicas talk.
 //
 // # What assumes one owner of all members
 //
@@ -10,8 +11,8 @@
 // writes, the peers' connections. Two members may have different owners as far as these are concerned. What still has one
 // owner of everything, and changes when members are shared out (docs/decisions/0013), is this and nothing else:
 //
-//   - tenure answers for all members alike, for there is one Lease: Owner, Mine, MayWrite and BeginWrite ignore the name.
-//   - lease contends for that Lease: awaitWrites ends the writes to all members before it is given up (writes.stop would end
+//   - leadership.Lease answers for all members alike, for there is one Lease: Owner, Mine, MayWrite and BeginWrite ignore the name.
+//   - It contends for that Lease: awaitWrites ends the writes to all members before it is given up (writes.stop would end
 //     those to one), mayTake asks whether all members are warm.
 //   - [Hub.Run] stops in one order for all: reconcile.Runtime.Retire, Drain (DrainMember is for one), then the Lease.
 //   - Hub.warmed and the metric plimsoll_owner ask MineAny: whether this replica owns anything.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
@@ -149,15 +150,15 @@ func TestWhereOthersReachThisReplica(t *testing.T) {
 		if got := advertised(&config, test.environ, bound); got != test.want {
 			t.Errorf("%q %v: got %s, want %s", test.advertise, test.environ, got, test.want)
 		}
-		if identity := newIdentity(append(test.environ, "POD_NAME=hub_0/x"), test.want); addressOf(identity) != test.want || podOf(identity) != "hub-0-x" {
-			t.Errorf("identity %s gives %q of %q", identity, addressOf(identity), podOf(identity))
+		if identity := newIdentity(&Config{}, append(test.environ, "POD_NAME=hub_0/x"), test.want); leadership.AddressOf(identity) != test.want || leadership.NameOf(identity) != "hub-0-x" {
+			t.Errorf("identity %s gives %q of %q", identity, leadership.AddressOf(identity), leadership.NameOf(identity))
 		}
 	}
 }
 
 func TestAForeignIdentityHasNoAddress(t *testing.T) {
 	for _, identity := range []string{"", "somebody", "pod_uuid/", "pod_uuid/10.0.0.1"} {
-		if address := addressOf(identity); address != "" {
+		if address := leadership.AddressOf(identity); address != "" {
 			t.Errorf("%q gives %q", identity, address)
 		}
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -40,9 +42,11 @@ type Hub struct {
 	environ   []string
 	log       *slog.Logger
 	registry  *prometheus.Registry
-	hubConfig *rest.Config // of the hub cluster
-	installed bool         // a replica was here before this one
-	started   time.Time    // when Run began
+	modules   []Module
+	scheme    *k8sruntime.Scheme // knows the kinds of all modules
+	hubConfig *rest.Config       // of the hub cluster
+	installed bool               // a replica was here before this one
+	started   time.Time          // when Run began
 
 	listeners    *listeners
 	ca           *webhook.CA
@@ -83,7 +87,7 @@ type task struct {
 // Option changes what [New] takes from its surroundings.
 type Option func(*Hub)
 
-// WithLog sets the logger; default: [NewLog] to standard error.
+// WithLog sets the logger; default: that of [LogConfig.Logger] to standard error.
 func WithLog(log *slog.Logger) Option { return func(h *Hub) { h.log = log } }
 
 // WithEnvironment replaces the process's environment; see [os.Environ].
@@ -103,10 +107,13 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 		option(h)
 	}
 	if h.log == nil {
-		h.log = NewLog(os.Stderr, config.Log.Level)
+		h.log = config.Log.Logger(os.Stderr)
 	}
 	h.log = plain.Log(h.log)
 	h.config.derive(h.environ)
+	if err := h.takeIn(); err != nil {
+		return nil, err
+	}
 	var err error
 	if h.listeners, err = listen(&h.config); err != nil {
 		return nil, err
@@ -167,27 +174,18 @@ func (h *Hub) buildOwnership(context.Context) error {
 	self := advertised(&h.config, h.environ, h.listeners.peer.Addr())
 	h.ownership = sole{address: self}
 	if h.config.LeaderElection.Enabled {
-		election, namespace := h.config.LeaderElection, h.config.Hub.Namespace
-		renewing, err := leaseClient(h.hubConfig, max(election.RenewDeadline/2, time.Second))
-		if err != nil {
-			return err
-		}
-		watching, err := leaseClient(h.hubConfig, 0)
-		if err != nil {
-			return err
-		}
-		lock := newLeaseLock(renewing, namespace, election.LeaseName, newIdentity(h.environ, self))
-		l := newLease(lock, election, writeTimeout(&h.config), h.log)
+		options := leaseOptions(&h.config)
+		options.Identity, options.Log, options.Registerer = newIdentity(&h.config, h.environ, self), h.log, h.registry
 		if h.installed {
-			l.suspect(election.LeaseDuration)
-			l.warm, l.warmUp = func() bool { return h.warm() == nil }, h.config.Clusters.WarmTimeout
+			options.Suspect, options.Warm = true, func() bool { return h.warm() == nil }
+		}
+		l, err := leadership.New(h.hubConfig, options)
+		if err != nil {
+			return err
 		}
 		h.ownership = l
-		if err := newHandovers(l.tenure).register(h.registry); err != nil {
-			return err
-		}
 		h.tasks = append(h.tasks, task{"Lease watch", func(ctx context.Context) error {
-			l.watch(ctx, watching, namespace, election.LeaseName)
+			l.Watch(ctx)
 			return nil
 		}})
 	}

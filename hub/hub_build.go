@@ -33,7 +33,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	h.gates.follow()
 	stop := stopTime * 2 / 3
 	local, err := manager.New(h.hubConfig, manager.Options{
-		Scheme: knownKinds, Logger: logr.FromSlogHandler(h.log.Handler()),
+		Scheme: h.scheme, Logger: logr.FromSlogHandler(h.log.Handler()),
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", GracefulShutdownTimeout: &stop,
 	})
 	if err != nil {
@@ -98,7 +98,7 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 		Tokens: tokens, Router: h.routes, Forwarder: h.forwarder, Placer: h.engine,
 		Metrics: h.admission, Log: h.log,
 	})
-	kinds, err := webhook.NewKindHandler(tokens, webAppPolicy(&h.config.WebApp), h.registry, h.log)
+	kinds, err := webhook.NewKindHandler(tokens, h.resources(), h.registry, h.log)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (h *Hub) buildControllers(context.Context) error {
 			return err
 		}
 	}
-	if err := h.buildWebApps(options); err != nil {
+	if err := h.buildModules(options); err != nil {
 		return err
 	}
 	return h.provider.AddAccess(append(spot.Access(), h.installer.Access()...)...)
@@ -189,7 +189,7 @@ func (h *Hub) backend() api.Backend {
 		provider: h.provider, mine: h.routes.Mine,
 		// Asked when the API is, by when the installer is there.
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
-		webApps:      func(member string) webhook.Installation { return h.kinds.State(member) },
+		kinds:        h.kindStates,
 		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
@@ -245,7 +245,7 @@ func (h *Hub) admit(options *api.Options) error {
 
 // buildProbes makes the endpoints for Kubernetes.
 func (h *Hub) buildProbes(context.Context) error {
-	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"stopping", h.gates.stopped}}))
+	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}))
 	h.tasks = append(h.tasks, task{"probes", func(ctx context.Context) error {
 		return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
 	}})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 )
 
 // Run runs the replica until ctx ends or a part of it fails, and then stops it in this order: it says that it is not
@@ -58,14 +59,14 @@ func (h *Hub) Run(ctx context.Context) error {
 // contend keeps contending for the Lease until ctx ends; the channel is closed when it has been given up.
 func (h *Hub) contend(ctx context.Context, fail context.CancelCauseFunc) <-chan struct{} {
 	yielded := make(chan struct{})
-	l, ok := h.ownership.(*lease)
+	l, ok := h.ownership.(*leadership.Lease)
 	if !ok {
 		close(yielded)
 		return yielded
 	}
 	go func() {
 		defer close(yielded)
-		if err := l.run(ctx); err != nil {
+		if err := l.Contend(ctx); err != nil {
 			fail(err)
 		}
 	}()

@@ -11,7 +11,6 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -22,7 +21,7 @@ func runtimeOptions(h *Hub) reconcile.Options {
 	return reconcile.Options{
 		WorkersPerMember: c.WorkersPerMember, Deadline: c.Deadline, Resync: c.ResyncPeriod,
 		ExternalNetworks: c.ExternalNetworks,
-		Scheme:           knownKinds, Log: h.log, Registerer: h.registry,
+		Scheme:           h.scheme, Log: h.log, Registerer: h.registry,
 	}
 }
 
@@ -30,7 +29,7 @@ func memberOptions(h *Hub) clusters.Options {
 	c := &h.config.Clusters
 	return clusters.Options{
 		Namespace: h.config.Hub.RegistrationNamespace, HubNamespace: h.config.Hub.Namespace,
-		AlsoHubNamespace: h.config.Hub.RegistrationsInOwnNamespace, HubConfig: h.hubConfig, Scheme: knownKinds, Fence: h.ownership,
+		AlsoHubNamespace: h.config.Hub.RegistrationsInOwnNamespace, HubConfig: h.hubConfig, Scheme: h.scheme, Fence: h.ownership,
 		Rules: clusterRules(c), QPS: c.QPS, Burst: c.Burst,
 		RequestTimeout: c.RequestTimeout, WriteTimeout: writeTimeout(&h.config), WarmTimeout: c.WarmTimeout,
 		ProbeInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout,
@@ -81,15 +80,6 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		WorkloadSeries:  h.config.Metrics.WorkloadsPerMember,
 		Log:             h.log, Registerer: h.registry,
 	}, nil
-}
-
-// webAppPolicy is what WebApps are judged by.
-func webAppPolicy(config *WebAppConfig) webapp.Policy {
-	return webapp.Policy{Images: webapp.ImagePolicy(config.ImagePolicy), MaxReplicas: int32(config.MaxReplicas)}
-}
-
-func webAppSchedule(config *Config) webapp.Schedule {
-	return webapp.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
 func spotSchedule(config *Config) spot.Schedule {
@@ -151,6 +141,7 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 	return webhook.InstallerOptions{
 		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)), Namespaces: namespacesOf(h.provider),
 		CheckNamespace: h.engine.CheckNamespace, CheckImage: h.engine.Probes.Image, UndecidedAt: h.engine.UndecidedAt,
+		Kinds: h.resources(),
 		Wanted: func() webhook.Wanted {
 			current := now
 			current.Bundle = h.certificates.Bundle()

@@ -1,12 +1,11 @@
 package hub
 
 import (
-	"net"
+	"cmp"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 )
 
 // Ownership says which replica may act on a member. Two members may have different owners, and none may have any. Its methods
@@ -47,27 +46,12 @@ func (s sole) BeginWrite(string) (time.Time, func(), error) { return time.Time{}
 
 // newIdentity names this process in a Lease: the pod or host for people, a part that no other process has, and the
 // address at which other replicas reach it.
-func newIdentity(environ []string, advertise string) string {
-	name := lookup(environ, "POD_NAME")
+func newIdentity(config *Config, environ []string, advertise string) string {
+	name := cmp.Or(config.LeaderElection.Identity, lookup(environ, "POD_NAME"))
 	if name == "" {
 		name, _ = os.Hostname()
 	}
-	return strings.NewReplacer("_", "-", "/", "-").Replace(name) + "_" + uuid.NewString() + "/" + advertise
-}
-
-// addressOf returns the address in a Lease's holder identity; empty when it was not written by a hub.
-func addressOf(identity string) string {
-	_, address, _ := strings.Cut(identity, "/")
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return ""
-	}
-	return address
-}
-
-// podOf returns the part of an identity that people know.
-func podOf(identity string) string {
-	pod, _, _ := strings.Cut(identity, "_")
-	return pod
+	return leadership.NewIdentity(name, advertise)
 }
 
 // writeTimeout is how long a write to a member may take. The fence lets writes pass only that long before the Lease ends,
@@ -77,4 +61,14 @@ func writeTimeout(config *Config) time.Duration {
 		return config.Clusters.RequestTimeout
 	}
 	return min(config.Clusters.RequestTimeout, config.LeaderElection.LeaseDuration/3)
+}
+
+// leaseOptions are those of the Lease, but for what is only known when the hub runs.
+func leaseOptions(config *Config) leadership.Options {
+	election := &config.LeaderElection
+	return leadership.Options{
+		Namespace: election.LeaseNamespace, Name: election.LeaseName,
+		LeaseDuration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod,
+		WriteTimeout: writeTimeout(config), WarmTime: config.Clusters.WarmTimeout,
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -22,6 +23,20 @@ import (
 // NewLog makes the hub's logger: JSON, one object per line.
 func NewLog(to io.Writer, level slog.Level) *slog.Logger {
 	return plain.Log(slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
+}
+
+// Formats of logs.
+const (
+	formatJSON = "json"
+	formatText = "text"
+)
+
+// Logger makes the logger that the configuration asks for.
+func (c LogConfig) Logger(to io.Writer) *slog.Logger {
+	if c.Format == formatText {
+		return plain.Log(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: c.Level})))
+	}
+	return NewLog(to, c.Level)
 }
 
 // AdoptLog sends what libraries log through process-wide loggers to log. Call it once, before [New].
@@ -84,7 +99,7 @@ func hubClusterConfig(kubeconfig string, environ []string) (*rest.Config, error)
 	if kubeconfig == "" {
 		return nil, fmt.Errorf("hub cluster: not in a pod, and neither hub.kubeconfig nor KUBECONFIG is set")
 	}
-	rules := &clientcmd.ClientConfigLoadingRules{Precedence: []string{kubeconfig}}
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(kubeconfig)}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("hub cluster: kubeconfig %s: %w", kubeconfig, err)

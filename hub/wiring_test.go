@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -34,19 +36,24 @@ func wired(t *testing.T, config Config) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLease(newLeaseLock(nil, config.Hub.Namespace, config.LeaderElection.LeaseName, "a"), config.LeaderElection, writeTimeout(&config), nil)
-	elector := l.electorConfig(nil)
 	names, ips := certificateNames(&config)
 	_, noKubeconfig := hubClusterConfig(config.Hub.Kubeconfig, nil)
 	return []any{
 		members, runtime, spots, spotSchedule(&config), webAppPolicy(&config.WebApp), configurations, config.Webhook.ConfigName,
-		config.LeaderElection.Enabled, elector.LeaseDuration, elector.RenewDeadline, elector.RetryPeriod, elector.Name, elector.Lock.Describe(), l.margin,
+		config.LeaderElection.Enabled, leaseOptions(&config),
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
-		NewLog(t.Output(), config.Log.Level).Enabled(t.Context(), slog.LevelDebug),
+		config.Log.Logger(t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
+}
+
+// firstLogged is how a line of the log begins.
+func firstLogged(config Config) string {
+	var line strings.Builder
+	config.Log.Logger(&line).Error("")
+	return line.String()[:1]
 }
 
 func certificateError(dir string) string {

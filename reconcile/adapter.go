@@ -96,6 +96,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
 		needs: &needs{lane: e.lane, key: client.ObjectKeyFromObject(obj)},
+		Log:   logAbout(e.log, obj),
 	}
 }
 

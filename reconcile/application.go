@@ -20,19 +20,16 @@ import (
 )
 
 const (
-	managerPrefix = "plimsoll-"
 	// leftSuffix marks the field manager under which a value stays that was left to somebody else ([Leave]).
 	leftSuffix = "-left"
-	// appliedPrefix is that of the annotation with the hash of what a controller applied last.
-	appliedPrefix = "applied.plimsoll.dev/"
 )
 
 // scope is what a request's objects are applied under.
 type scope struct {
-	controller string
-	kind       schema.GroupVersionKind // of the request's object
-	memory     *appliedMemory
-	inTurn     bool // nothing is applied side by side
+	marks
+	kind   schema.GroupVersionKind // of the request's object
+	memory *appliedMemory
+	inTurn bool // nothing is applied side by side
 }
 
 // application is one call of Apply or Delete.
@@ -66,8 +63,6 @@ func (r Request[T]) application(obj client.Object, opts []ApplyOption) (*applica
 	}
 	return a, nil
 }
-
-func (a *application) manager() string { return managerPrefix + a.controller }
 
 // apply compares the cached object with the wanted one, and writes if they differ.
 func (a *application) apply(ctx context.Context) (Applied, error) {
@@ -113,7 +108,7 @@ func (a *application) change(ctx context.Context, have client.Object, hash strin
 		a.memory.holds(a.key(), hash, before)
 		return AppliedNothing, a.show(have)
 	}
-	repair := have.GetAnnotations()[appliedPrefix+a.controller] == hash
+	repair := have.GetAnnotations()[a.applied] == hash
 	if repair {
 		if err := a.mayRepair(ctx, differs); err != nil {
 			return "", err
@@ -171,7 +166,7 @@ func (a *application) wanted(hash string) (map[string]any, error) {
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[appliedPrefix+a.controller] = hash
+	notes[a.applied] = hash
 	u.SetAnnotations(notes)
 	return want, nil
 }
@@ -215,7 +210,7 @@ func (a *application) belongs(have client.Object) (goes bool, err error) {
 // write applies, and has obj show the answer.
 func (a *application) write(ctx context.Context, want map[string]any, hash string) error {
 	u := &unstructured.Unstructured{Object: want}
-	options := []client.ApplyOption{client.FieldOwner(a.manager())}
+	options := []client.ApplyOption{client.FieldOwner(a.manager)}
 	if !a.yield {
 		options = append(options, client.ForceOwnership)
 	}
@@ -275,7 +270,7 @@ func (a *application) leaveField(ctx context.Context, path string) error {
 		return err
 	}
 	value, set := at(live.Object, path)
-	if !set || !onlyOwner(live.GetManagedFields(), a.manager(), path) {
+	if !set || !onlyOwner(live.GetManagedFields(), a.manager, path) {
 		return nil
 	}
 	left := &unstructured.Unstructured{Object: map[string]any{}}
@@ -285,7 +280,7 @@ func (a *application) leaveField(ctx context.Context, path string) error {
 	left.SetName(a.obj.GetName())
 	left.SetUID(live.GetUID())
 	left.SetResourceVersion(live.GetResourceVersion())
-	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(left), client.FieldOwner(a.manager()+leftSuffix), client.ForceOwnership)
+	return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(left), client.FieldOwner(a.manager+leftSuffix), client.ForceOwnership)
 }
 
 // delete deletes the cached object if it is the owner's.

@@ -54,6 +54,7 @@ type Builder[T client.Object] struct {
 	traits     *primary
 	paused     bool
 	dependsOn  func(obj T) []Dependency
+	domain     string
 	errs       []error
 }
 
@@ -81,27 +82,6 @@ func (b *Builder[T]) Kind(kind clusters.Kind) *Builder[T] {
 		}
 	}
 	b.primary = kind
-	return b
-}
-
-// Owns wakes a key when an object that it controls changes: one with a controller owner reference to it.
-func (b *Builder[T]) Owns(kind clusters.Kind) *Builder[T] {
-	b.others = append(b.others, watch{kind: kind, role: roleOwned})
-	return b
-}
-
-// Watches wakes the keys that the mapper names when an object of the kind changes.
-func (b *Builder[T]) Watches(kind clusters.Kind, mapper Mapper) *Builder[T] {
-	if mapper == nil {
-		b.fail("Watches(%T): the mapper is nil", kind.Object)
-	}
-	b.others = append(b.others, watch{kind: kind, role: roleMapped, mapper: mapper})
-	return b
-}
-
-// Uses has a kind cached that the reconciler reads, without waking anything.
-func (b *Builder[T]) Uses(kind clusters.Kind) *Builder[T] {
-	b.others = append(b.others, watch{kind: kind, role: roleUsed})
 	return b
 }
 
@@ -209,6 +189,7 @@ func (b *Builder[T]) register() (*Controller, error) {
 	if len(b.name) > maxNameLength || !controllerName.MatchString(b.name) {
 		b.fail("the name must be a DNS label: at most %d lower-case letters, digits and dashes", maxNameLength)
 	}
+	b.checkDomain()
 	if b.rt == nil {
 		return nil, errors.Join(b.errs...)
 	}
@@ -216,7 +197,7 @@ func (b *Builder[T]) register() (*Controller, error) {
 	if len(b.errs) > 0 {
 		return nil, errors.Join(b.errs...)
 	}
-	c := &Controller{rt: b.rt, name: b.name, watches: watches, engagements: map[string]*engagement{}}
+	c := &Controller{rt: b.rt, name: b.name, watches: watches, marks: b.marks(), engagements: map[string]*engagement{}}
 	c.queue = newQueue(b.rt, b.name, b.workers, max(b.resync, 0))
 	c.queue.pace, c.queue.limit, c.queue.overdue = b.tuning.pace(b.traits.status), b.tuning.rateLimit(), b.deadline+stuckGrace
 	_, c.keeps = b.reconciler.(Forgetter)
@@ -270,7 +251,7 @@ func (b *Builder[T]) primaryTraits() *primary {
 		}
 	}
 	if _, ok := b.reconciler.(Finalizer[T]); ok {
-		p.finalizer = finalizerPrefix + b.name
+		p.finalizer = b.marks().finalizer
 	}
 	if kind, ok := b.primary.Object.(StatusObject); ok && !isNil(kind) {
 		p.status = true

@@ -97,7 +97,7 @@ func (a *application) findRivals(ctx context.Context, field string) string {
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
 		return "somebody"
 	}
-	managers := otherOwners(live.GetManagedFields(), a.manager(), field)
+	managers := otherOwners(live.GetManagedFields(), a.manager, field)
 	if len(managers) == 0 {
 		return "somebody"
 	}

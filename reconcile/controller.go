@@ -29,7 +29,8 @@ type Controller struct {
 	name    string
 	queue   *queue
 	watches []watch // the reconciled kind is first
-	keeps   bool    // the reconciler is a Forgetter
+	marks   marks
+	keeps   bool // the reconciler is a Forgetter
 	run     func(ctx context.Context, e *engagement, key types.NamespacedName) ending
 
 	mu          sync.Mutex // guards what is below; never held over a call to a member
@@ -144,7 +145,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
-	e.scope = scope{controller: c.name, kind: c.watches[0].gvk, memory: &appliedMemory{}}
+	e.scope = scope{marks: c.marks, kind: c.watches[0].gvk, memory: &appliedMemory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.lane = c.queue.join(name, e)
 	c.engagements[name] = e

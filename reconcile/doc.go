@@ -8,12 +8,13 @@
 //
 //	reconciler.go  a reconciler and what it is given; result.go: what it may answer
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves members
+//	marks.go       the names under which a controller is found in what it writes
 //	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results
 //	ledger.go      the words of the ledger
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
 //	apply.go       what a reconciler writes its objects with; apply_all.go: several of them at once;
-//	               patch.go: other ways to write; application.go: how it is done
+//	               patch.go: fields of others' objects; application.go: how it is done
 //	requested.go   annotations by which people steer: steer.go
 //	index.go       owned objects and declared fields, found without a walk over all
 //	dependency.go  what an object waits for, asked for by dependency_run.go
@@ -22,11 +23,11 @@
 //
 // How an event becomes a reconcile, in order:
 //
-//	watch.go       informer events to keys
+//	watch.go       informer events to keys; builder_watches.go: which of them count
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
-//	recorder.go    Events, sent by eventsink.go
+//	recorder.go    Events, sent by eventsink.go; request_log.go: the logger
 //	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
 //	               dependency_endpoint.go; instances.go: the members that they are looked for in
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // A Finalizer is a [Reconciler] that must clean up before its object goes. The framework puts the finalizer
-// "plimsoll.dev/<controller>" on an object before the first Reconcile of it, and takes it off when Finalize has said
+// "plimsoll.dev/<controller>" (see [Builder.Domain]) on an object before the first Reconcile of it, and takes it off when Finalize has said
 // [CleanedUp] or [NotOurs]; it never touches finalizers of others.
 //
 // What belongs to the member itself needs no Finalizer: owned objects are collected by Kubernetes. A controller that gets
@@ -64,10 +64,7 @@ func NotOurs(reason string) FinalizeResult {
 	return FinalizeResult{verb: finalizeNotOurs, reason: reason}
 }
 
-const (
-	finalizerPrefix = "plimsoll.dev/"
-	finalizerTries  = 5
-)
+const finalizerTries = 5
 
 // hold puts the controller's finalizer on an object, unless it turns out to be in deletion, and returns it as it is then.
 func (a *adapter[T]) hold(ctx context.Context, e *engagement, obj T) (T, error) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"log/slog"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ type Request[T client.Object] struct {
 	Client client.Client // reads from the member's cache, writes fenced by ownership
 	Live   client.Reader // reads from the member's API server; not for hot paths
 	Events Recorder      // records Events in the member, about Object
+	Log    *slog.Logger  // names the controller, the member and the object
 
 	// Conditions of Object, which are written with its status when the reconcile has ended; see [StatusObject].
 	Conditions *Conditions

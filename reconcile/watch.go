@@ -28,12 +28,14 @@ func (r role) String() string { return [...]string{"Kind", "Owns", "Watches", "U
 
 // A watch is one kind that a controller needs, and what its events do.
 type watch struct {
-	kind   clusters.Kind
-	gvk    schema.GroupVersionKind
-	role   role
-	owner  schema.GroupKind // the reconciled kind
-	mapper Mapper
-	weigh  func(old, obj client.Object, initial bool) (Band, bool) // of the primary
+	kind     clusters.Kind
+	gvk      schema.GroupVersionKind
+	role     role
+	owner    schema.GroupKind // the reconciled kind
+	anyOwner bool             // of roleOwned: owner references count that are not the controller's
+	mapper   Mapper
+	when     []func(old, now client.Object) bool                     // of others than the primary: what wakes
+	weigh    func(old, obj client.Object, initial bool) (Band, bool) // of the primary
 }
 
 // handler turns a kind's events in one engagement into wake-ups.
@@ -104,12 +106,12 @@ func (w *watch) mappedHandler(e *engagement) toolscache.ResourceEventHandler {
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
-			if obj, ok := added.(client.Object); ok {
+			if obj, ok := added.(client.Object); ok && w.counts(e, nil, obj) {
 				wake(obj, bandOfAdd(initial))
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if old, obj, ok := changed(before, after); ok {
+			if old, obj, ok := changed(before, after); ok && w.counts(e, old, obj) {
 				wake(old, BandChanged)
 				wake(obj, BandChanged)
 			}
@@ -127,15 +129,15 @@ func (w *watch) keys(e *engagement, obj client.Object) []types.NamespacedName {
 	if w.role == roleMapped {
 		return w.mapped(e, obj)
 	}
-	name, ok := controllerOf(obj, w.owner)
-	if !ok {
-		return nil
+	var keys []types.NamespacedName
+	for _, name := range w.owners(obj) {
+		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
+		if e.clusterScoped.Load() {
+			key.Namespace = ""
+		}
+		keys = append(keys, key)
 	}
-	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
-	if e.clusterScoped.Load() {
-		key.Namespace = ""
-	}
-	return []types.NamespacedName{key}
+	return keys
 }
 
 // mapped calls the mapper. One that panics costs its event, not the hub.
@@ -148,15 +150,13 @@ func (w *watch) mapped(e *engagement, obj client.Object) (keys []types.Namespace
 	return w.mapper(e.ctx, &Member{Name: e.name, Reader: e.cluster.GetCache()}, obj)
 }
 
-// controllerOf names the controller owner of an object, if it is of the given kind in any version. Owners of the core group
-// have an API version without a slash.
+// controllerOf names the controller owner of an object, if it is of the given kind in any version.
 func controllerOf(obj client.Object, kind schema.GroupKind) (name string, ok bool) {
 	ref := metav1.GetControllerOfNoCopy(obj)
-	if ref == nil || ref.Kind != kind.Kind {
+	if ref == nil || !isKind(ref, kind) {
 		return "", false
 	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return ref.Name, err == nil && gv.Group == kind.Group
+	return ref.Name, true
 }
 
 // changed tells whether an update is one.

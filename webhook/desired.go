@@ -64,9 +64,9 @@ func (w Wanted) prefix() string {
 	return prefix
 }
 
-// Desired returns the webhooks of a member's configuration, every field set as the API server would default it, so that
+// Desired returns the webhook of a member's configuration that places pods, every field set as the API server would default it, so that
 // what is read back compares equal.
-func Desired(wanted Wanted, member, podToken, webAppToken string) []admissionregistrationv1.MutatingWebhook {
+func Desired(wanted Wanted, member, podToken string) []admissionregistrationv1.MutatingWebhook {
 	return []admissionregistrationv1.MutatingWebhook{{
 		Name: webhookName,
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -93,7 +93,7 @@ func Desired(wanted Wanted, member, podToken, webAppToken string) []admissionreg
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
 			Name: "controlled-by-replicaset-or-statefulset", Expression: controlled(wanted.Owners),
 		}},
-	}, WebAppDefaults(wanted, member, webAppToken)}
+	}}
 }
 
 // namespaceSelector leaves kube-system alone whatever its labels are: a cluster must come up without us.

@@ -18,5 +18,7 @@
 //	ca.go        the hub's own CA in its Secret; leaf.go the certificates it issues; peer.go mutual TLS between replicas;
 //	dir.go       certificates from a folder instead
 //	desired.go   the configuration that a member should have; install.go brings it there
+//	kinds.go     calls about kinds of the hub's modules: validate.go, convert.go; safe.go bounds what they may take
+//	kinds_desired.go  what members should have about these kinds; kinds_install.go, kinds_keep.go bring it there
 //	metrics.go   what is counted
 package webhook

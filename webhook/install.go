@@ -18,6 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
 // ControllerName is the name of the installer's controller.
@@ -49,6 +50,8 @@ type InstallerOptions struct {
 	Name string
 	// Tokens are the members' capability tokens.
 	Tokens *Tokens
+	// Kinds are those about which members ask the hub.
+	Kinds []module.Resource
 	// Wanted tells what configurations follow from now; it is asked at every reconcile, as certificates change.
 	Wanted func() Wanted
 	// Namespaces are those that a member is registered for; nil: the whole cluster. Nil as a function: always that.
@@ -217,11 +220,18 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	if err != nil {
 		return false, err
 	}
-	webAppToken, err := i.options.Tokens.For(ForWebApps).Current(req.Member)
-	if err != nil {
-		return false, err
+	desired, tokens := Desired(wanted, req.Member, podToken), []string{podToken}
+	for k := range i.options.Kinds {
+		kind := &i.options.Kinds[k]
+		if kind.Complete == nil {
+			continue
+		}
+		token, err := i.options.Tokens.For(forKind(kind)).Current(req.Member)
+		if err != nil {
+			return false, err
+		}
+		desired, tokens = append(desired, KindDefaults(kind, wanted, req.Member, token)), append(tokens, token)
 	}
-	desired := Desired(wanted, req.Member, podToken, webAppToken)
 	if equality.Semantic.DeepEqual(req.Object.Webhooks, desired) {
 		return false, nil
 	}
@@ -229,7 +239,7 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	req.Object.Webhooks = desired
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := req.Client.Patch(ctx, req.Object, patch); err != nil {
-		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), podToken, webAppToken)
+		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), tokens...)
 	}
 	return true, nil
 }

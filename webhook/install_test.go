@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
@@ -51,7 +53,7 @@ func newSite(t *testing.T, objects ...client.Object) *site {
 	}).Build()
 	s.Installer, err = NewInstaller(InstallerOptions{
 		Tokens: NewTokens(tokenKey, s.members.look), Wanted: func() Wanted { return s.wanted },
-		Namespaces: func(string) []string { return s.namespaces },
+		Namespaces: func(string) []string { return s.namespaces }, Kinds: []module.Resource{webapp.Resource(webapp.Policy{})},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
@@ -143,7 +145,7 @@ func TestWhateverDriftsIsBroughtBack(t *testing.T) {
 			_, err = s.reconcile(g)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.patches).To(Equal(2))
-			g.Expect(s.installed(g).Webhooks).To(Equal(Desired(s.wanted, "eu", s.token(g), s.tokenFor(g, ForWebApps))))
+			g.Expect(s.installed(g).Webhooks).To(Equal(append(Desired(s.wanted, "eu", s.token(g)), KindDefaults(&s.options.Kinds[0], s.wanted, "eu", s.tokenFor(g, webapp.Plural)))))
 		})
 	}
 }

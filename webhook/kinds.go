@@ -11,54 +11,84 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
 const (
-	// ConvertPattern is where API servers send WebApps that they want in another version.
+	// ConvertPattern is where API servers send objects of any kind that they want in another version.
 	ConvertPattern = "POST /webhook/v1/members/{member}/{token}/convert"
-	// DefaultPattern is where they send WebApps to be completed.
-	DefaultPattern = "POST /webhook/v1/members/{member}/{token}/webapps/default"
-	// ValidatePattern is where they ask whether a WebApp may be stored.
-	ValidatePattern = "POST /webhook/v1/members/{member}/{token}/webapps/validate"
+	// kindPattern is below what they ask about one kind, by its plural.
+	kindPattern = "POST /webhook/v1/members/{member}/{token}/%s/%s"
+
+	// Calls about one kind: to be completed, and whether one may be stored.
+	callDefault, callValidate = "default", "validate"
 
 	// maxConversion is the largest conversion that is read: an API server that lists sends all objects of a page at once.
 	maxConversion = 16 << 20
 )
 
-// KindHandler answers what members' API servers ask about WebApps: conversions, defaults and whether one may be stored. It
-// needs nothing but the question, so every replica answers, whoever owns the member.
+// KindHandler answers what members' API servers ask about kinds of the hub's modules: conversions, defaults and whether one may
+// be stored. It needs nothing but the question, so every replica answers, whoever owns the member.
 type KindHandler struct {
 	tokens   *Tokens
-	review   Reviewer
+	kinds    []module.Resource
+	shapes   *quantities.Shapes // of all that is decoded
 	calls    *http.ServeMux
+	patterns []string
 	turns    *turns
 	answered *prometheus.CounterVec
 	log      *slog.Logger
 }
 
-// NewKindHandler makes the handler of [ConvertPattern], [DefaultPattern] and [ValidatePattern], and registers its metric.
-func NewKindHandler(tokens *Tokens, review Reviewer, registerer prometheus.Registerer, log *slog.Logger) (*KindHandler, error) {
-	h := &KindHandler{tokens: tokens, review: review, calls: http.NewServeMux(), turns: newTurns(), log: log}
+// NewKindHandler makes the handler of what members ask about kinds, and registers its metric. No two kinds may have one plural.
+func NewKindHandler(tokens *Tokens, kinds []module.Resource, registerer prometheus.Registerer, log *slog.Logger) (*KindHandler, error) {
+	h := &KindHandler{tokens: tokens, kinds: kinds, calls: http.NewServeMux(), turns: newTurns(), log: log}
 	h.answered = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "plimsoll_webapp_calls_total",
-		Help: "Calls about WebApps by what was asked (convert, default, validate) and the outcome (ok, refused, failed, rejected).",
-	}, []string{"call", "outcome"})
+		Name: "plimsoll_kind_calls_total",
+		Help: "Calls about kinds of the hub's modules by the kind's plural (conversions: of all kinds, empty), what was asked (convert, default, validate) and the outcome (ok, refused, failed, rejected).",
+	}, []string{"kind", "call", "outcome"})
 	if err := registerer.Register(h.answered); err != nil {
-		return nil, fmt.Errorf("metrics of WebApp calls: %w", err)
+		return nil, fmt.Errorf("metrics of calls about kinds: %w", err)
 	}
-	h.calls.HandleFunc(ConvertPattern, h.serve("convert", ForConversions, maxConversion, convertReview))
-	h.calls.HandleFunc(DefaultPattern, h.serve("default", ForWebApps, maxBody, h.complete))
-	h.calls.HandleFunc(ValidatePattern, h.serve("validate", ForWebApps, maxBody, h.validate))
+	var err error
+	if h.shapes, err = shapesOf(kinds); err != nil {
+		return nil, err
+	}
+	h.serve(ConvertPattern, asking{call: "convert"}, ForConversions, maxConversion, h.convertReview)
+	seen := map[string]bool{}
+	for i := range kinds {
+		kind := &kinds[i]
+		if seen[kind.Plural] {
+			return nil, fmt.Errorf("two kinds are called %s", kind.Plural)
+		}
+		seen[kind.Plural] = true
+		if kind.Complete != nil {
+			h.serve(fmt.Sprintf(kindPattern, kind.Plural, callDefault), asking{kind.Plural, callDefault}, forKind(kind), maxBody,
+				func(body []byte) (any, string) { return complete(kind, body) })
+		}
+		if kind.Review != nil {
+			h.serve(fmt.Sprintf(kindPattern, kind.Plural, callValidate), asking{kind.Plural, callValidate}, forKind(kind), maxBody,
+				func(body []byte) (any, string) { return validate(kind, body) })
+		}
+	}
 	return h, nil
 }
+
+// asking is what a call asks, for its metric and the log.
+type asking struct{ kind, call string }
+
+// forKind is the purpose of the tokens with which one kind is asked about.
+func forKind(kind *module.Resource) Purpose { return Purpose(kind.Plural) }
 
 // ServeHTTP answers one call. An unknown member and a wrong token get the same 404.
 func (h *KindHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.calls.ServeHTTP(w, r) }
 
-// Beside serves what is asked about WebApps, and leaves everything else to another handler.
+// Beside serves what is asked about kinds, and leaves everything else to another handler.
 func (h *KindHandler) Beside(other http.Handler) http.Handler {
 	all := http.NewServeMux()
-	for _, pattern := range []string{ConvertPattern, DefaultPattern, ValidatePattern} {
+	for _, pattern := range h.patterns {
 		all.Handle(pattern, h)
 	}
 	all.Handle("/", other)
@@ -68,7 +98,7 @@ func (h *KindHandler) Beside(other http.Handler) http.Handler {
 // answer makes the answer to a body, and says how it came out. It must not fail: what it cannot read it refuses.
 type answer func(body []byte) (review any, outcome string)
 
-// Outcomes of calls about WebApps.
+// Outcomes of calls about kinds.
 const (
 	outcomeOK       = "ok"
 	outcomeRefused  = "refused"
@@ -76,8 +106,13 @@ const (
 	outcomeRejected = "rejected"
 )
 
-func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answer) http.HandlerFunc {
-	tokens := h.tokens.For(purpose)
+// serve has calls of a pattern answered that carry a token of the purpose.
+func (h *KindHandler) serve(pattern string, call asking, purpose Purpose, limit int64, make answer) {
+	h.patterns = append(h.patterns, pattern)
+	h.calls.HandleFunc(pattern, h.handler(call, h.tokens.For(purpose), limit, make))
+}
+
+func (h *KindHandler) handler(call asking, tokens *Tokens, limit int64, make answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
 			h.reject(w, call, http.StatusNotFound)
@@ -100,7 +135,7 @@ func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answ
 			bodies.Put(buffer)
 		}()
 		body, status := readAll(w, r, room, buffer)
-		if status == 0 && makeSafe(body, limit) != nil {
+		if status == 0 && h.makeSafe(body, limit) != nil {
 			status = http.StatusBadRequest
 		}
 		if status != 0 {
@@ -108,7 +143,7 @@ func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answ
 			return
 		}
 		review, outcome := h.safely(call, make, body)
-		h.answered.WithLabelValues(call, outcome).Inc()
+		h.answered.WithLabelValues(call.kind, call.call, outcome).Inc()
 		if review == nil {
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 			return
@@ -119,23 +154,23 @@ func (h *KindHandler) serve(call string, purpose Purpose, limit int64, make answ
 }
 
 // safely costs the call when an answer panics, not the connection with all that is on it.
-func (h *KindHandler) safely(call string, make answer, body []byte) (review any, outcome string) {
+func (h *KindHandler) safely(call asking, make answer, body []byte) (review any, outcome string) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("a call about WebApps panicked", "call", call, "stack", string(debug.Stack())) // without what was in it
+			h.log.Error("a call about a kind panicked", "kind", call.kind, "call", call.call, "stack", string(debug.Stack())) // without what was in it
 			review, outcome = nil, outcomeFailed
 		}
 	}()
 	return make(body)
 }
 
-func (h *KindHandler) reject(w http.ResponseWriter, call string, status int) {
-	h.answered.WithLabelValues(call, outcomeRejected).Inc()
+func (h *KindHandler) reject(w http.ResponseWriter, call asking, status int) {
+	h.answered.WithLabelValues(call.kind, call.call, outcomeRejected).Inc()
 	http.Error(w, http.StatusText(status), status)
 }
 
 // rejectUnread refuses a call whose body is not read, and ends its connection.
-func (h *KindHandler) rejectUnread(w http.ResponseWriter, call string, status int) {
+func (h *KindHandler) rejectUnread(w http.ResponseWriter, call asking, status int) {
 	w.Header().Set("Connection", "close")
 	h.reject(w, call, status)
 }

@@ -14,8 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 )
+
+// webApps is the one kind of the tests.
+func webApps(k *KindInstaller) *module.Resource { return &k.options.Kinds[0] }
 
 // definitionSite is a member "eu" with a definition, and what keeps it.
 type definitionSite struct {
@@ -33,10 +38,7 @@ func newDefinitionSite(t *testing.T, there *apiextensionsv1.CustomResourceDefini
 	var err error
 	d.KindInstaller, err = NewKindInstaller(d.site.options)
 	g.Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
-	d.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
+	d.client = fake.NewClientBuilder().WithScheme(definitionScheme(g)).WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if d.applied++; d.refuse != nil {
 				return d.refuse
@@ -47,6 +49,13 @@ func newDefinitionSite(t *testing.T, there *apiextensionsv1.CustomResourceDefini
 	return d
 }
 
+func definitionScheme(g *WithT) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	return scheme
+}
+
 // keep has the definition looked at once, and returns its state.
 func (d *definitionSite) keep(g *WithT) Installation {
 	there := &apiextensionsv1.CustomResourceDefinition{}
@@ -54,7 +63,7 @@ func (d *definitionSite) keep(g *WithT) Installation {
 	_, _ = definitionKeeper{d.KindInstaller}.Reconcile(context.Background(), reconcile.Request[*apiextensionsv1.CustomResourceDefinition]{
 		Member: "eu", Object: there, Client: d.client, Events: d.site,
 	})
-	return d.State("eu")
+	return d.State(webApps(d.KindInstaller), "eu")
 }
 
 func TestADefinitionIsKeptUnlessItMustNotBe(t *testing.T) {
@@ -78,7 +87,7 @@ func TestADefinitionIsKeptUnlessItMustNotBe(t *testing.T) {
 			if test.tenant {
 				d.namespaces = []string{"shop"}
 			}
-			d.set(d.validations, "eu", Installation{Reason: ReasonCurrent})
+			d.setValidation("eu", Installation{Reason: ReasonCurrent})
 			g.Expect(d.keep(g).Reason).To(Equal(test.reason))
 			g.Expect(d.applied).To(Equal(test.applied))
 		})
@@ -93,7 +102,7 @@ func TestAnErrorAboutADefinitionDoesNotTellTheToken(t *testing.T) {
 	g.Expect(state.Reason).To(Equal(ReasonFailed))
 	g.Expect(state.Message).To(And(ContainSubstring("<token>"), Not(ContainSubstring(d.tokenFor(g, ForConversions)))))
 	definitionKeeper{d.KindInstaller}.Forget(t.Context(), "eu", client.ObjectKey{Name: crd.Name})
-	g.Expect(d.State("eu").Reason).To(Equal(ReasonMissing))
+	g.Expect(d.State(webApps(d.KindInstaller), "eu").Reason).To(Equal(ReasonMissing))
 }
 
 // quoting is an API server's error that quotes what it was sent.
@@ -103,10 +112,10 @@ func (q *quoting) Error() string { return q.text }
 
 func TestTheCachedDefinitionIsSmallAndSaysWhatCounts(t *testing.T) {
 	g := NewWithT(t)
-	from, into := crd.Converting("https://hub/x", []byte("ca")), &apiextensionsv1.CustomResourceDefinition{}
+	from, into := crd.Definition.Converting("https://hub/x", []byte("ca")), &apiextensionsv1.CustomResourceDefinition{}
 	from.Status.StoredVersions = []string{"v1"}
 	keepDefinition(from, into)
-	g.Expect(crd.Differs(into, from)).To(BeEmpty())
+	g.Expect(crd.Definition.Differs(into, from)).To(BeEmpty())
 	g.Expect(into.Status.StoredVersions).To(Equal([]string{"v1"}))
 	g.Expect(into.Spec.Versions).To(HaveEach(HaveField("Schema", BeNil())))
 }
@@ -119,8 +128,8 @@ func TestTheValidationIsKeptAndThenLeftAlone(t *testing.T) {
 	there := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	there.Name = ConfigurationName
 	g.Expect(s.client.Create(t.Context(), there)).To(Succeed())
-	k.set(k.definitions, "eu", Installation{Reason: ReasonCurrent})
-	g.Expect(k.State("eu")).To(And(HaveField("Reason", ReasonMissing), HaveField("Message", ContainSubstring("ValidatingWebhookConfiguration plimsoll"))))
+	k.setDefinition("eu", webApps(k), Installation{Reason: ReasonCurrent})
+	g.Expect(k.State(webApps(k), "eu")).To(And(HaveField("Reason", ReasonMissing), HaveField("Message", ContainSubstring("ValidatingWebhookConfiguration plimsoll"))))
 	for range 2 {
 		g.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(there), there)).To(Succeed())
 		_, err = validationKeeper{k}.Reconcile(t.Context(), reconcile.Request[*admissionregistrationv1.ValidatingWebhookConfiguration]{
@@ -129,10 +138,10 @@ func TestTheValidationIsKeptAndThenLeftAlone(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Expect(s.patches).To(Equal(1))
-	g.Expect(there.Webhooks).To(Equal(WebAppValidation(s.wanted, "eu", s.tokenFor(g, ForWebApps))))
-	g.Expect(k.State("eu").Reason).To(Equal(ReasonCurrent))
+	g.Expect(there.Webhooks).To(Equal([]admissionregistrationv1.ValidatingWebhook{KindValidation(webApps(k), s.wanted, "eu", s.tokenFor(g, webapp.Plural))}))
+	g.Expect(k.State(webApps(k), "eu").Reason).To(Equal(ReasonCurrent))
 	validationKeeper{k}.Forget(t.Context(), "eu", client.ObjectKeyFromObject(there))
-	g.Expect(k.State("eu").Reason).To(Equal(ReasonMissing))
+	g.Expect(k.State(webApps(k), "eu").Reason).To(Equal(ReasonMissing))
 }
 
 func TestAValidationThatCannotBeWrittenIsTold(t *testing.T) {
@@ -143,11 +152,11 @@ func TestAValidationThatCannotBeWrittenIsTold(t *testing.T) {
 	there := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	there.Name = ConfigurationName
 	g.Expect(s.client.Create(t.Context(), there)).To(Succeed())
-	s.refuse = &quoting{"no such host: " + ConvertURL(s.wanted.BaseURL, "eu", s.tokenFor(g, ForWebApps))}
-	k.set(k.definitions, "eu", Installation{Reason: ReasonCurrent})
+	s.refuse = &quoting{"no such host: " + ConvertURL(s.wanted.BaseURL, "eu", s.tokenFor(g, webapp.Plural))}
+	k.setDefinition("eu", webApps(k), Installation{Reason: ReasonCurrent})
 	_, err = validationKeeper{k}.Reconcile(t.Context(), reconcile.Request[*admissionregistrationv1.ValidatingWebhookConfiguration]{
 		Member: "eu", Object: there, Client: s.client, Events: s,
 	})
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(k.State("eu")).To(And(HaveField("Reason", ReasonFailed), HaveField("Message", Not(ContainSubstring(s.tokenFor(g, ForWebApps))))))
+	g.Expect(k.State(webApps(k), "eu")).To(And(HaveField("Reason", ReasonFailed), HaveField("Message", Not(ContainSubstring(s.tokenFor(g, webapp.Plural))))))
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -31,13 +32,13 @@ type kindSite struct {
 	converter string // the token for conversions
 }
 
-func newKindSite(t testing.TB, review Reviewer) *kindSite {
+func newKindSite(t testing.TB, review webapp.Reviewer) *kindSite {
 	t.Helper()
 	g := NewWithT(t)
 	tokens := NewTokens(tokenKey, registered{"eu": {UID: "1"}}.look)
-	s := &kindSite{token: current(g, tokens.For(ForWebApps), "eu"), converter: current(g, tokens.For(ForConversions), "eu"), log: &bytes.Buffer{}}
+	s := &kindSite{token: current(g, tokens.For(webapp.Plural), "eu"), converter: current(g, tokens.For(ForConversions), "eu"), log: &bytes.Buffer{}}
 	var err error
-	s.KindHandler, err = NewKindHandler(tokens, review, prometheus.NewRegistry(), slog.New(slog.NewJSONHandler(s.log, nil)))
+	s.KindHandler, err = NewKindHandler(tokens, []module.Resource{webapp.Resource(review)}, prometheus.NewRegistry(), slog.New(slog.NewJSONHandler(s.log, nil)))
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
 }
@@ -109,7 +110,7 @@ func TestAConversionOfGarbageFailsAndSaysWhy(t *testing.T) {
 			g.Expect(response.ConvertedObjects).To(BeEmpty())
 		})
 	}
-	NewWithT(t).Expect(testutil.ToFloat64(s.answered.WithLabelValues("convert", "failed"))).To(BeEquivalentTo(8))
+	NewWithT(t).Expect(testutil.ToFloat64(s.answered.WithLabelValues("", "convert", "failed"))).To(BeEquivalentTo(8))
 }
 
 func FuzzConversionReview(f *testing.F) {

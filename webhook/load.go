@@ -15,14 +15,14 @@ import (
 const (
 	// What the calls about pods that are being read may have in bytes, of one member and of all.
 	maxPodBytesOfMember, maxPodBytes = 8 << 20, 64 << 20
-	// The same for calls about WebApps, which take several times as much memory while they are answered.
+	// The same for calls about kinds, which take several times as much memory while they are answered.
 	maxKindBytesOfMember, maxKindBytes = 24 << 20, 64 << 20
 	// largeCall is how many bytes a call may have without counting as large; pods of real services have some kilobytes. Large
 	// calls of a member have largeRate bytes a second, and largeBurst at once.
 	largeCall, largeRate, largeBurst = 256 << 10, 4 << 20, 8 << 20
-	// The same for calls about WebApps, which wait: an API server that lists sends all objects of a page at once.
+	// The same for calls about kinds, which wait: an API server that lists sends all objects of a page at once.
 	largeKindRate, largeKindBurst = 4 << 20, 16 << 20
-	// turnTimeout is how long a call about WebApps waits for others to end.
+	// turnTimeout is how long a call about a kind waits for others to end.
 	turnTimeout = 5 * time.Second
 )
 

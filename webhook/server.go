@@ -27,6 +27,7 @@ type Server struct {
 	listener net.Listener
 	server   *http.Server
 	leaving  atomic.Bool
+	serving  atomic.Bool
 	log      *slog.Logger
 }
 
@@ -55,6 +56,14 @@ func Listen(name, address string, config *tls.Config, handler http.Handler, log 
 
 // Addr is where the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serving returns an error while no call would be answered: before [Server.Start], and after it.
+func (s *Server) Serving() error {
+	if !s.serving.Load() {
+		return fmt.Errorf("the %s server does not listen at %s", s.name, s.Addr())
+	}
+	return nil
+}
 
 // Leave makes each answer from now on the last one of its connection, so that who calls takes another connection for the next
 // call. New connections are still served. Call it some time before ctx of [Server.Start] ends: a client that sends a call while an
@@ -87,6 +96,8 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		stopped <- err
 	})
+	s.serving.Store(true)
+	defer s.serving.Store(false)
 	capped := &cappedListener{s.listener, newPlaces(maxConnectionsOfAddress, maxConnections)}
 	err := s.server.Serve(newHandshakeListener(turnsListener{capped, yield}, s.server.TLSConfig, handshakesOfMembers, s.log))
 	if stop() || !errors.Is(err, http.ErrServerClosed) {

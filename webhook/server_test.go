@@ -134,3 +134,13 @@ func TestAPortInUseStopsTheStart(t *testing.T) {
 	_, err = Listen("webhook", taken.Addr().String(), newCA(t).ServerTLS(nil, nil), nil, slog.New(slog.DiscardHandler))
 	g.Expect(err).To(MatchError(And(HavePrefix("webhook server: "), ContainSubstring(taken.Addr().String()))))
 }
+
+func TestAServerTellsWhetherItServes(t *testing.T) {
+	g := NewWithT(t)
+	server := listen(t, newCA(t), http.NotFoundHandler())
+	g.Expect(server.Serving()).To(MatchError("the webhook server does not listen at " + server.Addr().String()))
+	_, stop := start(t, server)
+	g.Eventually(server.Serving).Should(Succeed())
+	stop()
+	g.Expect(server.Serving()).NotTo(Succeed())
+}

@@ -37,13 +37,12 @@ type Tokens struct {
 	macs          *sync.Pool // of hash.Hash with the key
 }
 
-// Purpose is the kind of calls that a token is for.
+// Purpose is the kind of calls that a token is for; that of calls about one kind is the kind's plural.
 type Purpose string
 
 // Purposes of tokens.
 const (
 	ForPods        Purpose = "" // the admission of pods
-	ForWebApps     Purpose = "webapps"
 	ForConversions Purpose = "convert"
 )
 

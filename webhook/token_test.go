@@ -156,7 +156,7 @@ func BenchmarkVerify(b *testing.B) {
 func TestATokenIsGoodForOnePurpose(t *testing.T) {
 	g := NewWithT(t)
 	pods := NewTokens(tokenKey, registered{"eu": {UID: "1"}}.look)
-	all := []*Tokens{pods, pods.For(ForWebApps), pods.For(ForConversions)}
+	all := []*Tokens{pods, pods.For("webapps"), pods.For(ForConversions)}
 	for i, of := range all {
 		for j, other := range all {
 			g.Expect(other.Verify("eu", current(g, of, "eu"))).To(Equal(i == j), "%q for %q", of.purpose, other.purpose)

@@ -3,68 +3,43 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
-	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
-// A Reviewer judges WebApps; [webapp.Policy] is one.
-type Reviewer interface {
-	Review(app, old *v1.WebApp) (refusals field.ErrorList, warnings []string)
-	ReviewScale(replicas int32) field.ErrorList
-}
-
-// validate answers whether a WebApp, or a number of replicas for one, may be stored.
-func (h *KindHandler) validate(body []byte) (any, string) {
-	request, failed := readReview(body, v1.GroupVersion.Version)
+// validate answers whether an object of a kind, or a subresource of one, may be stored.
+func validate(kind *module.Resource, body []byte) (any, string) {
+	request, failed := readReview(kind, body, kind.Versions[0])
 	if failed != nil {
 		return failed, outcomeFailed
 	}
-	name := request.Name
-	var refusals field.ErrorList
-	var warnings []string
-	if request.SubResource == "scale" {
-		var scale autoscalingv1.Scale
-		if err := json.Unmarshal(request.Object.Raw, &scale); err != nil {
-			return noWebApp(request, "object"), outcomeFailed
-		}
-		refusals = h.review.ReviewScale(scale.Spec.Replicas)
-	} else {
-		app, old := &v1.WebApp{}, (*v1.WebApp)(nil)
-		if err := readWebApp(request.Object.Raw, app); err != nil {
-			return noWebApp(request, "object"), outcomeFailed
-		}
-		if len(request.OldObject.Raw) > 0 {
-			old = &v1.WebApp{}
-			if err := readWebApp(request.OldObject.Raw, old); err != nil {
-				return noWebApp(request, "oldObject"), outcomeFailed
-			}
-		}
-		refusals, warnings = h.review.Review(app, old)
+	is, err := kind.Review(module.Review{Object: request.Object.Raw, Old: request.OldObject.Raw, Subresource: request.SubResource})
+	if err != nil {
+		return answerOf(&admissionv1.AdmissionResponse{UID: request.UID, Result: badRequest(err.Error())}), outcomeFailed
 	}
-	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: len(refusals) == 0, Warnings: boundedWarnings(warnings)}
+	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: len(is.Refusals) == 0, Warnings: boundedWarnings(is.Warnings)}
 	if response.Allowed {
 		return answerOf(response), outcomeOK
 	}
-	invalid := apierrors.NewInvalid(v1.GroupVersion.WithKind(v1.Kind).GroupKind(), name, refusals)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, request.Name, is.Refusals)
 	response.Result = bounded(&invalid.ErrStatus)
 	return answerOf(response), outcomeRefused
 }
 
-// complete answers with what a WebApp of any version should have and does not say. Only its metadata is read: whether the
+// complete answers with the labels that an object of any version should have and lacks. Only its metadata is read: whether the
 // rest is as it should be the API server says after us, and names field, value and rule.
-func (h *KindHandler) complete(body []byte) (any, string) {
-	request, failed := readReview(body, webAppVersions()...)
+func complete(kind *module.Resource, body []byte) (any, string) {
+	request, failed := readReview(kind, body, kind.Versions...)
 	if failed != nil {
 		return failed, outcomeFailed
 	}
@@ -73,49 +48,49 @@ func (h *KindHandler) complete(body []byte) (any, string) {
 	if err := json.Unmarshal(request.Object.Raw, &is); err != nil {
 		return answerOf(response), outcomeFailed
 	}
-	before, app := is.Labels != nil, &v1.WebApp{ObjectMeta: is.ObjectMeta}
-	if webapp.Complete(app) {
+	before := maps.Clone(is.Labels)
+	if kind.Complete(&is.ObjectMeta) {
 		response.PatchType = new(admissionv1.PatchTypeJSONPatch)
-		response.Patch = labelPatch(before, app.Labels)
+		response.Patch = labelPatch(before, is.Labels)
 	}
 	return answerOf(response), outcomeOK
 }
 
-// labelPatch sets the labels that an object lacks.
-func labelPatch(before bool, labels map[string]string) []byte {
-	patch := []map[string]any{{"op": "add", "path": "/metadata/labels", "value": labels}}
-	if before {
-		patch = []map[string]any{{"op": "add", "path": "/metadata/labels/app.kubernetes.io~1name", "value": labels[webapp.LabelName]}}
+// labelPatch sets the labels that an object lacks, or has with another value.
+func labelPatch(before, after map[string]string) []byte {
+	patch := []map[string]any{}
+	if before == nil {
+		patch = append(patch, map[string]any{"op": "add", "path": "/metadata/labels", "value": after})
+	} else {
+		for _, key := range slices.Sorted(maps.Keys(after)) {
+			if is, there := before[key]; !there || is != after[key] {
+				patch = append(patch, map[string]any{"op": "add", "path": "/metadata/labels/" + pointer.Replace(key), "value": after[key]})
+			}
+		}
 	}
 	text, _ := json.Marshal(patch) // maps of texts always can be
 	return text
 }
 
-// readReview reads an AdmissionReview about WebApps of certain versions, or makes the answer that refuses it.
-func readReview(body []byte, versions ...string) (request *admissionv1.AdmissionRequest, failed any) {
+// pointer writes a key as part of a JSON pointer.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// readReview reads an AdmissionReview about objects of certain versions of a kind, or makes the answer that refuses it.
+func readReview(kind *module.Resource, body []byte, versions ...string) (request *admissionv1.AdmissionRequest, failed any) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Request == nil || review.APIVersion != reviewVersion {
 		return nil, answerOf(&admissionv1.AdmissionResponse{Result: badRequest("the body is no AdmissionReview of " + reviewVersion)})
 	}
-	if is := review.Request.Resource; is.Group != v1.GroupVersion.Group || !slices.Contains(versions, is.Version) || is.Resource != "webapps" {
+	if is := review.Request.Resource; is.Group != kind.Group || !slices.Contains(versions, is.Version) || is.Resource != kind.Plural {
 		return nil, answerOf(&admissionv1.AdmissionResponse{UID: review.Request.UID,
-			Result: badRequest(fmt.Sprintf("resource %.64q of %.64q: must be webapps of %s/%s", is.Resource, is.Group+"/"+is.Version,
-				v1.GroupVersion.Group, strings.Join(versions, " or ")))})
+			Result: badRequest(fmt.Sprintf("resource %.64q of %.64q: must be %s of %s/%s", is.Resource, is.Group+"/"+is.Version, kind.Plural,
+				kind.Group, strings.Join(versions, " or ")))})
 	}
 	return review.Request, nil
 }
 
-// readWebApp reads one with its defaults, which an API server has set already.
-func readWebApp(raw []byte, into *v1.WebApp) error {
-	if err := json.Unmarshal(raw, into); err != nil {
-		return err
-	}
-	into.Spec.SetDefaults()
-	return nil
-}
-
 const (
-	// maxMessage is how many bytes a message may have that is shown to whoever sent the WebApp, or about a member; it may repeat
+	// maxMessage is how many bytes a message may have that is shown to whoever sent the object, or about a member; it may repeat
 	// what they wrote. At most maxCauses of the causes of a refusal, and of warnings, are shown one by one.
 	maxMessage, maxCauses = 2 << 10, 20
 )
@@ -141,10 +116,6 @@ func boundedWarnings(warnings []string) []string {
 		warnings[i] = plain.Text(warnings[i], maxMessage)
 	}
 	return warnings
-}
-
-func noWebApp(request *admissionv1.AdmissionRequest, what string) any {
-	return answerOf(&admissionv1.AdmissionResponse{UID: request.UID, Result: badRequest(what + ": no WebApp can be read from it")})
 }
 
 func badRequest(message string) *metav1.Status {

@@ -5,7 +5,7 @@
 // a role that was widened by mistake widens nothing.
 //
 // Where to look: kinds.go for what may be written at all, pods.go, webhooks.go and webapps.go for what may be changed in it,
-// policy.go for how it is put together. docs/decisions/0015 has every write of the hub in a member, with its policy.
+// writes.go for what reconcilers of other modules write, policy.go for how it is put together. docs/decisions/0015 has every write of the hub in a member, with its policy.
 //
 // It never talks to a cluster. The policies bind one user name; they cannot bind what the hub answers to the admission
 // webhook, because the API server writes that for whoever creates the pod.

@@ -11,6 +11,7 @@ type grant struct {
 	group, resource, subresource string
 	operations                   []string
 	namespace, name              string
+	apart                        bool // from Kubernetes' own namespaces, and the account's
 }
 
 const (
@@ -30,7 +31,7 @@ func grants(a Account) []grant {
 		{resource: "events", operations: []string{create, update}},
 		{group: admission, resource: "mutatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
 		{group: admission, resource: "validatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
-		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: definition},
+		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: webApps.String()},
 		// Its own token.
 		{resource: "serviceaccounts", subresource: "token", operations: []string{create}, namespace: a.Namespace, name: a.Name},
 		// What a hub keeps where it runs, for a member that is the hub cluster itself: Leases, its authority, tokens.
@@ -39,13 +40,16 @@ func grants(a Account) []grant {
 		{group: "events.k8s.io", resource: "events", operations: []string{create, update}, namespace: a.RegistrationNamespace},
 		{resource: "secrets", operations: []string{create, update}, namespace: a.Namespace},
 	}
+	for _, kind := range a.Kinds {
+		all = append(all, grant{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: kind.String()})
+	}
 	if a.RegistrationNamespace != a.Namespace {
 		all = append(all, grant{resource: "secrets", operations: []string{update}, namespace: a.RegistrationNamespace})
 	}
 	for _, part := range webAppKinds() {
 		all = append(all, grant{group: part.group, resource: part.resource, operations: []string{create, update, remove}})
 	}
-	return all
+	return append(all, a.writes()...)
 }
 
 // expression is true for a request that the grant covers. What is empty is left out of a request.
@@ -53,6 +57,9 @@ func (g grant) expression() string {
 	terms := []string{
 		"request.resource.group == " + quote(g.group), "request.resource.resource == " + quote(g.resource),
 		`request.?subResource.orValue("") == ` + quote(g.subresource), "request.operation in " + list(g.operations...),
+	}
+	if g.apart {
+		terms = append(terms, "variables.apart")
 	}
 	if g.namespace != "" {
 		terms = append(terms, `request.?namespace.orValue("") == `+quote(g.namespace))
@@ -71,14 +78,24 @@ func kinds(a Account) rule {
 	for _, g := range all {
 		terms = append(terms, g.expression())
 	}
+	message := "may only write pods, evictions, Events, its webhook configurations, the parts of WebApps and its own token"
+	var variables []admissionregistrationv1.Variable
+	if written := a.writes(); len(written) > 0 {
+		variables = []admissionregistrationv1.Variable{variable("apart",
+			`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
+		for _, g := range written {
+			message += ", and outside of the system's namespaces " + g.resource
+		}
+	}
 	return rule{
 		suffix:    "kinds",
+		variables: variables,
 		resources: []admissionregistrationv1.RuleWithOperations{on("*", "CREATE UPDATE DELETE CONNECT", "*/*")},
 		conditions: []admissionregistrationv1.MatchCondition{{
 			Name: "of-kubernetes-own-groups", Expression: `!request.resource.group.contains(".") || request.resource.group.endsWith(".k8s.io")`,
 		}},
 		validations: []admissionregistrationv1.Validation{
-			deny(strings.Join(terms, " ||\n"), "may only write pods, evictions, Events, its webhook configurations, the parts of WebApps and its own token"),
+			deny(strings.Join(terms, " ||\n"), message),
 			deny(`request.resource.resource != "secrets" || request.operation == "DELETE" || object.type != "kubernetes.io/service-account-token"`,
 				"may not ask for the token of a service account by a Secret"),
 		},

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -43,6 +44,10 @@ type Account struct {
 	ProbeNamespace string
 	// RegistrationNamespace is where the hub renews tokens when the member is the hub cluster itself; "": Namespace.
 	RegistrationNamespace string
+	// Kinds are those of modules of the hub about which members ask it, beside WebApps, and whose definition it keeps.
+	Kinds []schema.GroupResource
+	// Writes are resources that reconcilers of other modules write, as a whole; see [Unwritable].
+	Writes []schema.GroupResource
 	// URL is where members reach the hub's webhooks; nil: any host for the first URL that is written, and that host from then on.
 	URL *url.URL
 }

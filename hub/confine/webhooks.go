@@ -1,13 +1,20 @@
 package confine
 
 import (
+	"fmt"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// definition is the name of the one CustomResourceDefinition that the hub keeps.
-const definition = "webapps.apps.plimsoll.dev"
+// webApps are the kind that every hub keeps.
+var webApps = schema.GroupResource{Group: "apps.plimsoll.dev", Resource: "webapps"}
+
+// keptKinds are those about which the hub may be asked, and whose definition it keeps.
+func (a Account) keptKinds() []schema.GroupResource {
+	return append([]schema.GroupResource{webApps}, a.Kinds...)
+}
 
 // callPath is in every URL of the hub's webhooks.
 const callPath = "/webhook/v1/members/"
@@ -27,7 +34,7 @@ func (a Account) allowedURLs(before, after string) string {
 const sameOwners = "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences && " +
 	"object.metadata.?finalizers == oldObject.metadata.?finalizers"
 
-// webhooks lets the account keep its configurations current: calls of the hub, about pods that are created and WebApps, which
+// webhooks lets the account keep its configurations current: calls of the hub, about pods that are created and its kinds, which
 // never hold a cluster up.
 func webhooks(a Account) rule {
 	urls := func(of string) string {
@@ -37,6 +44,15 @@ func webhooks(a Account) rule {
 	for _, prefix := range a.Prefixes {
 		enabled = append(enabled, prefix+"/enabled")
 	}
+	about := "may only be asked about pods that are created, and about WebApps"
+	kinds := make([]string, 0, 1+len(a.Kinds))
+	for i, kind := range a.keptKinds() {
+		kinds = append(kinds, fmt.Sprintf(`(r.apiGroups == [%q] && r.resources.all(x, x in [%q, %q]))`, kind.Group, kind.Resource, kind.Resource+"/scale"))
+		if i > 0 {
+			about += ", " + kind.String()
+		}
+	}
+	asked := strings.Join(kinds, " || ")
 	each := func(expression string) string { return "object.?webhooks.orValue([]).all(w, " + expression + ")" }
 	return rule{
 		suffix: "webhooks",
@@ -47,10 +63,7 @@ func webhooks(a Account) rule {
 		validations: []admissionregistrationv1.Validation{
 			deny(each("has(w.clientConfig.url) && !has(w.clientConfig.service)")+" && ("+a.allowedURLs("variables.oldURLs", "variables.urls")+")",
 				"may only have its own URL called"),
-			deny(each(`w.?rules.orValue([]).all(r, `+
-				`(r.apiGroups == [""] && r.resources == ["pods"] && r.operations == ["CREATE"]) || `+
-				`(r.apiGroups == ["apps.plimsoll.dev"] && r.resources.all(x, x in ["webapps", "webapps/scale"])))`),
-				"may only be asked about pods that are created, and about WebApps"),
+			deny(each(`w.?rules.orValue([]).all(r, (r.apiGroups == [""] && r.resources == ["pods"] && r.operations == ["CREATE"]) || `+asked+`)`), about),
 			deny(each(`!w.?rules.orValue([]).exists(r, "" in r.apiGroups) || (`+
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "In" && e.?values.orValue([]) == ["true"] && e.key in `+list(enabled...)+`) && `+
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "NotIn" && e.key == "kubernetes.io/metadata.name" && "kube-system" in e.?values.orValue([])))`),
@@ -61,7 +74,7 @@ func webhooks(a Account) rule {
 	}
 }
 
-// definitions lets the account keep the schema and the converter of WebApps current.
+// definitions lets the account keep the schemas and the converters of its kinds current.
 func definitions(a Account) rule {
 	url := func(of string) string {
 		return of + ".spec.?conversion.?webhook.?clientConfig.?url.hasValue() ? [" + of + ".spec.conversion.webhook.clientConfig.url] : []"

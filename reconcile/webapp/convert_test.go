@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1beta1"
@@ -180,7 +181,7 @@ func drawV1alpha1(t *rapid.T) *v1alpha1.WebApp {
 
 func drawV1alpha1Spec(t *rapid.T) v1alpha1.WebAppSpec {
 	return v1alpha1.WebAppSpec{
-		Image: anyImage.Draw(t, "image"), Port: maybe(t, "port", anyPort), Replicas: new(anyCount.Draw(t, "replicas")),
+		Image: anyImage.Draw(t, "image"), Port: new(rapid.Int32Range(0, 65535).Draw(t, "port")), Replicas: new(anyCount.Draw(t, "replicas")),
 		SpotPercentage: maybe(t, "percentage", rapid.Int32Range(0, 100)),
 	}
 }
@@ -276,6 +277,25 @@ func TestOlderVersionsCarryOnlyWhatTheyCannotExpress(t *testing.T) {
 	g.Expect(convert[v1alpha1.WebApp](t, hub, alpha).Annotations).To(HaveKey(v1.CarryAnnotation))
 	g.Expect(convert[v1beta1.WebApp](t, hub, beta).Annotations).To(BeEmpty())
 	g.Expect(convert[v1beta1.WebApp](t, hub, beta).Spec.Secrets).To(Equal([]string{"db"}))
+}
+
+func TestAnImageAloneGetsPort80AndAService(t *testing.T) {
+	g := NewWithT(t)
+	alone := &v1alpha1.WebApp{TypeMeta: metav1.TypeMeta{APIVersion: alpha, Kind: "WebApp"}, ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	alone.Spec = v1alpha1.WebAppSpec{Image: "shop:1", Replicas: new(int32(2))}
+	hub := convert[v1.WebApp](t, alone, stable)
+	g.Expect(hub.Spec.Containers[0].Ports).To(Equal([]v1.Port{{Name: "http", ContainerPort: v1alpha1.DefaultPort}}))
+	g.Expect(find[*corev1.Service](Desire(hub, keys, true).Others).Spec.Ports).To(HaveExactElements(HaveField("Port", BeEquivalentTo(80))))
+
+	alone.Spec.Port = new(int32(0))
+	hub = convert[v1.WebApp](t, alone, stable)
+	g.Expect(hub.Spec.Containers[0].Ports).To(BeEmpty())
+	g.Expect(convert[v1alpha1.WebApp](t, hub, alpha).Spec.Port).To(HaveValue(BeZero()))
+	for _, version := range crd.New().Spec.Versions {
+		if version.Name == v1alpha1.GroupVersion.Version {
+			g.Expect(string(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["port"].Default.Raw)).To(Equal("80"))
+		}
+	}
 }
 
 func TestWhatCannotBeConvertedIsRefusedInWords(t *testing.T) {

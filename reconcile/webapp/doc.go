@@ -9,6 +9,7 @@
 //
 //	v1, v1beta1, v1alpha1   the kind by version; convert.go between them; crd what members are to know of it
 //	admit.go                what is refused or completed before it is stored
+//	module.go               how a hub takes the kind in
 //	reconciler.go           one reconcile, from reading to status; register.go: what it watches, and may do
 //	desired.go              which objects a WebApp consists of; pods.go: the pods in its Deployment
 //	progress.go             where in its life a WebApp is; placement.go: where its replicas are

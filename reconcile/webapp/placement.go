@@ -9,12 +9,6 @@ import (
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
-// A Placer knows where the replicas of workloads are. The spot engine is one.
-type Placer interface {
-	// Get returns what is known of a workload; false: nothing.
-	Get(member, kind, namespace, name string) (spot.WorkloadView, bool)
-}
-
 // placementRetry is when to look again for counts that do not add up yet: the placer counts pods after us.
 const placementRetry = time.Second
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -21,7 +22,7 @@ type Reconciler struct {
 	// Keys are the labels and annotations of spot placement.
 	Keys spot.Keys
 	// Placer knows where replicas are.
-	Placer Placer
+	Placer module.Placements
 }
 
 var _ reconcile.Reconciler[*v1.WebApp] = (*Reconciler)(nil)

@@ -2,13 +2,20 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
+	"log"
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -29,7 +37,7 @@ import (
 var update = flag.Bool("update", false, "write the code blocks of documents instead of comparing them")
 
 // block is a code block that says of which file it is a copy.
-var block = regexp.MustCompile("(?s)<!-- (test/docs/pages/[a-z_.]+) -->\n```([a-z]+)\n(.*?)```\n")
+var block = regexp.MustCompile("(?s)<!-- (test/(?:docs/pages|module)/[a-z_./]+) -->\n```([a-z]+)\n(.*?)```\n")
 
 func TestTheCodeOfTheTutorialIsWhatIsCompiledAndRun(t *testing.T) {
 	page := filepath.Join(root, "docs", "write-a-reconciler.md")
@@ -65,7 +73,73 @@ func TestTheCodeOfTheTutorialIsWhatIsCompiledAndRun(t *testing.T) {
 	}
 }
 
-func TestTheTutorialsReconcilerRunsInEveryMember(t *testing.T) {
+// replicaOf is set in the environment of a process that is a replica of the tutorial's program: it has the kubeconfig of the hub cluster.
+const replicaOf = "TUTORIAL_REPLICA_OF"
+
+func TestMain(m *testing.M) {
+	kubeconfig := os.Getenv(replicaOf)
+	if kubeconfig == "" {
+		os.Exit(m.Run())
+	}
+	hub, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err == nil {
+		rules := clusters.Rules{AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		err = pages.Run(ctx, hub, metav1.NamespaceDefault, rules, slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		log.Fatal(err)
+	}
+}
+
+// replica is one process of the tutorial's program.
+type replica struct {
+	*exec.Cmd
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func (r *replica) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.said.Write(text)
+}
+
+// published are the names of the Pages that it reconciled.
+func (r *replica) published() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := map[string]bool{}
+	for line := range strings.Lines(r.said.String()) {
+		var said struct{ Msg, Name string }
+		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "published" {
+			names[said.Name] = true
+		}
+	}
+	return names
+}
+
+func startReplica(t *testing.T, kubeconfig string) *replica {
+	t.Helper()
+	r := &replica{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	r.Env = append(os.Environ(), replicaOf+"="+kubeconfig)
+	r.Stdout, r.Stderr = r, r
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.Process.Kill()
+		_ = r.Wait()
+		if t.Failed() {
+			t.Log(r.said.String())
+		}
+	})
+	return r
+}
+
+// Two replicas run; one acts, is killed, and the other goes on.
+func TestTheTutorialsProgramRunsInEveryMemberAndOneReplicaActs(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(time.Minute)
 	cluster := kube.New(t, kube.Options{Name: "tutorial", Minimal: true}) // the hub cluster and the one member
@@ -78,27 +152,44 @@ func TestTheTutorialsReconcilerRunsInEveryMember(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(yaml.Unmarshal(text, definition)).To(Succeed())
 	g.Expect(c.Create(t.Context(), definition)).To(Succeed())
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600)).To(Succeed())
 
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		rules := clusters.Rules{AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-		ended <- pages.Run(ctx, cluster.Config(), metav1.NamespaceDefault, rules, slog.New(slog.DiscardHandler))
-	}()
+	first := startReplica(t, kubeconfig)
 	g.Expect(c.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "prod-eu", Labels: map[string]string{"plimsoll.dev/member": "true"}},
 		Data:       map[string][]byte{"kubeconfig": cluster.Kubeconfig()},
 	})).To(Succeed())
-	page := &pages.Page{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "hello"}, Spec: pages.PageSpec{Text: "Hello"}}
-	g.Eventually(func() error { return c.Create(t.Context(), page.DeepCopyObject().(client.Object)) }).Should(Succeed())
-	g.Eventually(func(g Gomega) {
-		var made corev1.ConfigMap
-		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: page.Namespace, Name: "hello-page"}, &made)).To(Succeed())
-		g.Expect(made.Data).To(Equal(map[string]string{"index.html": "Hello"}))
-		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(page), page)).To(Succeed())
-		g.Expect(page.Status.Length).To(Equal(len("Hello")))
-		g.Expect(page.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", BeEquivalentTo("True")))))
-	}).Should(Succeed())
-	cancel()
-	g.Expect(<-ended).To(Or(BeNil(), MatchError(context.Canceled)))
+	publish := func(name string) {
+		page := &pages.Page{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Spec: pages.PageSpec{Text: "Hello"}}
+		g.Eventually(func() error { return c.Create(t.Context(), page.DeepCopyObject().(client.Object)) }).Should(Succeed())
+		g.Eventually(func(g Gomega) {
+			var made corev1.ConfigMap
+			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: page.Namespace, Name: name + "-page"}, &made)).To(Succeed())
+			g.Expect(made.Data).To(Equal(map[string]string{"index.html": "Hello"}))
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(page), page)).To(Succeed())
+			g.Expect(page.Status.Length).To(Equal(len("Hello")))
+			g.Expect(page.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", BeEquivalentTo("True")))))
+		}).Should(Succeed())
+	}
+	publish("hello")
+	g.Eventually(first.published).Should(HaveKey("hello"))
+
+	second := startReplica(t, kubeconfig)
+	g.Eventually(second.text).Should(ContainSubstring("Lease holder"), "the second has found out who acts")
+	publish("again")
+	g.Eventually(first.published).Should(HaveKey("again"))
+	g.Expect(second.published()).To(BeEmpty(), "one acts at a time")
+	g.Expect(second.text()).NotTo(ContainSubstring("reconcile failed"), "the other does not even try")
+
+	g.Expect(first.Process.Kill()).To(Succeed())
+	publish("after")
+	g.Eventually(second.published).Should(HaveKey("after"))
+	g.Expect(first.published()).NotTo(HaveKey("after"))
+}
+
+func (r *replica) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.said.String()
 }

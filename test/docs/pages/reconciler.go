@@ -34,6 +34,7 @@ func (Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*Page]) (
 		return reconcile.Done(), err
 	}
 	page.Status.Length = len(text)
+	req.Log.Info("published", "bytes", len(text))
 	req.Conditions.True(reconcile.ConditionReady, "Published", "%d bytes are in ConfigMap %s", len(text), wanted.Name)
 	return reconcile.Done(), nil
 }

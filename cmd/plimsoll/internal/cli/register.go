@@ -85,6 +85,10 @@ of each. The command fails if one of them does; what was registered stays.`,
 	flags.StringSliceVar(&r.Namespaces, "namespaces", nil, "register these namespaces of the member only, with rights in them alone (default: the whole cluster)")
 	flags.StringSliceVar(&r.WorkloadResources, "workload-resources", nil,
 		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
+	flags.StringSliceVar(&r.Writes, "writes", nil,
+		"resources that the hub may write for reconcilers that you added to it, as kubectl names them: configmaps,certificates.cert-manager.io")
+	flags.StringSliceVar(&r.Keeps, "keeps", nil,
+		"custom kinds whose definition and webhooks the hub keeps current for reconcilers that you added to it: bundles.example.com")
 	flags.StringSliceVar(&r.AnnotationPrefixes, "annotation-prefix", nil,
 		"prefix of labels and annotations that the hub may change in the member, as in its spot.annotationPrefix (default: plimsoll.dev)")
 	flags.StringVar(&r.WebhookURL, "webhook-url", "",
@@ -198,6 +202,7 @@ there. What somebody else made stays, and pods stay where they are.`,
 			if err != nil {
 				return err
 			}
+			r.Kinds = []enroll.Kind{webAppKind()}
 			if err := enroll.Unregister(c.Context(), r, member, hub, changes(env.Out)); err != nil {
 				return fmt.Errorf("unregister %s: %w", r.Name, err)
 			}

@@ -7,7 +7,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
+
+// webAppKind is what is installed for WebApps.
+func webAppKind() enroll.Kind {
+	return enroll.Kind{Resource: webapp.Resource(webapp.Policy{}), Rights: webapp.Rights(), SecretRights: webapp.SecretRights()}
+}
 
 func webAppsCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
@@ -21,7 +27,7 @@ func webAppsCommand(env Environment) *cobra.Command {
 // target is the member that a command is about, by its context.
 type target struct{ kubeconfig, context string }
 
-func (t *target) flags(flags *pflag.FlagSet, webApps *enroll.WebApps) {
+func (t *target) flags(flags *pflag.FlagSet, webApps *enroll.Installed) {
 	flags.StringVar(&t.context, "context", "", "context of the member (default: MEMBER, or the current one of --kubeconfig)")
 	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig with the member (default: what kubectl uses)")
 	flags.StringVar(&webApps.Namespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
@@ -41,7 +47,7 @@ func (t *target) load(args []string) (*enroll.Context, error) {
 
 func installWebAppsCommand(env Environment) *cobra.Command {
 	var member target
-	var webApps enroll.WebApps
+	webApps := enroll.Installed{Kind: webAppKind()}
 	var dryRun bool
 	command := &cobra.Command{
 		Use:   "install [MEMBER]",
@@ -86,7 +92,7 @@ MEMBER is the context of the member in your kubeconfig, unless --context names a
 
 func uninstallWebAppsCommand(env Environment) *cobra.Command {
 	var member target
-	var webApps enroll.WebApps
+	webApps := enroll.Installed{Kind: webAppKind()}
 	command := &cobra.Command{
 		Use:   "uninstall [MEMBER]",
 		Short: "Remove the WebApp kind from a member",

@@ -68,7 +68,7 @@ func TestTheFolderForMembersHoldsWhatRegisterMakes(t *testing.T) {
 }
 
 func TestTheFolderForWebAppsHoldsWhatInstallMakes(t *testing.T) {
-	objects, err := WebApps{Namespace: DefaultNamespace}.objects(nil)
+	objects, err := Installed{Kind: webApps(), Namespace: DefaultNamespace}.objects(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 // registration Secret with that token. Everything is applied server-side under a field manager of its own, so that doing it
 // again changes nothing, and what somebody else made is used as it is.
 //
-// Where to look: role.go and policies.go for what the hub may do in a member, objects.go for what is made, register.go and unregister.go
+// Where to look: role.go, writes.go and policies.go for what the hub may do in a member, objects.go for what is made, register.go and unregister.go
 // for the steps, apply.go for one step, kubeconfig.go for what is read from and written into kubeconfigs, render.go for
 // --dry-run.
 //

@@ -15,25 +15,32 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
-// WebAppRole is the ClusterRole that lets the hub keep WebApps in a member, and its binding.
-const WebAppRole = "plimsoll-webapps"
+// Kind is a custom kind that a hub keeps in members, and what it may do about it there.
+type Kind struct {
+	module.Resource
+	// Rights are those in every namespace; SecretRights those where its owner allows them.
+	Rights, SecretRights []clusters.Access
+}
 
-// AllNamespaces among [WebApps.Secrets] stands for every namespace.
+// role is the ClusterRole that lets the hub keep the kind in a member, and its binding.
+func (k Kind) role() string { return "plimsoll-" + k.Plural }
+
+// AllNamespaces among [Installed.Secrets] stands for every namespace.
 const AllNamespaces = "*"
 
-// WebApps says what is installed for them in a member.
-type WebApps struct {
+// Installed says what is installed of a kind in a member.
+type Installed struct {
+	Kind
 	// Namespace is that of the hub's account in the member.
 	Namespace string
 	// Secrets are the namespaces in which the hub may read Secrets; [AllNamespaces] alone: in all of them.
 	Secrets []string
 }
 
-func (w WebApps) validate() error {
+func (w Installed) validate() error {
 	if err := validLabel("namespace", w.Namespace); err != nil {
 		return err
 	}
@@ -48,10 +55,10 @@ func (w WebApps) validate() error {
 	return nil
 }
 
-// Install has a member know WebApps: their definition, what the hub may do about them there, and the configuration by which
+// Install has a member know a kind: its definition, what the hub may do about it there, and the configuration by which
 // the member asks the hub what may be stored. What somebody else made is used as it is, and a definition that must not be
 // replaced is an error.
-func Install(ctx context.Context, w WebApps, member *Context, report func(Change)) error {
+func Install(ctx context.Context, w Installed, member *Context, report func(Change)) error {
 	if err := w.validate(); err != nil {
 		return err
 	}
@@ -59,13 +66,13 @@ func Install(ctx context.Context, w WebApps, member *Context, report func(Change
 	if err != nil {
 		return err
 	}
-	there, err := c.definition(ctx)
+	there, err := c.definition(ctx, w.Definition)
 	if err != nil {
 		return err
 	}
 	if there != nil {
-		if refusal := crd.Refusal(there); refusal != "" {
-			return c.failed("replace customresourcedefinition/"+crd.Name, errors.New(refusal))
+		if refusal := w.Definition.Refusal(there); refusal != "" {
+			return c.failed("replace customresourcedefinition/"+w.Definition.Name(), errors.New(refusal))
 		}
 	}
 	objects, err := w.objects(there)
@@ -76,7 +83,7 @@ func Install(ctx context.Context, w WebApps, member *Context, report func(Change
 		return errors.Join(problems...)
 	}
 	for _, o := range objects {
-		if there != nil && o.body.GetName() == crd.Name && crd.Differs(there, crd.ForMember(there)) == "" {
+		if there != nil && o.body.GetName() == w.Definition.Name() && w.Definition.Differs(there, w.Definition.ForMember(there)) == "" {
 			report(Change{Side: SideMember, Object: o.String(), Action: Unchanged})
 			continue // applying it would change nothing but who keeps its fields
 		}
@@ -90,7 +97,7 @@ func Install(ctx context.Context, w WebApps, member *Context, report func(Change
 }
 
 // RenderInstall returns what [Install] would apply to a member without any of it, as YAML. It talks to no cluster.
-func RenderInstall(w WebApps) ([]byte, error) {
+func RenderInstall(w Installed) ([]byte, error) {
 	if err := w.validate(); err != nil {
 		return nil, err
 	}
@@ -109,9 +116,9 @@ func RenderInstall(w WebApps) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// definition is the definition of WebApps as it is in the cluster; nil: there is none.
-func (c *Cluster) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
-	wanted, err := definitionObject(nil)()
+// definition is a definition as it is in the cluster; nil: there is none.
+func (c *Cluster) definition(ctx context.Context, of *module.Definition) (*apiextensionsv1.CustomResourceDefinition, error) {
+	wanted, err := definitionObject(of, nil)()
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +133,9 @@ func (c *Cluster) definition(ctx context.Context) (*apiextensionsv1.CustomResour
 	return there, nil
 }
 
-func definitionObject(there *apiextensionsv1.CustomResourceDefinition) func() (object, error) {
+func definitionObject(kind *module.Definition, there *apiextensionsv1.CustomResourceDefinition) func() (object, error) {
 	return func() (object, error) {
-		definition := crd.ForMember(there)
+		definition := kind.ForMember(there)
 		definition.TypeMeta = typeMeta("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 		definition.Labels = map[string]string{managedByLabel: fieldManager}
 		return of("customresourcedefinitions", definition)
@@ -136,43 +143,45 @@ func definitionObject(there *apiextensionsv1.CustomResourceDefinition) func() (o
 }
 
 // objects are what is made in a member, in this order.
-func (w WebApps) objects(there *apiextensionsv1.CustomResourceDefinition) ([]object, error) {
-	rules := webAppRules()
+func (w Installed) objects(there *apiextensionsv1.CustomResourceDefinition) ([]object, error) {
+	rules := w.rules()
 	everywhere := slices.Contains(w.Secrets, AllNamespaces)
 	if everywhere {
-		rules = append(rules, rulesOf(webapp.SecretRights())...)
+		rules = append(rules, rulesOf(w.SecretRights)...)
 	}
 	makers := []func() (object, error){
-		definitionObject(there),
+		definitionObject(w.Definition, there),
 		func() (object, error) {
 			return of("clusterroles", &rbacv1.ClusterRole{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", WebAppRole), Rules: rules,
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRole"), ObjectMeta: meta("", w.role()), Rules: rules,
 			})
 		},
 		func() (object, error) {
 			return of("clusterrolebindings", &rbacv1.ClusterRoleBinding{
-				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", WebAppRole),
-				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: WebAppRole},
+				TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ObjectMeta: meta("", w.role()),
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role()},
 				Subjects: w.subjects(),
 			})
 		},
-		// Without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
-		func() (object, error) {
-			return of("validatingwebhookconfigurations", &admissionregistrationv1.ValidatingWebhookConfiguration{
-				TypeMeta:   typeMeta("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-				ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
-			})
-		},
+		emptyValidation,
 	}
 	if !everywhere {
 		for _, namespace := range w.Secrets {
-			makers = append(makers, roleIn(namespace, WebAppRole, rulesOf(webapp.SecretRights()), w.subjects())...)
+			makers = append(makers, roleIn(namespace, w.role(), rulesOf(w.SecretRights), w.subjects())...)
 		}
 	}
 	return collect(makers...)
 }
 
-func (w WebApps) subjects() []rbacv1.Subject {
+// emptyValidation is without the field webhooks, so that applying it again takes nothing away from what the hub wrote.
+func emptyValidation() (object, error) {
+	return of("validatingwebhookconfigurations", &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   typeMeta("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+		ObjectMeta: metav1.ObjectMeta{Name: WebhookConfiguration, Labels: map[string]string{managedByLabel: fieldManager}},
+	})
+}
+
+func (w Installed) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: Account}}
 }
 
@@ -187,16 +196,8 @@ func rulesOf(rights []clusters.Access) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// webAppRules are what the hub may do about WebApps, in every namespace. ConfigMaps are read for what WebApps wait for: the hub
-// keeps their names and versions, and never a value.
-func webAppRules() []rbacv1.PolicyRule {
-	rules := rulesOf(webapp.Rights())
-	keep := append([]string{"patch"}, read()...)
-	return append(rules,
-		// The one definition, and the one configuration. The hub can neither make nor delete any.
-		rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{crd.Name}, Verbs: keep},
-		rbacv1.PolicyRule{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
-			ResourceNames: []string{WebhookConfiguration}, Verbs: keep,
-		})
+// rules are what the hub may do about the kind, in every namespace.
+func (w Installed) rules() []rbacv1.PolicyRule {
+	// The one definition, and the one configuration. The hub can neither make nor delete any.
+	return append(rulesOf(w.Rights), keepRules(w.Definition.Name())...)
 }

@@ -8,10 +8,16 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
+func webApps() Kind {
+	return Kind{Resource: webapp.Resource(webapp.Policy{}), Rights: webapp.Rights(), SecretRights: webapp.SecretRights()}
+}
+
 func TestInstallIsPinned(t *testing.T) {
-	text, err := RenderInstall(WebApps{Namespace: DefaultNamespace})
+	text, err := RenderInstall(Installed{Kind: webApps(), Namespace: DefaultNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,8 +29,8 @@ func TestInstallIsPinned(t *testing.T) {
 }
 
 func TestTheHubReadsSecretsForWebAppsWhereItWasAllowedTo(t *testing.T) {
-	for _, w := range []WebApps{{}, {Secrets: []string{"shop", "cart"}}, {Secrets: []string{AllNamespaces}}} {
-		w.Namespace = DefaultNamespace
+	for _, w := range []Installed{{}, {Secrets: []string{"shop", "cart"}}, {Secrets: []string{AllNamespaces}}} {
+		w.Kind, w.Namespace = webApps(), DefaultNamespace
 		objects, err := w.objects(nil)
 		if err != nil {
 			t.Fatal(err)

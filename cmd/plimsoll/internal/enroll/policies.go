@@ -25,6 +25,7 @@ func (r Registration) policies() (makers []func() (object, error)) {
 	own := r.names()
 	account := confine.Account{
 		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace,
+		Writes: r.written(), Kinds: r.kept(),
 	}
 	if len(r.Namespaces) > 0 {
 		account.ProbeNamespace = slices.Min(r.Namespaces)

@@ -29,6 +29,12 @@ type Registration struct {
 	Namespaces []string
 	// WorkloadResources are further resources that the hub may read, as rollouts.argoproj.io.
 	WorkloadResources []string
+	// Writes are resources that the hub may write for reconcilers that others added to it, as configmaps or certificates.cert-manager.io.
+	Writes []string
+	// Keeps are custom kinds, by the names of their definitions, that modules which others added to the hub keep in members.
+	Keeps []string
+	// Kinds are those of which [Unregister] tells what it leaves in the member.
+	Kinds []Kind
 	// Server overrides the URL at which the hub finds the member; CA, in PEM, whom it trusts there.
 	Server string
 	CA     []byte
@@ -61,7 +67,7 @@ func (r Registration) Validate() error {
 			return fmt.Errorf("workload resource %q: must be a plural and a group, as in rollouts.argoproj.io", resource)
 		}
 	}
-	if err := r.validatePolicies(); err != nil {
+	if err := errors.Join(r.validateWrites(), r.validateKeeps(), r.validatePolicies()); err != nil {
 		return err
 	}
 	if r.TokenDuration != 0 && r.TokenDuration < 10*time.Minute {

@@ -12,16 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 )
 
-// shownWebApps is how many WebApps an error names.
-const shownWebApps = 5
+// shownObjects is how many objects of the kind an error names.
+const shownObjects = 5
 
-// Uninstall undoes [Install], in every namespace. While there are WebApps it refuses and names some, because deleting the definition
+// Uninstall undoes [Install], in every namespace. While there are objects of the kind it refuses and names some, because deleting the definition
 // would delete them and what they consist of. What somebody else created stays.
-func Uninstall(ctx context.Context, w WebApps, member *Context, report func(Change)) error {
+func Uninstall(ctx context.Context, w Installed, member *Context, report func(Change)) error {
 	if err := w.validate(); err != nil {
 		return err
 	}
@@ -29,12 +27,12 @@ func Uninstall(ctx context.Context, w WebApps, member *Context, report func(Chan
 	if err != nil {
 		return err
 	}
-	definition, err := c.definition(ctx)
+	definition, err := c.definition(ctx, w.Definition)
 	if err != nil {
 		return err
 	}
 	if definition != nil {
-		if err := c.noWebApps(ctx, definition); err != nil {
+		if err := c.noneLeft(ctx, w.Kind, definition); err != nil {
 			return err
 		}
 	}
@@ -42,7 +40,7 @@ func Uninstall(ctx context.Context, w WebApps, member *Context, report func(Chan
 	if err != nil {
 		return err
 	}
-	inNamespaces, err := c.secretRoles(ctx)
+	inNamespaces, err := c.secretRoles(ctx, w.role())
 	if err != nil {
 		return err
 	}
@@ -58,9 +56,9 @@ func Uninstall(ctx context.Context, w WebApps, member *Context, report func(Chan
 	return errors.Join(problems...)
 }
 
-// noWebApps returns an error that names WebApps of the member, if it has any. They are read as metadata in the stored version, for which
+// noneLeft returns an error that names objects of a kind in the member, if it has any. They are read as metadata in the stored version, for which
 // no converter has to answer.
-func (c *Cluster) noWebApps(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+func (c *Cluster) noneLeft(ctx context.Context, kind Kind, definition *apiextensionsv1.CustomResourceDefinition) error {
 	clients, err := metadata.NewForConfig(c.config)
 	if err != nil {
 		return c.failed("make a client", err)
@@ -70,21 +68,21 @@ func (c *Cluster) noWebApps(ctx context.Context, definition *apiextensionsv1.Cus
 			continue
 		}
 		resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural}
-		found, err := clients.Resource(resource).List(ctx, metav1.ListOptions{Limit: shownWebApps})
+		found, err := clients.Resource(resource).List(ctx, metav1.ListOptions{Limit: shownObjects})
 		if apierrors.IsNotFound(err) {
 			return nil // not served yet, or not any more
 		}
 		if err != nil {
-			return c.failed("list WebApps", err)
+			return c.failed("list "+kind.Title, err)
 		}
 		if len(found.Items) > 0 {
-			return c.failed("uninstall", existing(found))
+			return c.failed("uninstall", existing(kind, found))
 		}
 	}
 	return nil
 }
 
-func existing(found *metav1.PartialObjectMetadataList) error {
+func existing(kind Kind, found *metav1.PartialObjectMetadataList) error {
 	names := ""
 	for i := range found.Items {
 		names += fmt.Sprintf(" %s/%s", found.Items[i].Namespace, found.Items[i].Name)
@@ -92,12 +90,12 @@ func existing(found *metav1.PartialObjectMetadataList) error {
 	if found.Continue != "" {
 		names += " and others"
 	}
-	return fmt.Errorf("there are WebApps:%s. Deleting their definition would delete them: delete them first; nothing was changed", names)
+	return fmt.Errorf("there are %s:%s. Deleting their definition would delete them: delete them first; nothing was changed", kind.Title, names)
 }
 
 // secretRoles are the roles and bindings that [Install] created for Secrets, in whatever namespaces that was.
-func (c *Cluster) secretRoles(ctx context.Context) (objects []object, err error) {
-	selector := metav1.ListOptions{LabelSelector: managedByLabel + "=" + fieldManager, FieldSelector: "metadata.name=" + WebAppRole}
+func (c *Cluster) secretRoles(ctx context.Context, role string) (objects []object, err error) {
+	selector := metav1.ListOptions{LabelSelector: managedByLabel + "=" + fieldManager, FieldSelector: "metadata.name=" + role}
 	roles, err := c.typed.RbacV1().Roles(metav1.NamespaceAll).List(ctx, selector)
 	if err != nil {
 		return nil, c.failed("list roles", err)
@@ -107,14 +105,14 @@ func (c *Cluster) secretRoles(ctx context.Context) (objects []object, err error)
 		return nil, c.failed("list role bindings", err)
 	}
 	for i := range roles.Items {
-		one, err := of("roles", &rbacv1.Role{TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: meta(roles.Items[i].Namespace, WebAppRole)})
+		one, err := of("roles", &rbacv1.Role{TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "Role"), ObjectMeta: meta(roles.Items[i].Namespace, role)})
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, one)
 	}
 	for i := range bindings.Items {
-		one, err := of("rolebindings", &rbacv1.RoleBinding{TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "RoleBinding"), ObjectMeta: meta(bindings.Items[i].Namespace, WebAppRole)})
+		one, err := of("rolebindings", &rbacv1.RoleBinding{TypeMeta: typeMeta("rbac.authorization.k8s.io/v1", "RoleBinding"), ObjectMeta: meta(bindings.Items[i].Namespace, role)})
 		if err != nil {
 			return nil, err
 		}
@@ -123,11 +121,12 @@ func (c *Cluster) secretRoles(ctx context.Context) (objects []object, err error)
 	return objects, nil
 }
 
-// webAppsLeft says what unregistering leaves in the member for WebApps; empty: nothing.
-func (c *Cluster) webAppsLeft(ctx context.Context) string {
-	definition, err := c.definition(ctx)
+// left says what unregistering leaves in the member for a kind; empty: nothing.
+func (c *Cluster) left(ctx context.Context, kind Kind) string {
+	definition, err := c.definition(ctx, kind.Definition)
 	if err != nil || definition == nil {
 		return "" // who may not read it cannot take it away either
 	}
-	return "customresourcedefinition/" + crd.Name + " stays, and its versions are converted by no hub any more: `plimsoll webapps uninstall` takes it away"
+	return "customresourcedefinition/" + definition.Name + " stays, and its versions are converted by no hub any more: `plimsoll " +
+		kind.Plural + " uninstall` takes it away"
 }

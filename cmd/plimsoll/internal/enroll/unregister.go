@@ -41,8 +41,10 @@ func Unregister(ctx context.Context, r Registration, member, hub *Context, repor
 	if e.member == nil {
 		return nil
 	}
-	if left := e.member.webAppsLeft(ctx); left != "" && len(e.Namespaces) == 0 {
-		defer func() { report(Change{Side: SideMember, Object: "webapps", Action: Kept, Note: left}) }()
+	for _, kind := range r.Kinds {
+		if left := e.member.left(ctx, kind); left != "" && len(e.Namespaces) == 0 {
+			defer report(Change{Side: SideMember, Object: kind.Plural, Action: Kept, Note: left})
+		}
 	}
 	return e.clear(ctx)
 }

@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch follows the Lease until ctx ends, so that a standby knows the owner and takes over as soon as it gives up, instead
+// Watch follows the Lease until ctx ends, so that a standby knows the owner and takes over as soon as it gives up, instead
 // of when it next looks. Nothing depends on it: the elector reads the Lease for itself.
-func (l *lease) watch(ctx context.Context, client coordinationclient.LeasesGetter, namespace, name string) {
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+func (l *Lease) Watch(ctx context.Context) {
+	client, namespace := l.watching, l.options.Namespace
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, l.options.Name).String()
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = only
@@ -38,7 +38,7 @@ func (l *lease) watch(ctx context.Context, client coordinationclient.LeasesGette
 	informer.RunWithContext(ctx)
 }
 
-func (l *lease) sawObject(object any, gone bool) {
+func (l *Lease) sawObject(object any, gone bool) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}

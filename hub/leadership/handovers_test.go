@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"testing"
@@ -42,7 +42,7 @@ func TestAHandoverIsMeasuredFromTheLastSignOfTheFormerOwner(t *testing.T) {
 				server, registry := &leaseServer{}, prometheus.NewRegistry()
 				a := newReplica(t, server, 1)
 				eventually(t, time.Second, "a acts", a.acts)
-				b := newReplicaWith(t, server, 2, func(l *lease) {
+				b := newReplicaWith(t, server, 2, func(l *Lease) {
 					if err := newHandovers(l.tenure).register(registry); err != nil {
 						t.Fatal(err)
 					}
@@ -68,7 +68,7 @@ func TestAHandoverIsMeasuredFromTheLastSignOfTheFormerOwner(t *testing.T) {
 func TestTheFirstReplicaEverTakesOverFromNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		a := newReplicaWith(t, &leaseServer{}, 1, func(l *lease) {
+		a := newReplicaWith(t, &leaseServer{}, 1, func(l *Lease) {
 			if err := newHandovers(l.tenure).register(registry); err != nil {
 				t.Fatal(err)
 			}

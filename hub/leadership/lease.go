@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"context"
@@ -20,17 +20,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// lease is the [Ownership] of all members by the holder of one Lease. client-go's elector does the election; what this
+// A Lease says that its holder acts on all members, and nobody else does. It is a [clusters.Fence]. client-go's elector does the election; what this
 // replica may do is read off the requests that it sends ([tenure]), never off the elector's callbacks, which come late.
 //
 // A lost Lease does not end the process: the fence is shut by the clock, the caches stay warm, and the replica contends
 // again.
-type lease struct {
+type Lease struct {
 	*tenure
-	lock   resourcelock.Interface
-	config LeaderElectionConfig
-	log    *slog.Logger
-	kick   chan struct{} // the Lease was given up: do not wait for the next try
+	lock     resourcelock.Interface
+	options  Options
+	log      *slog.Logger
+	watching coordinationclient.LeasesGetter
+	kick     chan struct{} // the Lease was given up: do not wait for the next try
 
 	// warm tells whether this replica is ready to act; until then it leaves the Lease to others, for warmUp at most. Nil: it is.
 	warm   func() bool
@@ -38,14 +39,14 @@ type lease struct {
 	began  time.Time
 }
 
-// newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun ([writeTimeout]).
-func newLease(lock resourcelock.Interface, config LeaderElectionConfig, margin time.Duration, log *slog.Logger) *lease {
-	return &lease{tenure: newTenure(lock.Identity(), margin), lock: lock, config: config, log: log, kick: make(chan struct{}, 1)}
+// newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun.
+func newLease(lock resourcelock.Interface, options Options, margin time.Duration, log *slog.Logger) *Lease {
+	return &Lease{tenure: newTenure(lock.Identity(), margin), lock: lock, options: options, log: log, kick: make(chan struct{}, 1)}
 }
 
-// run contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
-// end before, see Hub.Run; here no further write may begin, and those that are under way end before the Lease is given up.
-func (l *lease) run(ctx context.Context) error {
+// Contend contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
+// end before; here no further write may begin, and those that are under way end before the Lease is given up.
+func (l *Lease) Contend(ctx context.Context) error {
 	l.began = time.Now()
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var telling sync.WaitGroup
@@ -70,8 +71,8 @@ func (l *lease) run(ctx context.Context) error {
 
 // mayTake returns an error while this replica leaves the Lease to one that is warm: in a rolling update each new replica
 // would take it before its caches are full. A Lease that nobody takes for two tries has no such contender.
-func (l *lease) mayTake() error {
-	if l.warm == nil || l.warm() || time.Since(l.began) >= l.warmUp || l.vacant() >= 2*l.config.RetryPeriod {
+func (l *Lease) mayTake() error {
+	if l.warm == nil || l.warm() || time.Since(l.began) >= l.warmUp || l.vacant() >= 2*l.options.RetryPeriod {
 		return nil
 	}
 	return errCold
@@ -79,8 +80,8 @@ func (l *lease) mayTake() error {
 
 // awaitWrites shuts the fence for good and waits until no write is under way. The Lease is renewed meanwhile. A permission
 // to write ends with the tenure at the latest.
-func (l *lease) awaitWrites() {
-	timer := time.NewTimer(l.config.LeaseDuration)
+func (l *Lease) awaitWrites() {
+	timer := time.NewTimer(l.options.LeaseDuration)
 	defer timer.Stop()
 	select {
 	case <-l.writes.stopAll():
@@ -89,7 +90,7 @@ func (l *lease) awaitWrites() {
 }
 
 // contend runs one elector: until it loses the Lease, is kicked, or ctx ends.
-func (l *lease) contend(ctx context.Context) error {
+func (l *Lease) contend(ctx context.Context) error {
 	electing, cancel := context.WithCancel(ctx)
 	defer cancel()
 	elector, err := leaderelection.NewLeaderElector(l.electorConfig(func() bool { return ctx.Err() != nil }))
@@ -214,7 +215,7 @@ func newLeaseLock(client coordinationclient.LeasesGetter, namespace, name, ident
 
 // sawLease notes what a watch shows, and lets the elector try at once when the Lease was given up. When the Lease is gone
 // nobody hurries: somebody deleted it, and the owner must have time to notice.
-func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
+func (l *Lease) sawLease(object *coordinationv1.Lease, gone bool) {
 	if gone {
 		l.vanished()
 		return
@@ -231,12 +232,12 @@ func (l *lease) sawLease(object *coordinationv1.Lease, gone bool) {
 }
 
 // electorConfig is what client-go's elector runs with.
-func (l *lease) electorConfig(stopping func() bool) leaderelection.LeaderElectionConfig {
+func (l *Lease) electorConfig(stopping func() bool) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
 		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: stopping, mayTake: l.mayTake},
-		LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
+		LeaseDuration: l.options.LeaseDuration, RenewDeadline: l.options.RenewDeadline, RetryPeriod: l.options.RetryPeriod,
 		ReleaseOnCancel: true, // watchedLock decides
-		Name:            l.config.LeaseName,
+		Name:            l.options.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {}, // the tenure knows better
 			OnStoppedLeading: func() {},
@@ -246,7 +247,7 @@ func (l *lease) electorConfig(stopping func() bool) leaderelection.LeaderElectio
 }
 
 // cancelWhenKicked ends the elector's waiting between two tries, by ending the elector; it does not disturb an owner.
-func (l *lease) cancelWhenKicked(electing context.Context, cancel context.CancelFunc) {
+func (l *Lease) cancelWhenKicked(electing context.Context, cancel context.CancelFunc) {
 	for {
 		select {
 		case <-l.kick:

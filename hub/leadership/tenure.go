@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"context"
@@ -251,14 +251,15 @@ func (t *tenure) signal() {
 	}
 }
 
-// Owner implements [Ownership].
+// Owner returns the address in the identity of the holder, as [NewIdentity] writes it, and until when the holding is known to
+// last. It is the same for all members.
 func (t *tenure) Owner(string) (string, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return addressOf(t.holder), t.until
+	return AddressOf(t.holder), t.until
 }
 
-// Mine implements [Ownership].
+// Mine tells whether this replica may act on a member now, and until when it may if nothing changes.
 func (t *tenure) Mine(string) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,14 +283,15 @@ func passed(now, at time.Time) bool {
 	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }
 
-// Subscribe implements [Ownership].
+// Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed, and at each renewal. f
+// must return soon. Subscribe before [Lease.Contend].
 func (t *tenure) Subscribe(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.subscribers = append(t.subscribers, f)
 }
 
-// MineAny implements [Ownership].
+// MineAny tells whether there may be a member on which this replica may act now.
 func (t *tenure) MineAny() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -339,11 +341,11 @@ func (t *tenure) refusalLocked(member string) error {
 		}
 		return errors.New("this replica could not renew its Lease in time")
 	default:
-		return fmt.Errorf("replica %s at %s holds the Lease", podOf(t.holder), addressOf(t.holder))
+		return fmt.Errorf("replica %s at %s holds the Lease", NameOf(t.holder), AddressOf(t.holder))
 	}
 }
 
-// standing is what subscribers of an Ownership hear about.
+// standing is what subscribers hear about.
 type standing struct {
 	mine    bool
 	address string
@@ -390,5 +392,5 @@ func (t *tenure) standing() (now standing, changes time.Duration, subscribers []
 	case !t.deadline.IsZero() && at.Before(t.notBefore):
 		changes = t.notBefore.Sub(at)
 	}
-	return standing{mine: ok, address: addressOf(t.holder)}, changes, t.subscribers
+	return standing{mine: ok, address: AddressOf(t.holder)}, changes, t.subscribers
 }

@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"context"
@@ -208,13 +208,13 @@ func (l *wiredLock) Describe() string   { return "plimsoll-system/plimsoll-hub" 
 
 // replica is one contender.
 type replica struct {
-	*lease
+	*Lease
 	wire *wire
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-var testElection = LeaderElectionConfig{Enabled: true, LeaseName: "plimsoll-hub",
+var testElection = Options{Name: "plimsoll-hub",
 	LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 
 const testMargin = 5 * time.Second
@@ -222,7 +222,7 @@ const testMargin = 5 * time.Second
 // newReplica starts a contender whose requests take 10 ms each way.
 func newReplica(t *testing.T, server *leaseServer, number int) *replica {
 	t.Helper()
-	return newReplicaWith(t, server, number, func(*lease) {})
+	return newReplicaWith(t, server, number, func(*Lease) {})
 }
 
 // startOwner starts replica 1 on a Lease that nobody has held yet, and waits until it acts. No watch shows it the Lease.
@@ -241,7 +241,7 @@ func startPair(t *testing.T) (server *leaseServer, owner, standby *replica) {
 	return server, owner, newReplica(t, server, 2)
 }
 
-func newReplicaWith(t *testing.T, server *leaseServer, number int, edit func(*lease)) *replica {
+func newReplicaWith(t *testing.T, server *leaseServer, number int, edit func(*Lease)) *replica {
 	t.Helper()
 	w := &wire{there: 10 * time.Millisecond, back: 10 * time.Millisecond, timeout: testElection.RenewDeadline / 2}
 	identity := fmt.Sprintf("hub-%d_id/10.0.0.%d:9444", number, number)
@@ -253,10 +253,10 @@ func newReplicaWith(t *testing.T, server *leaseServer, number int, edit func(*le
 	}
 	server.mu.Unlock()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &replica{lease: l, wire: w, stop: stop, done: make(chan struct{})}
+	r := &replica{Lease: l, wire: w, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		if err := l.run(ctx); err != nil {
+		if err := l.Contend(ctx); err != nil {
 			t.Error(err)
 		}
 	}()

@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import "sync"
 

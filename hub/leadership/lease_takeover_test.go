@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"sync/atomic"
@@ -182,7 +182,7 @@ func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 // coldReplica is a contender that is warm when told.
 func coldReplica(t *testing.T, server *leaseServer, number int, warm *atomic.Bool) *replica {
 	t.Helper()
-	return newReplicaWith(t, server, number, func(l *lease) { l.warm, l.warmUp = warm.Load, 30*time.Second })
+	return newReplicaWith(t, server, number, func(l *Lease) { l.warm, l.warmUp = warm.Load, 30*time.Second })
 }
 
 func TestAColdReplicaLeavesTheLeaseToAWarmOne(t *testing.T) {

@@ -1,4 +1,4 @@
-package hub
+package leadership
 
 import (
 	"math/rand/v2"
@@ -63,7 +63,7 @@ func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
 func (m *leaseModel) start(i int) {
 	m.started++
 	began, cold := time.Now(), time.Duration(m.random.Int64N(int64(time.Minute)))
-	m.replicas[i] = newReplicaWith(m.t, m.server, m.started, func(l *lease) {
+	m.replicas[i] = newReplicaWith(m.t, m.server, m.started, func(l *Lease) {
 		if m.started > len(m.replicas) {
 			l.warm, l.warmUp = func() bool { return time.Since(began) > cold }, 30*time.Second
 		}

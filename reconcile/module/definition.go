@@ -1,0 +1,157 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// A Definition is a CustomResourceDefinition that a hub keeps current in members, and the decision whether one that is there may
+// be brought to it. It writes nothing itself.
+type Definition struct {
+	text     []byte
+	name     string
+	group    string
+	revision int
+}
+
+// NewDefinition reads a definition, as controller-gen writes it. The revision counts its changes: a hub leaves alone what one
+// with a higher revision wrote.
+func NewDefinition(text []byte, revision int) (*Definition, error) {
+	d := &Definition{text: text, revision: revision}
+	made, err := d.read()
+	if err != nil {
+		return nil, err
+	}
+	d.name, d.group = made.Name, made.Spec.Group
+	return d, nil
+}
+
+// MustDefinition is [NewDefinition] for one that is embedded: it panics when the build is broken.
+func MustDefinition(text []byte, revision int) *Definition {
+	d, err := NewDefinition(text, revision)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (d *Definition) read() (*apiextensionsv1.CustomResourceDefinition, error) {
+	made := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(d.text, made); err != nil {
+		return nil, fmt.Errorf("read a CustomResourceDefinition: %w", err)
+	}
+	return made, nil
+}
+
+// Name of the definition: the plural, a dot and the group.
+func (d *Definition) Name() string { return d.name }
+
+// RevisionAnnotation on a definition is the revision of the hub or CLI that wrote it.
+func (d *Definition) RevisionAnnotation() string { return d.group + "/revision" }
+
+// KeepAnnotation with the value "false" on a definition keeps the hub from changing it: its owner does, and the hub tells
+// whether it is current.
+func (d *Definition) KeepAnnotation() string { return d.group + "/keep-current" }
+
+// New returns the definition as it is without a hub: the stored version is served, and the others are not, because nobody
+// converts them yet.
+func (d *Definition) New() *apiextensionsv1.CustomResourceDefinition {
+	made, err := d.read()
+	if err != nil {
+		panic(err) // it was read before
+	}
+	made.Annotations = map[string]string{d.RevisionAnnotation(): strconv.Itoa(d.revision)}
+	made.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	for i := range made.Spec.Versions {
+		made.Spec.Versions[i].Served = made.Spec.Versions[i].Storage
+	}
+	return made
+}
+
+// Converting returns the definition with all versions served, converted at an URL that a certificate of bundle proves; an
+// empty bundle: one of the system's.
+func (d *Definition) Converting(url string, bundle []byte) *apiextensionsv1.CustomResourceDefinition {
+	made := d.New()
+	made.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: bundle},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+	serveAll(made)
+	return made
+}
+
+func serveAll(made *apiextensionsv1.CustomResourceDefinition) {
+	for i := range made.Spec.Versions {
+		made.Spec.Versions[i].Served = true
+	}
+}
+
+// ForMember returns what a person who installs the kind is to apply: New, but with the conversion that a hub has set already.
+func (d *Definition) ForMember(there *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	made := d.New()
+	if there != nil && there.Spec.Conversion != nil && there.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+		made.Spec.Conversion = there.Spec.Conversion.DeepCopy()
+		serveAll(made)
+	}
+	return made
+}
+
+// Refusal says why a definition in a member must not be replaced by ours; "" when it may be. A stored version is never
+// lowered: what is stored must stay readable, and what a newer Plimsoll wrote is its own.
+func (d *Definition) Refusal(there *apiextensionsv1.CustomResourceDefinition) string {
+	if text, ok := there.Annotations[d.RevisionAnnotation()]; ok {
+		revision, err := strconv.Atoi(text)
+		if err != nil || revision < 0 {
+			return fmt.Sprintf("annotation %s: %.32q: must be a whole number; nobody knows which Plimsoll wrote this definition", d.RevisionAnnotation(), text)
+		}
+		if revision > d.revision {
+			return fmt.Sprintf("a newer Plimsoll wrote revision %d of it, this one knows %d: update this one", revision, d.revision)
+		}
+	}
+	ours := d.New()
+	for _, stored := range there.Status.StoredVersions {
+		if !slices.ContainsFunc(ours.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
+			return fmt.Sprintf("objects are stored as %s, which this Plimsoll does not know: update it, or migrate them and take %s out of status.storedVersions", stored, stored)
+		}
+	}
+	return ""
+}
+
+// Kept tells whether the hub may change a definition in a member.
+func (d *Definition) Kept(there *metav1.ObjectMeta) bool {
+	return there.Annotations[d.KeepAnnotation()] != "false"
+}
+
+// Differs says in what a definition in a member differs from ours, as far as the hub caches it; "" when in nothing.
+func (d *Definition) Differs(there, ours *apiextensionsv1.CustomResourceDefinition) string {
+	key := d.RevisionAnnotation()
+	if is := there.Annotations[key]; is != ours.Annotations[key] {
+		return fmt.Sprintf("annotation %s is %.32q, not %q", key, is, ours.Annotations[key])
+	}
+	if !sameJSON(there.Spec.Conversion, ours.Spec.Conversion) {
+		return "its conversion does not lead to this hub"
+	}
+	for _, want := range ours.Spec.Versions {
+		if !slices.ContainsFunc(there.Spec.Versions, func(is apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return is.Name == want.Name && is.Served == want.Served && is.Storage == want.Storage
+		}) {
+			return fmt.Sprintf("version %s is not served or stored as it should be", want.Name)
+		}
+	}
+	return ""
+}
+
+func sameJSON(a, b any) bool {
+	first, errA := json.Marshal(a)
+	second, errB := json.Marshal(b)
+	return errA == nil && errB == nil && string(first) == string(second)
+}

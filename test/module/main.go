@@ -1,0 +1,14 @@
+// Command fleet-hub is a hub with a controller of somebody else: everything that plimsoll-hub does, and ConfigMaps that are
+// mirrored into other namespaces of every member. It is the example of docs/write-a-reconciler.md, and a module of its own, as
+// its users' would be.
+package main
+
+import (
+	"github.com/plimsoll-dev/plimsoll/hub"
+
+	"example.com/fleet-hub/mirror"
+)
+
+func main() {
+	hub.Main(hub.WithController(mirror.Module()))
+}
