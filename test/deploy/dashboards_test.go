@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -165,7 +165,7 @@ func namesExist(t *testing.T, where, expr string) {
 			return nil
 		}
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName && matcher.Name != "job" && known[name][0].Get(matcher.Name) == "" {
+			if matcher.Name != model.MetricNameLabel && matcher.Name != "job" && known[name][0].Get(matcher.Name) == "" {
 				t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
 			}
 		}

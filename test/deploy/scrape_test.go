@@ -153,7 +153,7 @@ func metricOf(sample *model.Sample) string {
 // namesOf are the labels that say what a series is about, in their order.
 func namesOf(series labels.Labels) (names []string) {
 	series.Range(func(label labels.Label) {
-		if label.Name != labels.MetricName && label.Name != labels.BucketLabel {
+		if label.Name != model.MetricNameLabel && label.Name != labels.BucketLabel {
 			names = append(names, label.Name)
 		}
 	})

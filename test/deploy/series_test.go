@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -93,7 +94,7 @@ func series(t *testing.T) map[string][]labels.Labels {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		name := metric.Get(labels.MetricName)
+		name := metric.Get(model.MetricNameLabel)
 		found[name] = append(found[name], metric)
 	}
 	return found
@@ -116,7 +117,7 @@ func everythingScraped(t *testing.T) storage.Storage {
 				if strings.HasSuffix(name, "_total") {
 					part.values = "0+60x10"
 				}
-				scraped := labels.NewBuilder(one).Set(labels.MetricName, name+part.suffix).Set("job", "plimsoll-metrics").Set("instance", "a").Set("le", part.le)
+				scraped := labels.NewBuilder(one).Set(model.MetricNameLabel, name+part.suffix).Set("job", "plimsoll-metrics").Set("instance", "a").Set("le", part.le)
 				if one.Get("namespace") == "" {
 					scraped.Set("namespace", Namespace)
 				}

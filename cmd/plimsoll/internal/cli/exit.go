@@ -64,6 +64,9 @@ func judge(err error) (code int, text, hint string) {
 	case errors.Is(err, context.Canceled):
 		return exitFailed, "interrupted", ""
 	}
+	if helped != nil {
+		err = helped.cause // whose words a status would repeat with its code before them
+	}
 	if answer, ok := status.FromError(err); ok {
 		return judgeStatus(answer, hint)
 	}

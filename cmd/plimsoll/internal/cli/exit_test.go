@@ -167,3 +167,19 @@ func TestRequeueWaitsUntilTheOrderIsFinal(t *testing.T) {
 		t.Errorf("asked to wait %s, the API takes up to %s", wait, longestWait)
 	}
 }
+
+func TestAWorkloadThatIsNotEnabledIsToldWhichLabelsItNeeds(t *testing.T) {
+	h := startHub(t)
+	for _, command := range []string{"explain", "workload"} {
+		h.fail = status.Error(codes.NotFound, `member "prod-eu": no Deployment shop/web is enabled for spot placement there`)
+		got := h.run(t, command, "prod-eu", "shop/deployment/web")
+		if got.code != exitNotFound || !strings.Contains(got.err, "error: member \"prod-eu\": no Deployment shop/web is enabled") ||
+			!strings.Contains(got.err, "hint: the label plimsoll.dev/enabled=true is needed") || !strings.Contains(got.err, "kubectl -n shop get deployment web --show-labels") {
+			t.Errorf("%s: %+v", command, got)
+		}
+		h.fail = status.Error(codes.NotFound, `member "prod-eu" is not known`)
+		if got := h.run(t, command, "prod-eu", "shop/deployment/web"); got.code != exitNotFound || strings.Contains(got.err, "hint:") {
+			t.Errorf("%s of another member: %+v", command, got)
+		}
+	}
+}

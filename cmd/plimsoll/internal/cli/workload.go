@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -45,10 +47,21 @@ func showWorkload(ctx context.Context, conn *connection, out *output, key worklo
 	defer cancel()
 	found, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(call, key.get())
 	if err != nil {
-		return err
+		return hintLabels(err, key)
 	}
 	warn(conn.env.Err, found.GetUnreachable())
 	return out.write(conn.env.Out, found, func(to io.Writer) error { return text(to, found.GetWorkload()) })
+}
+
+// hintLabels says of a workload that the hub does not know as enabled which labels it takes: the hub does not see workloads without
+// them, so only the member can tell which one is missing.
+func hintLabels(err error, key workloadKey) error {
+	if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "is enabled") {
+		return err
+	}
+	return &hinted{err, fmt.Sprintf("the label plimsoll.dev/enabled=true is needed on the workload itself, not on its pod template, and on its namespace; "+
+		"in the member: kubectl -n %s get %s %s --show-labels; kubectl get namespace %s --show-labels",
+		plain(key.namespace), strings.ToLower(plain(key.kind)), plain(key.name), plain(key.namespace))}
 }
 
 // workloadKey names a workload of a member.
