@@ -150,6 +150,9 @@ func (pl *planner) roomFor(p *place, c Capacity) int {
 		return 0
 	}
 	if s.dry() {
+		if c == Spot && pl.trying && pl.mayTry(p) {
+			return have.Ready + have.Starting + 1
+		}
 		return have.Ready + have.Starting
 	}
 	room := pl.room[p.at][c]

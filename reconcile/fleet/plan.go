@@ -96,8 +96,8 @@ type planner struct {
 	tiers     int
 	inDomain  []int // replicas of the plan in each domain
 	placed    [2]int
-	unmet     int // spot replicas, insurance included, that found no room
-	capMember int // at most so many in one member, in one domain; see [Spread]
+	trying    bool // dry supplies that may be tried count as having room for one
+	capMember int  // at most so many in one member, in one domain; see [Spread]
 	capDomain int
 	queue     []candidate
 	result    Result

@@ -8,8 +8,9 @@ const DefaultGrace = time.Minute
 // DefaultPriceRatio is what an on-demand replica costs, as a multiple of a spot replica, where no prices are known.
 const DefaultPriceRatio = 3
 
-// DefaultAvailability is the share of time with all replicas ready that insurance aims at.
-const DefaultAvailability = 0.999
+// DefaultAvailability is what insurance is weighed with: a replica beyond what is wanted must avert 0.5 % of time with replicas
+// missing.
+const DefaultAvailability = 0.995
 
 // Policy is what a placement asks for.
 type Policy struct {
@@ -21,7 +22,8 @@ type Policy struct {
 	SpotPercentage int
 	// ExtraSpot is how many replicas may run on spot beyond Replicas, as insurance. The plan runs as many as are worth it.
 	ExtraSpot int
-	// Availability is the share of time with all replicas ready that insurance aims at, below 1; zero: [DefaultAvailability].
+	// Availability weighs insurance: each extra spot replica must avert a share of time with replicas missing of 1 less this.
+	// Outside 0 to 1, and 0: [DefaultAvailability].
 	Availability float64
 	// Tiers say where replicas may be, in order of preference.
 	Tiers []Tier

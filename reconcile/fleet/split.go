@@ -6,16 +6,37 @@ package fleet
 // Spot comes before on-demand, in whatever tier: a drought in one member becomes spot in another before it becomes on-demand
 // anywhere. Within a capacity type an earlier tier comes before a later one, and within a tier replicas are dealt one by one
 // by the method of Sainte-Laguë on the weights: that is even, and one replica more changes one number.
+//
+// Where dry supplies may be tried, it splits twice: as if each had room for one more, which tells where that would be used,
+// and then for what is known.
 func (pl *planner) split() {
+	if pl.anyTrial() {
+		pl.trying = true
+		pl.divide()
+		pl.trying = false
+		for i := range pl.places {
+			p := &pl.places[i]
+			if pl.mayTry(p) && p.target[Spot] > p.have[Spot].Ready+p.have[Spot].Starting {
+				p.trial = 1
+			}
+			p.target, p.reasons = [2]int{}, nil
+		}
+		pl.placed = [2]int{}
+		clear(pl.inDomain)
+	}
+	pl.divide()
+	pl.tellUnplaced()
+}
+
+func (pl *planner) divide() {
 	n := pl.policy.Replicas
 	pl.freeze()
-	left := max(n-pl.placed[Spot]-pl.placed[OnDemand], 0)
-	spot := min(max(pl.policy.spotWanted(n)-pl.placed[Spot], 0), left)
+	floor := max(pl.policy.MinOnDemand-pl.placed[OnDemand], 0)
+	left := max(n-pl.placed[Spot]-pl.placed[OnDemand], floor)
+	spot := min(max(pl.policy.spotWanted(n)-pl.placed[Spot], 0), left-floor)
 	onDemand, spot := pl.minima(left-spot, spot)
 	noOnDemand := pl.deal(OnDemand, onDemand, nil)
-	noSpot := pl.deal(Spot, spot, nil)
-	pl.unmet = noSpot
-	noSpot = pl.deal(OnDemand, noSpot, nil)
+	noSpot := pl.deal(OnDemand, pl.deal(Spot, spot, nil), nil)
 	// What on-demand has no room for goes to spot, but for the floor.
 	aboveFloor := 0
 	if pl.policy.SpotPercentage > 0 {
@@ -26,8 +47,28 @@ func (pl *planner) split() {
 	if pl.result.Unplaced == 0 {
 		pl.insure()
 	}
-	pl.try()
-	pl.tellUnplaced()
+}
+
+// anyTrial tells whether a dry supply may be tried, and asks for another plan when the next one may.
+func (pl *planner) anyTrial() bool {
+	any := false
+	for i := range pl.places {
+		p := &pl.places[i]
+		if p.tier < 0 || p.frozen != moves || pl.policy.SpotPercentage == 0 || p.Spot.DrySince.IsZero() {
+			continue
+		}
+		pl.recheck(p.Spot.TryAt)
+		any = any || pl.mayTry(p)
+	}
+	return any
+}
+
+// mayTry tells whether one replica may find out whether a dry supply has room again. One that does so already goes on.
+func (pl *planner) mayTry(p *place) bool {
+	if p.tier < 0 || p.frozen != moves || p.Spot.DrySince.IsZero() || p.Spot.TryAt.IsZero() {
+		return false
+	}
+	return p.have[Spot].Waiting > 0 || (p.Spot.tryable(pl.now) && !pl.tried[p.at])
 }
 
 // freeze counts what stays as it is: the replicas of members that are out of reach, as long as they may be back soon.
@@ -93,33 +134,4 @@ func (pl *planner) minima(onDemand, spot int) (onDemandLeft, spotLeft int) {
 	next:
 	}
 	return onDemand, spot
-}
-
-// try sends a replica to dry supplies that may be tried, for each spot replica that found no room.
-func (pl *planner) try() {
-	for i := range pl.places {
-		p := &pl.places[i]
-		if p.Spot.DrySince.IsZero() || p.frozen != moves || p.Spot.TryAt.IsZero() || pl.unmet <= 0 {
-			continue
-		}
-		if waits := p.have[Spot].Waiting; waits > 0 {
-			p.trial = 1
-			pl.unmet--
-		}
-	}
-	for tier := 0; tier < pl.tiers && pl.unmet > 0; tier++ {
-		for i := range pl.places {
-			p := &pl.places[i]
-			if p.tier != tier || p.frozen != moves || p.trial > 0 || p.Spot.DrySince.IsZero() || !pl.below(p) || pl.unmet <= 0 {
-				continue
-			}
-			if pl.tried[p.at] || !p.Spot.tryable(pl.now) {
-				pl.recheck(p.Spot.TryAt)
-				continue
-			}
-			p.trial = 1
-			pl.unmet--
-			p.because("1 replica tries whether spot has room again")
-		}
-	}
 }

@@ -6,7 +6,7 @@ import "slices"
 // stays for now.
 func (s *stepper) stop() {
 	keepFloor := max(min(s.policy.MinOnDemand, s.policy.Replicas)-s.onFloor, 0)
-	keep := max(s.policy.Replicas-s.sum.ready, 0)
+	keep := max(max(s.sum.planned, s.policy.Replicas)-s.sum.ready, 0)
 	ready := s.sum.ready
 	// The floor's replacements first, then spot, which costs less; an earlier tier before a later one.
 	for i := range s.places {

@@ -35,7 +35,8 @@ type Fleet struct {
 // Domain is what the members of one failure domain share, such as a region.
 type Domain struct {
 	Name string
-	// Life is how long it takes, on average, until members of the domain lose their spot capacity together; zero: never seen.
+	// Life is how long it takes, on average, until a member of the domain loses spot capacity, alone or with others, see
+	// [Together]; zero: as long as in its shortest-lived member.
 	Life time.Duration
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
@@ -13,15 +15,11 @@ func at(seconds int64) time.Time { return epoch.Add(time.Duration(seconds) * tim
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// A dry zone is tried again after firstTry, then after twice as long, and so on up to mostBetween: the times of a drought's
-// probes in a member. A replica that is tried is a probe here.
+// A dry zone is tried again after firstTry, then after twice as long, and so on up to mostBetween. A replica that is tried is a probe here.
 const (
 	firstTry    = 2 * time.Minute
-	mostBetween = 30 * time.Minute
+	mostBetween = 4 * time.Minute
 )
-
-// together is how soon after each other zones of one region lose capacity that lose it together.
-const together = 10 * time.Minute
 
 // seen is what was seen of the spot capacity of one zone.
 type seen struct {
@@ -58,6 +56,9 @@ func (o *observer) observe(w *World) {
 		case Refused:
 			z.refused(now)
 		case Granted:
+			if !z.dry.IsZero() {
+				z.history.Lost(now)
+			}
 			z.dry, z.tryAt, z.between = time.Time{}, time.Time{}, 0
 		case Served:
 			z.history.Started(seconds(e.Took))
@@ -68,16 +69,16 @@ func (o *observer) observe(w *World) {
 			z.refused(now)
 		}
 	}
-	regions := map[string]int{}
+	regions := map[string]bool{}
 	for i := range o.zones {
 		n := w.Count(i, true, Starting, Ready)
 		o.zones[i].history.Ran(now, n > 0)
 		if n > 0 {
-			regions[w.Trace.Zones[i].Region]++
+			regions[w.Trace.Zones[i].Region] = true
 		}
 	}
 	for name, h := range o.regions {
-		h.Ran(now, regions[name] > 1)
+		h.Ran(now, regions[name])
 	}
 }
 
@@ -93,18 +94,11 @@ func (z *seen) refused(now time.Time) {
 	z.tryAt = now.Add(z.between)
 }
 
-// lost notes that a zone takes instances back, and whether another one of its region has just done so.
+// lost notes that a zone takes instances back.
 func (o *observer) lost(w *World, zone int, now time.Time) {
-	region := w.Trace.Zones[zone].Region
-	for i := range o.zones {
-		last := o.zones[i].lastLoss
-		if i != zone && w.Trace.Zones[i].Region == region && !last.IsZero() && now.Sub(last) <= together {
-			o.regions[region].Lost(now)
-			break
-		}
-	}
 	o.zones[zone].lastLoss = now
 	o.zones[zone].history.Lost(now)
+	o.regions[w.Trace.Zones[zone].Region].Lost(now)
 }
 
 // fleet returns what is known now.
@@ -122,10 +116,9 @@ func (o *observer) fleet(w *World) *fleet.Fleet {
 			OnDemand: fleet.Supply{Room: fleet.Unbounded, Price: w.Ratio, Start: seconds(w.Start)},
 		}
 	}
-	for _, z := range w.Trace.Zones {
-		if h := o.regions[z.Region]; h != nil && (len(f.Domains) == 0 || f.Domains[len(f.Domains)-1].Name != z.Region) {
-			f.Domains = append(f.Domains, fleet.Domain{Name: z.Region, Life: h.Life(now)})
-		}
+	for name, h := range o.regions {
+		f.Domains = append(f.Domains, fleet.Domain{Name: name, Life: h.Life(now)})
 	}
+	slices.SortFunc(f.Domains, func(a, b fleet.Domain) int { return cmp.Compare(a.Name, b.Name) })
 	return f
 }

@@ -27,12 +27,11 @@ const (
 	hedge2   = "spothedge+2"
 )
 
-// Extra is how many replicas our policy may run beyond what is wanted, in all replays.
-const Extra = 3
-
-func fleetWide() []contender {
+// fleetWide are the policies that use all zones. Ours may run as many replicas beyond what is wanted as are wanted: what it
+// runs of them is its own choice, by the same rule for all traces.
+func fleetWide(s Setting) []contender {
 	return []contender{
-		{oursName, func() Policy { return &ours{extra: Extra} }},
+		{oursName, func() Policy { return &ours{extra: s.Replicas} }},
 		{hedge1, func() Policy { return &spotHedge{extra: 1} }},
 		{hedge2, func() Policy { return &spotHedge{extra: 2} }},
 	}
@@ -41,7 +40,7 @@ func fleetWide() []contender {
 // Compare runs all policies on a trace.
 func Compare(t Trace, s Setting) []Row {
 	var rows []Row
-	for _, c := range fleetWide() {
+	for _, c := range fleetWide(s) {
 		rows = append(rows, Row{Trace: t.Name, Setting: s, Policy: c.name, Figures: Run(t, s, c.make())})
 	}
 	rows = append(rows,
@@ -70,11 +69,11 @@ func overZones(t Trace, s Setting, make func(zone int) Policy) Figures {
 	return sum
 }
 
-// LeaveOut runs our policy and SpotHedge with two extra on what is left without each zone, and on each third of the days.
+// LeaveOut runs our policy and SpotHedge with two extra without each zone, and on each third of the days without the others.
 func LeaveOut(t Trace, s Setting) []Row {
 	var rows []Row
 	add := func(part Trace, without string) {
-		for _, c := range fleetWide() {
+		for _, c := range fleetWide(s) {
 			if c.name != hedge1 {
 				rows = append(rows, Row{Trace: t.Name, Without: without, Setting: s, Policy: c.name, Figures: Run(part, s, c.make())})
 			}
@@ -89,7 +88,7 @@ func LeaveOut(t Trace, s Setting) []Row {
 	for third := range 3 {
 		from, to := third*n/3, (third+1)*n/3
 		if to > from+1 {
-			add(t.Part(from, to), fmt.Sprintf("all but third %d", third+1))
+			add(t.Part(from, to), fmt.Sprintf("days outside third %d", third+1))
 		}
 	}
 	return rows
