@@ -264,6 +264,15 @@ bench: build testbed flux karpenter e2e-images ## Measure what the project promi
 	$(GO) build -o $(BIN)/bench ./test/bench
 	$(BIN)/bench
 
+# Folders of recorded spot capacity, by commas; below each, every folder of *.json is one trace.
+TRACES ?= ../shared/traces
+
+.PHONY: replay
+replay: ## Replay recorded spot capacity in TRACES under fleet.Plan and the policies of others, and write build/replay.json
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/replay ./test/replay
+	$(BIN)/replay -traces "$(TRACES)" $(REPLAYFLAGS)
+
 # How long faults are done, and with which seed; 0: any.
 DURATION ?= 10m
 SEED     ?= 0

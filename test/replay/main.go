@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	traces := flag.String("traces", "", "folders with traces, by commas")
+	out := flag.String("out", "build/replay.json", "file for the figures")
+	replicas := flag.Int("n", 4, "replicas that are wanted")
+	ratio := flag.Float64("ratio", 3, "price of on-demand, in prices of spot")
+	refusal := flag.Int64("refusal", 10, "seconds until it is known that spot has no room")
+	start := flag.Int64("start", 0, "seconds that a replica takes to be ready; 0: the three scenarios")
+	notice := flag.Int64("notice", 0, "seconds of notice; read with -start only")
+	leave := flag.Bool("leave-out", true, "replay with each zone, and each third of the days, left out")
+	flag.Parse()
+
+	found, err := FindTraces(strings.FieldsFunc(*traces, func(r rune) bool { return r == ',' || r == ' ' }))
+	if err != nil {
+		return err
+	}
+	settings := []Setting{{Start: 120, Notice: 120}, {Start: 240, Notice: 30}, {Start: 240}}
+	if *start > 0 {
+		settings = []Setting{{Start: *start, Notice: *notice}}
+	}
+	var rows []Row
+	for _, t := range found {
+		for _, s := range settings {
+			s.Replicas, s.Ratio, s.Refusal = *replicas, *ratio, *refusal
+			rows = append(rows, Compare(t, s)...)
+			if *leave {
+				rows = append(rows, LeaveOut(t, s)...)
+			}
+		}
+	}
+	Print(os.Stdout, rows)
+	return write(*out, rows)
+}
+
+func write(file string, rows []Row) error {
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}

@@ -1,0 +1,89 @@
+package main
+
+// Policy starts and stops instances.
+type Policy interface {
+	// Act looks at the world, and at what happened since it was asked last. It returns when it wants to be asked again
+	// although nothing has happened; zero: only then.
+	Act(w *World) (again int64)
+}
+
+// Figures are what a run came to.
+type Figures struct {
+	// Available is the share of time with as many replicas ready as are wanted.
+	Available float64 `json:"available"`
+	// Missing is the average number of replicas that are missing.
+	Missing float64 `json:"missingReplicas"`
+	// Cost is a share of what all replicas cost on-demand.
+	Cost float64 `json:"costOfAllOnDemand"`
+	// OfBound is the cost as a multiple of the clairvoyant bound.
+	OfBound   float64 `json:"costOfClairvoyant"`
+	Moves     int     `json:"moves"`
+	Starts    int     `json:"starts"`
+	Evictions int     `json:"evictions"`
+	Refusals  int     `json:"refusals"`
+}
+
+// warmUp is how long every policy has before it is counted.
+const warmUp = 900
+
+// Run runs a policy to the end of a trace. Each watcher is called after each step.
+func Run(t Trace, s Setting, p Policy, watch ...func(w *World, until int64)) Figures {
+	w := NewWorld(t, s)
+	end := int64(t.Samples()) * t.Gap
+	var cost, ready, missing, counted float64
+	for w.Now < end {
+		next := end
+		for range 8 {
+			stood := len(w.Instances)
+			events := len(w.Events)
+			again := p.Act(w)
+			w.Events = w.Events[:0]
+			if s.Refusal == 0 {
+				w.Settle()
+			}
+			if again > w.Now {
+				next = min(next, again)
+			}
+			if stood == len(w.Instances) && events == 0 && len(w.Events) == 0 {
+				break
+			}
+		}
+		until := w.Next(next)
+		for _, f := range watch {
+			f(w, until)
+		}
+		if long := float64(until - max(w.Now, warmUp)); long > 0 {
+			counted += long
+			cost += long * w.Bill()
+			if lack := s.Replicas - w.Serving(); lack > 0 {
+				missing += long * float64(lack)
+			} else {
+				ready += long
+			}
+		}
+		if until >= end {
+			break
+		}
+		w.Advance(until)
+	}
+	all := counted * s.Ratio * float64(s.Replicas)
+	f := Figures{Available: ready / counted, Missing: missing / counted, Cost: cost / all}
+	f.OfBound = f.Cost / Bound(t, s)
+	f.Moves, f.Starts, f.Evictions, f.Refusals = w.counted.Moves, w.counted.Starts, w.counted.Evictions, w.counted.Refusals
+	return f
+}
+
+// Bound is what nobody can run all replicas for less than, as a share of all on-demand: at each moment as many on spot as all
+// zones can run, the rest on-demand, and nothing takes time to start.
+func Bound(t Trace, s Setting) float64 {
+	sum, from := 0.0, int((warmUp+t.Gap-1)/t.Gap)
+	for i := from; i < t.Samples(); i++ {
+		spot := 0
+		for z := range t.Zones {
+			spot += t.Zones[z].Capacity[i]
+		}
+		spot = min(spot, s.Replicas)
+		sum += float64(spot) + s.Ratio*float64(s.Replicas-spot)
+	}
+	return sum / (float64(t.Samples()-from) * s.Ratio * float64(s.Replicas))
+}
