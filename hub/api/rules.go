@@ -47,6 +47,7 @@ var rules = map[string]rule{
 	plimsollv1.ObjectService_ListObjects_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
+	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},
 }
 
