@@ -148,7 +148,8 @@ func denied(who Identity, needs Access) error {
 	if needs.Namespace != "" {
 		where += " in namespace " + needs.Namespace
 	}
-	return status.Errorf(codes.PermissionDenied,
+	return withReason(status.Newf(codes.PermissionDenied,
 		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
-		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group)
+		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group),
+		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "member": needs.Member, "namespace": needs.Namespace}).Err()
 }
