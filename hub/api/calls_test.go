@@ -79,6 +79,10 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			_, err := s.objects().RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: "prod", Controller: "deployment-spot", Namespace: "shop", Name: "cart"})
 			return err
 		},
+		plimsollv1.ObjectService_RequeueMatching_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().RequeueMatching(ctx, &plimsollv1.RequeueMatchingRequest{Cluster: "prod", Namespace: "shop", Filter: "true"})
+			return err
+		},
 		plimsollv1.ObjectService_GetReceipt_FullMethodName: func(ctx context.Context) error {
 			_, err := s.objects().GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0"})
 			return err
@@ -101,6 +105,7 @@ var rights = map[string]Access{
 	plimsollv1.ObjectService_ListControllers_FullMethodName:   {Verb: "list", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {Verb: "get", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {Verb: "requeue", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {Verb: "get", Resource: "workloads", Member: "prod"},
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
@@ -50,7 +53,52 @@ func invalidFields(broken ...*errdetails.BadRequest_FieldViolation) error {
 }
 
 func errNoMember(member string) error {
-	return status.Errorf(codes.NotFound, "member %q: no registration Secret has that name", member)
+	return withReason(status.Newf(codes.NotFound, "member %q: no registration Secret has that name", member), "MEMBER_NOT_FOUND",
+		map[string]string{"member": member}).Err()
+}
+
+const (
+	// retrySoon is when to ask again for what changes by itself, retryLater for what others have to let go of.
+	retrySoon, retryLater = time.Second, 10 * time.Second
+)
+
+// withReason says for programs why a call failed, and when to try again where that can help.
+func withReason(is *status.Status, reason string, about map[string]string) *status.Status {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reason, Domain: Group, Metadata: about}}
+	switch is.Code() {
+	case codes.Unavailable:
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
+	case codes.ResourceExhausted:
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryLater)})
+	}
+	detailed, err := is.WithDetails(details...)
+	if err != nil { // a status that is none
+		return is
+	}
+	return detailed
+}
+
+// explained makes sure that an error has a reason: without one of its own, its code is that.
+func explained(err error) error {
+	is, ok := status.FromError(err)
+	if !ok || is.Code() == codes.OK {
+		return err
+	}
+	for _, detail := range is.Details() {
+		if _, has := detail.(*errdetails.ErrorInfo); has {
+			return err
+		}
+	}
+	return withReason(is, reasons[is.Code()], nil).Err()
+}
+
+// reasons are those of errors that have none of their own.
+var reasons = map[codes.Code]string{
+	codes.Canceled: "CANCELED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT", codes.DeadlineExceeded: "DEADLINE_EXCEEDED",
+	codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS", codes.PermissionDenied: "PERMISSION_DENIED",
+	codes.ResourceExhausted: "RESOURCE_EXHAUSTED", codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED",
+	codes.OutOfRange: "OUT_OF_RANGE", codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
+	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
 }
 
 // asStatus makes sure that a caller gets a status, and no text of an error that was not written for callers.
@@ -60,12 +108,12 @@ func asStatus(err error) error {
 	}
 	// Not errors.As: a status that was wrapped has text around it that was not written for callers.
 	if is, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
-		return bounded(is.GRPCStatus(), err)
+		return explained(bounded(is.GRPCStatus(), err))
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return status.FromContextError(err).Err()
+		return explained(status.FromContextError(err).Err())
 	}
-	return errInternal()
+	return explained(errInternal())
 }
 
 // maxText is how many bytes a message in an answer may have: it may repeat what a caller, a tenant or a member wrote.

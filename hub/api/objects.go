@@ -20,7 +20,8 @@ import (
 type objectService struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	*core
-	feed *feed[*plimsollv1.ObjectState]
+	feed    *feed[*plimsollv1.ObjectState]
+	batches batches
 }
 
 // GetObjectState implements [plimsollv1.ObjectServiceServer].

@@ -10,6 +10,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // metrics of the calls of strangers; what replicas ask each other is not counted twice.
@@ -56,8 +59,48 @@ func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 		metrics.duration.WithLabelValues(info.FullMethod).Observe(took.Seconds())
 		log.Log(ctx, levelOf(info.FullMethod, code), "API call", "method", info.FullMethod, "code", code.String(),
 			"user", seen.user, "remote", remote(ctx), "duration", took)
+		if rules[info.FullMethod].order {
+			log.LogAttrs(ctx, slog.LevelInfo, "API order", append(orderOf(request, answer),
+				slog.String("method", info.FullMethod), slog.String("code", code.String()), slog.String("user", seen.user), slog.String("remote", remote(ctx)))...)
+		}
 		return answer, err
 	}
+}
+
+// orderOf says what was ordered, and what names the order: this line is what an audit reads.
+func orderOf(request, answer any) (told []slog.Attr) {
+	add := func(name, value string) {
+		if value != "" {
+			told = append(told, slog.String(name, plain.Text(value, maxText)))
+		}
+	}
+	if r, ok := request.(interface{ GetCluster() string }); ok {
+		add("member", r.GetCluster())
+	}
+	if r, ok := request.(interface{ GetController() string }); ok {
+		add("controller", r.GetController())
+	}
+	if r, ok := request.(interface{ GetKind() string }); ok {
+		add("kind", r.GetKind())
+	}
+	if r, ok := request.(interface{ GetNamespace() string }); ok {
+		add("namespace", r.GetNamespace())
+	}
+	if r, ok := request.(interface{ GetName() string }); ok {
+		add("name", r.GetName())
+	}
+	if r, ok := request.(*plimsollv1.RequeueMatchingRequest); ok {
+		add("filter", r.GetFilter())
+		add("request_id", r.GetRequestId())
+		told = append(told, slog.Bool("validate_only", r.GetValidateOnly()))
+	}
+	if a, ok := answer.(*plimsollv1.RequeueMatchingResponse); ok && a != nil {
+		told = append(told, slog.Int("matched", int(a.GetMatched())))
+	}
+	if a, ok := answer.(interface{ GetReceipt() *plimsollv1.Receipt }); ok {
+		add("receipt", a.GetReceipt().GetId())
+	}
+	return told
 }
 
 // levelOf keeps the log readable where somebody polls: orders and refusals are shown, reads on request.

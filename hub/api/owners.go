@@ -49,7 +49,9 @@ type unreachable struct{ member, reason string }
 func (e *unreachable) Error() string { return fmt.Sprintf("member %q: %s", e.member, e.reason) }
 
 // GRPCStatus makes it a status.
-func (e *unreachable) GRPCStatus() *status.Status { return status.New(codes.Unavailable, e.Error()) }
+func (e *unreachable) GRPCStatus() *status.Status {
+	return withReason(status.New(codes.Unavailable, e.Error()), "MEMBER_UNAVAILABLE", map[string]string{"member": e.member})
+}
 
 // failures are owners that did not answer.
 type failures struct {

@@ -19,7 +19,7 @@ func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marsha
 	if errors.As(err, &fixed) {
 		err = fixed.Err
 	}
-	answer := status.Convert(err)
+	answer := status.Convert(explained(err))
 	code := runtime.HTTPStatusFromCode(answer.Code())
 	if fixed != nil {
 		code = fixed.HTTPStatus

@@ -83,7 +83,7 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 			if kind := response.Header.Get("Content-Type"); kind != "application/json" {
 				t.Errorf("Content-Type: %q", kind)
 			}
-			if c.field != "" && (len(got.Details) != 1 || got.Details[0].Type != "type.googleapis.com/google.rpc.BadRequest" ||
+			if c.field != "" && (len(got.Details) != 2 || got.Details[0].Type != "type.googleapis.com/google.rpc.BadRequest" ||
 				got.Details[0].FieldViolations[0].Field != c.field || got.Details[0].FieldViolations[0].Description == "") {
 				t.Errorf("details %+v, want a violation of %s", got.Details, c.field)
 			}

@@ -47,6 +47,7 @@ var rules = map[string]rule{
 	plimsollv1.ObjectService_ListObjects_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
+	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},
 }
 
@@ -147,7 +148,8 @@ func denied(who Identity, needs Access) error {
 	if needs.Namespace != "" {
 		where += " in namespace " + needs.Namespace
 	}
-	return status.Errorf(codes.PermissionDenied,
+	return withReason(status.Newf(codes.PermissionDenied,
 		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
-		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group)
+		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group),
+		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "member": needs.Member, "namespace": needs.Namespace}).Err()
 }

@@ -185,7 +185,7 @@ type services struct {
 }
 
 func newServices(c *core) *services {
-	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c}}
+	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: newBatches()}}
 	s.clusters.feed = newClusterFeed(s.clusters)
 	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
 		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member)

@@ -266,7 +266,10 @@ func TestTheLogTellsWhoOrderedWhatAndNoReadsUnlessAsked(t *testing.T) {
 			}
 		}
 	}
-	if orders != 2 {
-		t.Errorf("%d lines at info, want one for each of the two orders", orders)
+	if orders != 3 {
+		t.Errorf("%d lines at info, want one for each of the three orders", orders)
+	}
+	if audited := strings.Count(s.log.String(), `"msg":"API order"`); audited != 3 {
+		t.Errorf("%d lines for audits, want one for each of the three orders", audited)
 	}
 }

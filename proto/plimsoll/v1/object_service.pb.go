@@ -875,6 +875,180 @@ func (x *WatchObjectsResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
+// RequeueMatchingRequest orders reconciles of what it describes.
+type RequeueMatchingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those of this member; empty: of all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only those of this controller; empty: of all.
+	Controller string `protobuf:"bytes,2,opt,name=controller,proto3" json:"controller,omitempty"`
+	// Only those in namespaces of this name; empty: in all namespaces.
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Those for which this CEL expression is true, as in ListObjects; true is all of them.
+	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Tells what matches, and orders nothing.
+	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// How many keys of a member are ordered in a second: 1 to 1000; 0 means 50.
+	PerSecond int32 `protobuf:"varint,6,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	// Names the order, so that sending it again orders nothing twice, within 10 minutes and while the owners stay; empty: it has no
+	// name.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequeueMatchingRequest) Reset() {
+	*x = RequeueMatchingRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequeueMatchingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequeueMatchingRequest) ProtoMessage() {}
+
+func (x *RequeueMatchingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequeueMatchingRequest.ProtoReflect.Descriptor instead.
+func (*RequeueMatchingRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RequeueMatchingRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *RequeueMatchingRequest) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *RequeueMatchingRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RequeueMatchingRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *RequeueMatchingRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+func (x *RequeueMatchingRequest) GetPerSecond() int32 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+func (x *RequeueMatchingRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RequeueMatchingResponse says what is ordered.
+type RequeueMatchingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many keys match.
+	Matched int32 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"`
+	// Some of them, at most 100.
+	Sample []*ObjectKey `protobuf:"bytes,2,rep,name=sample,proto3" json:"sample,omitempty"`
+	// Nothing was ordered now: the request was validate_only, or the same as one before in all members.
+	NothingOrdered bool `protobuf:"varint,3,opt,name=nothing_ordered,json=nothingOrdered,proto3" json:"nothing_ordered,omitempty"`
+	// Members that could not be asked, in which nothing is ordered.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequeueMatchingResponse) Reset() {
+	*x = RequeueMatchingResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequeueMatchingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequeueMatchingResponse) ProtoMessage() {}
+
+func (x *RequeueMatchingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequeueMatchingResponse.ProtoReflect.Descriptor instead.
+func (*RequeueMatchingResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RequeueMatchingResponse) GetMatched() int32 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *RequeueMatchingResponse) GetSample() []*ObjectKey {
+	if x != nil {
+		return x.Sample
+	}
+	return nil
+}
+
+func (x *RequeueMatchingResponse) GetNothingOrdered() bool {
+	if x != nil {
+		return x.NothingOrdered
+	}
+	return false
+}
+
+func (x *RequeueMatchingResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
@@ -949,13 +1123,33 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\v2\x18.plimsoll.v1.ObjectStateR\x06object\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
-	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xc9\a\n" +
+	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xa6\x03\n" +
+	"\x16RequeueMatchingRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
+	"\n" +
+	"controller\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
+	"controller\x12I\n" +
+	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12\"\n" +
+	"\x06filter\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x10R\x06filter\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12)\n" +
+	"\n" +
+	"per_second\x18\x06 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\tperSecond\x129\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[-A-Za-z0-9_.]*$R\trequestId\"\xce\x01\n" +
+	"\x17RequeueMatchingResponse\x12\x18\n" +
+	"\amatched\x18\x01 \x01(\x05R\amatched\x12.\n" +
+	"\x06sample\x18\x02 \x03(\v2\x16.plimsoll.v1.ObjectKeyR\x06sample\x12'\n" +
+	"\x0fnothing_ordered\x18\x03 \x01(\bR\x0enothingOrdered\x12@\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xc7\b\n" +
 	"\rObjectService\x12u\n" +
 	"\x0fListControllers\x12#.plimsoll.v1.ListControllersRequest\x1a$.plimsoll.v1.ListControllersResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/controllers\x12e\n" +
 	"\vListObjects\x12\x1f.plimsoll.v1.ListObjectsRequest\x1a .plimsoll.v1.ListObjectsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/objects\x12p\n" +
 	"\fWatchObjects\x12 .plimsoll.v1.WatchObjectsRequest\x1a!.plimsoll.v1.WatchObjectsResponse\"\x19\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/objects:watch0\x01\x12\xf1\x01\n" +
 	"\x0eGetObjectState\x12\".plimsoll.v1.GetObjectStateRequest\x1a#.plimsoll.v1.GetObjectStateResponse\"\x95\x01\x82\xd3\xe4\x93\x02\x8e\x01Z@\x12>/v1/clusters/{cluster}/controllers/{controller}/objects/{name}\x12J/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}\x12\x84\x02\n" +
-	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12m\n" +
+	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12|\n" +
+	"\x0fRequeueMatching\x12#.plimsoll.v1.RequeueMatchingRequest\x1a$.plimsoll.v1.RequeueMatchingResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/objects:requeue\x12m\n" +
 	"\n" +
 	"GetReceipt\x12\x1e.plimsoll.v1.GetReceiptRequest\x1a\x1f.plimsoll.v1.GetReceiptResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/receipts/{receipt}B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
@@ -971,7 +1165,7 @@ func file_plimsoll_v1_object_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_object_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*ListControllersRequest)(nil),  // 0: plimsoll.v1.ListControllersRequest
 	(*ListControllersResponse)(nil), // 1: plimsoll.v1.ListControllersResponse
@@ -985,49 +1179,56 @@ var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*GetReceiptResponse)(nil),      // 9: plimsoll.v1.GetReceiptResponse
 	(*WatchObjectsRequest)(nil),     // 10: plimsoll.v1.WatchObjectsRequest
 	(*WatchObjectsResponse)(nil),    // 11: plimsoll.v1.WatchObjectsResponse
-	(*Controller)(nil),              // 12: plimsoll.v1.Controller
-	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 14: plimsoll.v1.UnreachableMember
-	(*ObjectState)(nil),             // 15: plimsoll.v1.ObjectState
-	(*Receipt)(nil),                 // 16: plimsoll.v1.Receipt
-	(*durationpb.Duration)(nil),     // 17: google.protobuf.Duration
-	(WatchEventType)(0),             // 18: plimsoll.v1.WatchEventType
+	(*RequeueMatchingRequest)(nil),  // 12: plimsoll.v1.RequeueMatchingRequest
+	(*RequeueMatchingResponse)(nil), // 13: plimsoll.v1.RequeueMatchingResponse
+	(*Controller)(nil),              // 14: plimsoll.v1.Controller
+	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 16: plimsoll.v1.UnreachableMember
+	(*ObjectState)(nil),             // 17: plimsoll.v1.ObjectState
+	(*Receipt)(nil),                 // 18: plimsoll.v1.Receipt
+	(*durationpb.Duration)(nil),     // 19: google.protobuf.Duration
+	(WatchEventType)(0),             // 20: plimsoll.v1.WatchEventType
+	(*ObjectKey)(nil),               // 21: plimsoll.v1.ObjectKey
 }
 var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
-	12, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
-	13, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
-	14, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	15, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
-	13, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
-	14, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	15, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
-	13, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
-	14, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	16, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	17, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	16, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	13, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	14, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	18, // 14: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	15, // 15: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
-	14, // 16: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 17: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
-	2,  // 18: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
-	10, // 19: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
-	4,  // 20: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
-	6,  // 21: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
-	8,  // 22: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	1,  // 23: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
-	3,  // 24: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
-	11, // 25: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
-	5,  // 26: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
-	7,  // 27: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
-	9,  // 28: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
+	15, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
+	16, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	17, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
+	15, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
+	16, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	17, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
+	15, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
+	16, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	18, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
+	19, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
+	18, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	15, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
+	16, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	20, // 14: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	17, // 15: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
+	16, // 16: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 17: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
+	16, // 18: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 19: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
+	2,  // 20: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
+	10, // 21: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
+	4,  // 22: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
+	6,  // 23: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
+	12, // 24: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
+	8,  // 25: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
+	1,  // 26: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
+	3,  // 27: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
+	11, // 28: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
+	5,  // 29: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
+	7,  // 30: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
+	13, // 31: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
+	9,  // 32: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
+	26, // [26:33] is the sub-list for method output_type
+	19, // [19:26] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_service_proto_init() }
@@ -1044,7 +1245,7 @@ func file_plimsoll_v1_object_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_service_proto_rawDesc), len(file_plimsoll_v1_object_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const (
 	ObjectService_WatchObjects_FullMethodName    = "/plimsoll.v1.ObjectService/WatchObjects"
 	ObjectService_GetObjectState_FullMethodName  = "/plimsoll.v1.ObjectService/GetObjectState"
 	ObjectService_RequeueObject_FullMethodName   = "/plimsoll.v1.ObjectService/RequeueObject"
+	ObjectService_RequeueMatching_FullMethodName = "/plimsoll.v1.ObjectService/RequeueMatching"
 	ObjectService_GetReceipt_FullMethodName      = "/plimsoll.v1.ObjectService/GetReceipt"
 )
 
@@ -49,6 +50,10 @@ type ObjectServiceClient interface {
 	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
 	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState.
 	RequeueObject(ctx context.Context, in *RequeueObjectRequest, opts ...grpc.CallOption) (*RequeueObjectResponse, error)
+	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
+	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
+	// Members that could not be asked are named. INVALID_ARGUMENT: more than 10,000 keys of a member match.
+	RequeueMatching(ctx context.Context, in *RequeueMatchingRequest, opts ...grpc.CallOption) (*RequeueMatchingResponse, error)
 	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
 	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
 	GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error)
@@ -121,6 +126,16 @@ func (c *objectServiceClient) RequeueObject(ctx context.Context, in *RequeueObje
 	return out, nil
 }
 
+func (c *objectServiceClient) RequeueMatching(ctx context.Context, in *RequeueMatchingRequest, opts ...grpc.CallOption) (*RequeueMatchingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequeueMatchingResponse)
+	err := c.cc.Invoke(ctx, ObjectService_RequeueMatching_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *objectServiceClient) GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetReceiptResponse)
@@ -153,6 +168,10 @@ type ObjectServiceServer interface {
 	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
 	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState.
 	RequeueObject(context.Context, *RequeueObjectRequest) (*RequeueObjectResponse, error)
+	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
+	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
+	// Members that could not be asked are named. INVALID_ARGUMENT: more than 10,000 keys of a member match.
+	RequeueMatching(context.Context, *RequeueMatchingRequest) (*RequeueMatchingResponse, error)
 	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
 	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
 	GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error)
@@ -180,6 +199,9 @@ func (UnimplementedObjectServiceServer) GetObjectState(context.Context, *GetObje
 }
 func (UnimplementedObjectServiceServer) RequeueObject(context.Context, *RequeueObjectRequest) (*RequeueObjectResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RequeueObject not implemented")
+}
+func (UnimplementedObjectServiceServer) RequeueMatching(context.Context, *RequeueMatchingRequest) (*RequeueMatchingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RequeueMatching not implemented")
 }
 func (UnimplementedObjectServiceServer) GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetReceipt not implemented")
@@ -288,6 +310,24 @@ func _ObjectService_RequeueObject_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ObjectService_RequeueMatching_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequeueMatchingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectServiceServer).RequeueMatching(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ObjectService_RequeueMatching_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectServiceServer).RequeueMatching(ctx, req.(*RequeueMatchingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ObjectService_GetReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetReceiptRequest)
 	if err := dec(in); err != nil {
@@ -328,6 +368,10 @@ var ObjectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RequeueObject",
 			Handler:    _ObjectService_RequeueObject_Handler,
+		},
+		{
+			MethodName: "RequeueMatching",
+			Handler:    _ObjectService_RequeueMatching_Handler,
 		},
 		{
 			MethodName: "GetReceipt",

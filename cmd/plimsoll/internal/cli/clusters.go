@@ -15,7 +15,7 @@ import (
 const pageOf = 500
 
 func clustersCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out, asked := connection{env: env}, output{}, query{}
 	command := &cobra.Command{
 		Use:     "clusters",
 		Aliases: []string{"members"},
@@ -32,7 +32,13 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: those that are t
 				return err
 			}
 			defer api.close()
-			all, err := listClusters(c.Context(), api)
+			if asked.watch {
+				stream, err := plimsollv1.NewClusterServiceClient(api).WatchClusters(api.named(c.Context()), &plimsollv1.WatchClustersRequest{Filter: asked.filter})
+				return watch(stream, err, env, &out, func(m *plimsollv1.WatchClustersResponse) string {
+					return fmt.Sprintf("%s  %s  %s", m.GetCluster().GetName(), word(m.GetCluster().GetState(), "CLUSTER_STATE_"), m.GetCluster().GetReason())
+				})
+			}
+			all, err := listClusters(c.Context(), api, &asked)
 			if err != nil {
 				return err
 			}
@@ -42,15 +48,18 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: those that are t
 	}
 	conn.flags(command)
 	out.flags(command)
+	asked.flags(command, `cluster.state != "READY"`)
 	return command
 }
 
 // listClusters reads all pages into one answer.
-func listClusters(ctx context.Context, api *caller) (*plimsollv1.ListClustersResponse, error) {
+func listClusters(ctx context.Context, api *caller, asked *query) (*plimsollv1.ListClustersResponse, error) {
 	all := &plimsollv1.ListClustersResponse{}
 	for token := ""; ; {
 		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewClusterServiceClient(api).ListClusters(call, &plimsollv1.ListClustersRequest{PageSize: pageOf, PageToken: token})
+		page, err := plimsollv1.NewClusterServiceClient(api).ListClusters(call, &plimsollv1.ListClustersRequest{
+			PageSize: pageOf, PageToken: token, Filter: asked.filter, OrderBy: asked.orderBy,
+		})
 		cancel()
 		if err != nil {
 			return nil, err

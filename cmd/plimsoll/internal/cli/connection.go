@@ -98,10 +98,15 @@ func (c *connection) security(host string) (credentials.TransportCredentials, er
 
 // call bounds one call, and says who makes it. more is time that the server was asked to take.
 func (c *caller) call(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
-	if c.token != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
+	return context.WithTimeout(c.named(ctx), c.timeout+more)
+}
+
+// named says who makes a call.
+func (c *caller) named(ctx context.Context) context.Context {
+	if c.token == "" {
+		return ctx
 	}
-	return context.WithTimeout(ctx, c.timeout+more)
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 }
 
 func (c *caller) close() { _ = c.Close() } // the calls have ended: nothing can be done about it

@@ -75,13 +75,14 @@ func controllersTable(to io.Writer, env Environment, all *plimsollv1.ListControl
 }
 
 func objectsCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out, asked := connection{env: env}, output{}, query{}
 	var filter plimsollv1.ListObjectsRequest
 	command := &cobra.Command{
 		Use:   "objects",
 		Short: "List the objects of all controllers, and how their last reconciles ended",
 		Example: `  plimsoll objects --cluster prod-eu --controller webapp
-  plimsoll objects -n shop -o yaml`,
+  plimsoll objects -n shop -o yaml
+  plimsoll objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.open(c.Context())
@@ -89,6 +90,13 @@ func objectsCommand(env Environment) *cobra.Command {
 				return err
 			}
 			defer api.close()
+			if asked.watch {
+				stream, err := plimsollv1.NewObjectServiceClient(api).WatchObjects(api.named(c.Context()), &plimsollv1.WatchObjectsRequest{
+					Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), Filter: asked.filter,
+				})
+				return watch(stream, err, env, &out, objectChange)
+			}
+			filter.Filter, filter.OrderBy = asked.filter, asked.orderBy
 			found, err := listObjects(c.Context(), api, &filter)
 			if err != nil {
 				return err
@@ -103,6 +111,7 @@ func objectsCommand(env Environment) *cobra.Command {
 	flags.StringVarP(&filter.Namespace, "namespace", "n", "", "only objects of this namespace")
 	conn.flags(command)
 	out.flags(command)
+	asked.flags(command, `object.last_outcome == "ERROR" && object.attempts > 3`)
 	return command
 }
 
@@ -113,6 +122,7 @@ func listObjects(ctx context.Context, api *caller, filter *plimsollv1.ListObject
 		call, cancel := api.call(ctx, 0)
 		page, err := plimsollv1.NewObjectServiceClient(api).ListObjects(call, &plimsollv1.ListObjectsRequest{
 			Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), PageSize: pageOf, PageToken: token,
+			Filter: filter.GetFilter(), OrderBy: filter.GetOrderBy(),
 		})
 		cancel()
 		if err != nil {
@@ -125,6 +135,14 @@ func listObjects(ctx context.Context, api *caller, filter *plimsollv1.ListObject
 			return all, nil
 		}
 	}
+}
+
+// objectChange is a key in one line.
+func objectChange(m *plimsollv1.WatchObjectsResponse) string {
+	o := m.GetObject()
+	key := o.GetKey()
+	return fmt.Sprintf("%s  %s  %s  %s  %s", key.GetCluster(), key.GetController(), strings.TrimPrefix(key.GetNamespace()+"/"+key.GetName(), "/"),
+		word(o.GetState(), "RECONCILE_STATE_"), orElse(o.GetLastError(), o.GetReason()))
 }
 
 func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResponse) error {

@@ -22,17 +22,30 @@ func requeueCommand(env Environment) *cobra.Command {
 	var wait bool
 	var patience time.Duration
 	var controller string
+	var matching plimsollv1.RequeueMatchingRequest
 	command := &cobra.Command{
 		Use:   "requeue CLUSTER NAMESPACE/KIND/NAME | requeue CLUSTER [NAMESPACE/]NAME --controller CONTROLLER",
 		Short: "Order another look at a workload or at any object, ahead of everything that waits",
 		Long: `Order a reconcile of one workload ahead of everything that waits, back-off or not; with --controller, of any object that
 the controller knows. plimsoll controllers lists the controllers, plimsoll objects what they know.
 
+With --filter, order a reconcile of every object that passes it, in all members or that of --cluster, at --per-second in each.
+
 With --wait the command ends when the reconcile has; its exit code is 6 when that failed or did not end in time.`,
 		Example: `  plimsoll requeue prod-eu shop/deployment/cart --wait
-  plimsoll requeue prod-eu shop/cart --controller webapp`,
-		Args: exactly("CLUSTER", "NAMESPACE/KIND/NAME"),
+  plimsoll requeue prod-eu shop/cart --controller webapp
+  plimsoll requeue --filter 'object.last_outcome == "ERROR"' --dry-run`,
+		Args: func(c *cobra.Command, args []string) error {
+			if matching.GetFilter() != "" {
+				return exactly()(c, args)
+			}
+			return exactly("CLUSTER", "NAMESPACE/KIND/NAME")(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if matching.GetFilter() != "" {
+				matching.Controller = controller
+				return requeueMatching(c, env, &conn, &out, &matching)
+			}
 			key, err := parseOrder(args[0], args[1], controller)
 			if err != nil {
 				return usage(c, err)
@@ -60,9 +73,43 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 	command.Flags().StringVar(&controller, "controller", "", "the controller that reconciles the object; without it, the object is a workload")
 	command.Flags().BoolVar(&wait, "wait", false, "wait until the reconcile has ended")
 	command.Flags().DurationVar(&patience, "wait-timeout", 2*time.Minute, "how long to wait at most")
+	flags := command.Flags()
+	flags.StringVar(&matching.Filter, "filter", "", `everything for which this CEL expression is true: object.last_outcome == "ERROR"`)
+	flags.BoolVar(&matching.ValidateOnly, "dry-run", false, "with --filter: show what matches, and order nothing")
+	flags.StringVar(&matching.Cluster, "cluster", "", "with --filter: only objects of this member")
+	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "with --filter: only objects of this namespace")
+	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a member are ordered in a second; 0 means 50")
+	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: a name of the order; giving it again with the same name orders nothing twice")
 	conn.flags(command)
 	out.flags(command)
 	return command
+}
+
+// requeueMatching orders everything that matches.
+func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *output, request *plimsollv1.RequeueMatchingRequest) error {
+	api, err := conn.open(c.Context())
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	call, cancel := api.call(c.Context(), 0)
+	defer cancel()
+	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueMatching(call, request)
+	if err != nil {
+		return err
+	}
+	warn(env.Err, answer.GetUnreachable())
+	return out.write(env.Out, answer, func(to io.Writer) error {
+		for _, key := range answer.GetSample() {
+			fmt.Fprintf(to, "%s\n", objectKey{key.GetCluster(), key.GetController(), key.GetNamespace(), key.GetName()})
+		}
+		what := "are being ordered"
+		if answer.GetNothingOrdered() {
+			what = "match; nothing was ordered"
+		}
+		_, err := fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
+		return err
+	})
 }
 
 // ordered is what a reconcile is ordered of.

@@ -12,7 +12,7 @@ import (
 )
 
 func workloadsCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out, asked := connection{env: env}, output{}, query{}
 	var cluster, namespace string
 	var all bool
 	command := &cobra.Command{
@@ -33,7 +33,15 @@ SPOT and ON-DEMAND are the replicas that are there, and those that should be.`,
 				return err
 			}
 			defer api.close()
-			found, err := listWorkloads(c.Context(), api, cluster, namespace)
+			if asked.watch {
+				stream, err := plimsollv1.NewWorkloadServiceClient(api).WatchWorkloads(api.named(c.Context()), &plimsollv1.WatchWorkloadsRequest{
+					Cluster: cluster, Namespace: namespace, Filter: asked.filter,
+				})
+				return watch(stream, err, env, &out, workloadChange)
+			}
+			found, err := listWorkloads(c.Context(), api, &plimsollv1.ListWorkloadsRequest{
+				Cluster: cluster, Namespace: namespace, PageSize: pageOf, Filter: asked.filter, OrderBy: asked.orderBy,
+			})
 			if err != nil {
 				return err
 			}
@@ -47,17 +55,16 @@ SPOT and ON-DEMAND are the replicas that are there, and those that should be.`,
 	flags.BoolVarP(&all, "all-namespaces", "A", false, "workloads of all namespaces, which is the default")
 	conn.flags(command)
 	out.flags(command)
+	asked.flags(command, `workload.placement.spot_actual < workload.placement.spot_wanted`)
 	return command
 }
 
 // listWorkloads reads all pages into one answer.
-func listWorkloads(ctx context.Context, api *caller, cluster, namespace string) (*plimsollv1.ListWorkloadsResponse, error) {
+func listWorkloads(ctx context.Context, api *caller, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
 	all := &plimsollv1.ListWorkloadsResponse{}
-	for token := ""; ; {
+	for {
 		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(call, &plimsollv1.ListWorkloadsRequest{
-			Cluster: cluster, Namespace: namespace, PageSize: pageOf, PageToken: token,
-		})
+		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(call, request)
 		cancel()
 		if err != nil {
 			return nil, err
@@ -65,10 +72,18 @@ func listWorkloads(ctx context.Context, api *caller, cluster, namespace string) 
 		all.Workloads = append(all.Workloads, page.GetWorkloads()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if token = page.GetNextPageToken(); token == "" {
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
 			return all, nil
 		}
 	}
+}
+
+// workloadChange is a workload in one line.
+func workloadChange(m *plimsollv1.WatchWorkloadsResponse) string {
+	w := m.GetWorkload()
+	p := w.GetPlacement()
+	return fmt.Sprintf("%s  %s/%s/%s  %s  spot %s  on-demand %s  %s", w.GetCluster(), w.GetNamespace(), w.GetKind(), w.GetName(), word(w.GetState(), "WORKLOAD_STATE_"),
+		of(p.GetSpotActual(), p.GetSpotWanted()), of(p.GetOnDemandActual(), p.GetOnDemandWanted()), p.GetReason())
 }
 
 func workloadsTable(to io.Writer, env Environment, all *plimsollv1.ListWorkloadsResponse) error {

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// query says which of a list are wanted, in which order, and whether it is followed.
+type query struct {
+	filter, orderBy string
+	watch           bool
+}
+
+func (q *query) flags(command *cobra.Command, example string) {
+	flags := command.Flags()
+	flags.StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
+	flags.StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
+	flags.BoolVarP(&q.watch, "watch", "w", false, "show what there is and then what changes, line by line, until interrupted")
+	before := command.PreRunE
+	command.PreRunE = func(c *cobra.Command, args []string) error {
+		if q.watch && q.orderBy != "" {
+			return usage(c, errors.New("--watch and --order-by: give one of them"))
+		}
+		if before != nil {
+			return before(c, args)
+		}
+		return nil
+	}
+}
+
+// change is a message of a watch.
+type change interface {
+	proto.Message
+	GetType() plimsollv1.WatchEventType
+	GetReason() string
+	GetUnreachable() []*plimsollv1.UnreachableMember
+}
+
+// watch prints what a watch tells until it ends: as JSON line by line, or as what line makes of an item.
+func watch[R any, M interface {
+	*R
+	change
+}](stream grpc.ServerStreamingClient[R], err error, env Environment, out *output, line func(M) string) error {
+	for err == nil {
+		var message *R
+		if message, err = stream.Recv(); err != nil {
+			break
+		}
+		err = tell(env, out, M(message), line)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func tell[M change](env Environment, out *output, message M, line func(M) string) (err error) {
+	if out.format != "table" {
+		text, err := protojson.Marshal(message)
+		if err == nil {
+			_, err = fmt.Fprintf(env.Out, "%s\n", text)
+		}
+		return err
+	}
+	switch message.GetType() {
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:
+		_, err = fmt.Fprintln(env.Out, line(message))
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED:
+		_, err = fmt.Fprintln(env.Out, line(message)+"  REMOVED")
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
+		_, err = fmt.Fprintln(env.Err, "everything is shown anew: "+message.GetReason())
+	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED:
+		warn(env.Err, message.GetUnreachable())
+	}
+	return err
+}

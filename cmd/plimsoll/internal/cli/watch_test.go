@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"context"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func (h *hub) WatchObjects(request *plimsollv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchObjectsResponse]) error {
+	if request.GetFilter() != "object.attempts > 3" {
+		return status.Error(codes.InvalidArgument, "another filter")
+	}
+	key := &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}
+	for _, message := range []*plimsollv1.WatchObjectsResponse{
+		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT, Object: &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, LastError: "no quota"}},
+		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED, Unreachable: []*plimsollv1.UnreachableMember{{Member: "us", Reason: "gone"}}},
+		{Type: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED, Object: &plimsollv1.ObjectState{Key: key}},
+	} {
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *hub) RequeueMatching(_ context.Context, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
+	if request.GetFilter() != "true" || request.GetCluster() != "prod-eu" || request.GetController() != "webapp" {
+		return nil, status.Error(codes.InvalidArgument, "another request")
+	}
+	return &plimsollv1.RequeueMatchingResponse{
+		Matched: 1, NothingOrdered: request.GetValidateOnly(),
+		Sample: []*plimsollv1.ObjectKey{{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}},
+	}, nil
+}
+
+func TestObjectsAreWatched(t *testing.T) {
+	h := startHub(t)
+	got := h.run(t, "objects", "--watch", "--filter", "object.attempts > 3")
+	if got.code != exitOK || !strings.Contains(got.out, "shop/cart  Waiting  no quota") || !strings.Contains(got.out, "REMOVED") || !strings.Contains(got.err, "us") {
+		t.Errorf("%+v", got)
+	}
+	if got := h.run(t, "objects", "-w", "--filter", "object.attempts > 3", "-o", "json"); got.code != exitOK || strings.Count(got.out, "\n") != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got := h.run(t, "objects", "--watch", "--order-by", "attempts"); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatMatchesIsRequeued(t *testing.T) {
+	h := startHub(t)
+	for _, c := range []struct{ flag, want string }{{"--dry-run", "1 objects match; nothing was ordered"}, {"--per-second=5", "1 objects are being ordered"}} {
+		got := h.run(t, "requeue", "--filter", "true", "--cluster", "prod-eu", "--controller", "webapp", c.flag)
+		if got.code != exitOK || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, "shop/cart") {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := h.run(t, "requeue", "--filter", "true", "prod-eu", "shop/deployment/cart"); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}

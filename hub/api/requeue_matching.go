@@ -1,0 +1,201 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+const (
+	// maxMatching is how many keys of one member an order may match, maxSample how many are told.
+	maxMatching, maxSample = 10_000, 100
+	// defaultPace is how many keys of a member are ordered in a second.
+	defaultPace = 50
+	// maxBatches is how many such orders are under way at once on a replica.
+	maxBatches = 64
+	// A named order is remembered for namedFor; maxNamed bounds memory.
+	namedFor, maxNamed = 10 * time.Minute, 4096
+)
+
+// batches are the orders of many keys that this replica has accepted.
+type batches struct {
+	places chan struct{}
+	named  *cache[batchName, *plimsollv1.RequeueMatchingResponse]
+}
+
+// batchName is how its caller names an order for a member, and what it orders.
+type batchName struct{ caller, member, id, what string }
+
+func newBatches() batches {
+	return batches{make(chan struct{}, maxBatches), newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+}
+
+// RequeueMatching implements [plimsollv1.ObjectServiceServer].
+func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
+	if _, err := objectFilters.compile(request.GetFilter()); err != nil {
+		return nil, err
+	}
+	if err := s.registered(request.GetCluster()); err != nil {
+		return nil, err
+	}
+	needs := Access{Verb: verbRequeue, Resource: resourceObjects, Namespace: request.GetNamespace()}
+	members := one(request.GetCluster())
+	if request.GetCluster() == "" {
+		var err error
+		if members, err = newCandidates(ctx, s.gate, needs, s.names(), ""); err != nil {
+			return nil, err
+		}
+	}
+	answer, failed := &plimsollv1.RequeueMatchingResponse{NothingOrdered: true}, &failures{}
+	for {
+		some, err := members.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 {
+			break
+		}
+		parts, err := askAll(ctx, some, 0, func(ctx context.Context, member string, _ int) (part[*plimsollv1.RequeueMatchingResponse], error) {
+			return s.matchingOf(ctx, member, request, failed)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, found := range parts {
+			addMatching(answer, some[i], found)
+		}
+	}
+	if members.denied() {
+		return nil, denied(identityOf(ctx), needs)
+	}
+	if members.left() {
+		answer.Unreachable = append(answer.Unreachable, &plimsollv1.UnreachableMember{Reason: "there are more members than can be looked at one by one: name them"})
+	}
+	return answer, nil
+}
+
+func addMatching(answer *plimsollv1.RequeueMatchingResponse, member string, found part[*plimsollv1.RequeueMatchingResponse]) {
+	if found.gap != "" {
+		answer.Unreachable = append(answer.Unreachable, &plimsollv1.UnreachableMember{Member: member, Reason: found.gap})
+	}
+	for _, of := range found.items {
+		answer.Matched += of.GetMatched()
+		answer.Unreachable = append(answer.Unreachable, of.GetUnreachable()...) // as its owner says
+		answer.Sample = append(answer.Sample, of.GetSample()[:min(len(of.GetSample()), maxSample-len(answer.GetSample()))]...)
+		answer.NothingOrdered = answer.NothingOrdered && of.GetNothingOrdered()
+	}
+}
+
+// matchingOf has the owner of a member order what matches there.
+func (s *objectService) matchingOf(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest, failed *failures) (found part[*plimsollv1.RequeueMatchingResponse], err error) {
+	var answer *plimsollv1.RequeueMatchingResponse
+	err = s.ask(ctx, member, question{
+		order: !request.GetValidateOnly(), failed: failed,
+		local: func() (err error) {
+			answer, err = s.requeueMatching(ctx, member, request)
+			return err
+		},
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+			ofMember := proto.CloneOf(request)
+			ofMember.Cluster = member
+			answer, err = plimsollv1.NewObjectServiceClient(conn).RequeueMatching(ctx, ofMember)
+			return err
+		},
+	})
+	if err != nil {
+		found.gap, err = gapOf(err)
+		return found, err
+	}
+	found.items = append(found.items, answer)
+	return found, nil
+}
+
+// requeueMatching finds what matches in a member of this replica, and begins to order it.
+func (s *objectService) requeueMatching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
+	name := batchName{callerOf(ctx), member, request.GetRequestId(), fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
+	if before, ok := s.batches.named.get(name); ok && name.id != "" && !request.GetValidateOnly() {
+		again := proto.CloneOf(before)
+		again.NothingOrdered = true
+		return again, nil
+	}
+	keys, err := s.matching(ctx, member, request)
+	if err != nil {
+		return nil, err
+	}
+	answer := &plimsollv1.RequeueMatchingResponse{Matched: count(len(keys)), NothingOrdered: request.GetValidateOnly()}
+	for _, key := range keys[:min(len(keys), maxSample)] {
+		answer.Sample = append(answer.Sample, keyMessage(key))
+	}
+	if request.GetValidateOnly() {
+		return answer, nil
+	}
+	select {
+	case s.batches.places <- struct{}{}:
+	default:
+		return nil, status.Error(codes.ResourceExhausted, "too many orders of many keys are under way: try again when they are done")
+	}
+	if name.id != "" {
+		s.batches.named.put(name, answer, namedFor)
+	}
+	go s.order(keys, name.caller, int(request.GetPerSecond()))
+	return answer, nil
+}
+
+// matching are the keys of a member of this replica that an order is about.
+func (s *objectService) matching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (keys []reconcile.Key, err error) {
+	list := s.objectList(&plimsollv1.ListObjectsRequest{Filter: request.GetFilter()}, member, request.GetController(), request.GetNamespace())
+	if list.filter, err = objectFilters.compile(request.GetFilter()); err != nil {
+		return nil, err
+	}
+	ended, err := list.walk(ctx, member, nil, firstScan, func(item entry[*plimsollv1.ObjectState], passes bool) bool {
+		if passes {
+			at := nameOfObject(item.item)
+			key := reconcile.Key{Member: at[0], Controller: at[1]}
+			key.Namespace, key.Name = at[2], at[3]
+			keys = append(keys, key)
+		}
+		return len(keys) <= maxMatching
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(keys) > maxMatching:
+		return nil, errFilter("filter.many", fmt.Sprintf("matches more than %d keys of member %q", maxMatching, member))
+	case !ended:
+		return nil, errFilter("filter.cost", "costs too much to compute for all items: name a controller or a namespace")
+	}
+	return keys, nil
+}
+
+// order orders keys at a pace, while this replica acts on their member. It has a place of the batches, and gives it back.
+func (s *objectService) order(keys []reconcile.Key, caller string, pace int) {
+	defer func() { <-s.batches.places }()
+	if pace <= 0 {
+		pace = defaultPace
+	}
+	each := time.NewTicker(time.Second / time.Duration(pace))
+	defer each.Stop()
+	for i, key := range keys {
+		if !s.ownership.Acts(key.Member) {
+			s.log.Warn("an order of many keys ends: another replica owns the member", "member", key.Member, "user", caller, "ordered", i, "of", len(keys))
+			return
+		}
+		if _, err := s.objects.RequeueFor(key, caller); err != nil { // it has gone meanwhile, or this replica stops
+			s.log.Debug("a key of an order of many was not ordered", "key", key, "user", caller, "error", err)
+		}
+		select {
+		case <-each.C:
+		case <-s.stopping.Done():
+			return
+		}
+	}
+	s.log.Info("an order of many keys is done", "user", caller, "ordered", len(keys))
+}
