@@ -47,7 +47,7 @@ about to expire. The exit code is 1 when something is wrong.`,
 // namedClusters are the members with these names, or all. Who is unreachable shows in no other way than by having no owner.
 func namedClusters(ctx context.Context, api *caller, names []string) ([]*plimsollv1.Cluster, error) {
 	if len(names) == 0 {
-		all, err := listClusters(ctx, api)
+		all, err := listClusters(ctx, api, &query{})
 		return all.GetClusters(), err
 	}
 	members := make([]*plimsollv1.Cluster, 0, len(names))
