@@ -148,7 +148,7 @@ func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
 			put, synced = put || e == "PUT dev/web", synced || e == "SYNCED"
 		}
 		leave()
-		<-ended
+		_ = <-ended
 		first.attempts("dev", "web", 7)
 		request.ResumeToken = <-tokens
 		events, tokens, _ = s.watch(as(t, "admin"), t, request)
