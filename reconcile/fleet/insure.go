@@ -113,7 +113,7 @@ func (pl *planner) risk(more int) float64 {
 	for i := range holders {
 		a := &holders[i]
 		total += a.rate * a.gap * a.short(slack)
-		if a.replicas > slack || a.members > 1 {
+		if a.replicas > slack || a.members > 1 || i >= paired {
 			continue
 		}
 		for j := range i {
@@ -133,12 +133,17 @@ func (h *holder) short(slack int) float64 {
 // Together is the share of losses in a domain that take the spot capacity of all its members.
 const Together = 0.25
 
-// maxHolders bounds what pairs of losses cost to look at.
-const maxHolders = 64
+// paired bounds what pairs of losses cost to look at: beyond so many members, pairs are left out.
+const paired = 24
 
+// holders are the members and domains with spot replicas in the plan.
 func (pl *planner) holders() []holder {
-	var holders []holder
-	byDomain := make([]holder, len(pl.domains))
+	holders := pl.buffers.holders[:0]
+	if pl.buffers.domains == nil {
+		pl.buffers.domains = make([]holder, len(pl.domains))
+	}
+	byDomain := pl.buffers.domains
+	clear(byDomain)
 	for i := range pl.places {
 		p := &pl.places[i]
 		n := p.target[Spot]
@@ -146,7 +151,7 @@ func (pl *planner) holders() []holder {
 			continue
 		}
 		h := holder{replicas: n, rate: p.Spot.rate(), gap: p.Spot.gap().Seconds(), start: p.Spot.Start.Seconds(), members: 1}
-		if h.rate > 0 && len(holders) < maxHolders {
+		if h.rate > 0 {
 			holders = append(holders, h)
 		}
 		if d := pl.domain[p.at]; d >= 0 {
@@ -166,5 +171,6 @@ func (pl *planner) holders() []holder {
 			holders = append(holders, *all)
 		}
 	}
+	pl.buffers.holders = holders
 	return holders
 }

@@ -100,6 +100,7 @@ type planner struct {
 	capMember int  // at most so many in one member, in one domain; see [Spread]
 	capDomain int
 	queue     []candidate
+	buffers   struct{ holders, domains []holder } // of one look at what is risked
 	result    Result
 }
 
