@@ -148,7 +148,9 @@ func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
 			put, synced = put || e == "PUT dev/web", synced || e == "SYNCED"
 		}
 		leave()
-		_ = <-ended
+		if err := <-ended; err == nil {
+			t.Error("a watch that was left has ended by itself")
+		}
 		first.attempts("dev", "web", 7)
 		request.ResumeToken = <-tokens
 		events, tokens, _ = s.watch(as(t, "admin"), t, request)
