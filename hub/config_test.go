@@ -85,7 +85,7 @@ var samples = map[string]sample{
 	"clusters.qps":                     {file: `12.5`, want: 12.5, bad: `.nan`},
 	"clusters.burst":                   {file: `13`, want: 13, bad: `1.5`},
 	"clusters.maxAnswerMiB":            {file: `32`, want: 32, bad: `0`},
-	"clusters.maxEventMiB":             {file: `4`, want: 4, bad: `65`},
+	"clusters.maxEventMiB":             {file: `6`, want: 6, bad: `65`},
 	"clusters.maxCacheMiB":             {file: `128`, want: 128, bad: `15`},
 	"clusters.maxCachedObjects":        {file: `5000`, want: 5000, bad: `999`},
 	"spot.annotationPrefix":            {file: `spotalis.io`, want: "spotalis.io", bad: `a/b`},

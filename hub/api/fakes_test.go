@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ type replica struct {
 	records   map[reconcile.Key]reconcile.Record
 	receipts  map[string]reconcile.Receipt
 	changed   chan struct{} // closed and replaced when a receipt changes
-	calls     int           // that reached the backend
+	calls     atomic.Int64  // that reached the backend
 	orderedBy []string
 	panics    bool
 	lapsed    bool // could not renew its Lease
@@ -131,7 +132,7 @@ func (r *replica) backend() Backend {
 // enter counts a call of the backend.
 func (r *replica) enter() func() {
 	r.mu.Lock()
-	r.calls++
+	r.calls.Add(1)
 	if r.panics {
 		defer r.mu.Unlock()
 		panic("canary-panic")

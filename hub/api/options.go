@@ -24,6 +24,9 @@ type Options struct {
 	Peers Peers
 	// OwnerTimeout is how long another replica may take for an answer. Default 3 s.
 	OwnerTimeout time.Duration
+	// RecheckEvery is how often the token and the rights of a watch are looked at; what was looked up lately is remembered for 10 s
+	// more. Default 10 s.
+	RecheckEvery time.Duration
 
 	// Authenticator and Authorizer let callers in; both are needed, unless Unauthenticated is set.
 	Authenticator Authenticator
@@ -63,6 +66,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.OwnerTimeout <= 0 {
 		o.OwnerTimeout = 3 * time.Second
+	}
+	if o.RecheckEvery <= 0 {
+		o.RecheckEvery = 10 * time.Second
 	}
 	return o, nil
 }

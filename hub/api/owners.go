@@ -26,6 +26,7 @@ type core struct {
 	gate      access
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops
+	recheck   time.Duration   // see [Options.RecheckEvery]
 	log       *slog.Logger
 }
 

@@ -53,7 +53,7 @@ func New(options Options) (*Server, error) {
 	s.stop = stop
 	services := newServices(&core{
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership,
-		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, log: o.Log,
+		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	chain := publicChain(o, gate, metrics)
 	streams := newStreams(o, gate, metrics)

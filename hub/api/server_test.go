@@ -174,17 +174,13 @@ func TestWhoWaitsForAReceiptIsAnsweredWhenTheServerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	r.mu.Lock()
-	r.calls = 0
-	r.mu.Unlock()
+	r.calls.Store(0)
 	go func() {
 		_, err := plimsollv1.NewObjectServiceClient(conn).GetReceipt(t.Context(), &plimsollv1.GetReceiptRequest{Receipt: "w.prod.shop.id-0", Wait: durationpb.New(30 * time.Second)})
 		answered <- err
 	}()
 	for waiting := false; !waiting; time.Sleep(time.Millisecond) {
-		r.mu.Lock()
-		waiting = r.calls > 0
-		r.mu.Unlock()
+		waiting = r.calls.Load() > 0
 	}
 	stop()
 	if err := <-answered; err != nil {

@@ -31,6 +31,7 @@ type streams struct {
 	metrics        *metrics
 	log            *slog.Logger
 	places, health chan struct{}
+	recheck        time.Duration // see [Options.RecheckEvery]
 
 	mu      sync.Mutex
 	watches int
@@ -39,7 +40,7 @@ type streams struct {
 
 func newStreams(o Options, gate access, metrics *metrics) *streams {
 	return &streams{
-		who: callers(o), gate: gate, metrics: metrics, log: o.Log, ofUser: map[string]int{},
+		who: callers(o), gate: gate, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
 		places: make(chan struct{}, maxStreams), health: make(chan struct{}, maxHealthStreams),
 	}
 }
@@ -97,11 +98,11 @@ func (s *streams) reauthenticate(ctx context.Context, who Identity, end context.
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(recheckEvery):
+		case <-time.After(s.recheck):
 		}
 		again, err := s.identified(ctx)
 		switch {
-		case status.Code(err) == codes.Unavailable && time.Since(certain) < 2*recheckEvery:
+		case status.Code(err) == codes.Unavailable && time.Since(certain) < 2*s.recheck:
 			continue // the hub cluster may answer the next time
 		case err == nil && (again.User != who.User || again.UID != who.UID):
 			err = errBadToken()

@@ -18,13 +18,8 @@ import (
 // watchBatch is how many items a watcher takes from its feed at a time.
 const watchBatch = 256
 
-// Times that tests shorten.
-var (
-	// bookmarkEvery is how often a watch in which nothing happens says so.
-	bookmarkEvery = 15 * time.Second
-	// recheckEvery is how often the rights of a watch are looked at; what was looked up lately is remembered for 10 s more.
-	recheckEvery = 10 * time.Second
-)
+// bookmarkEvery is how often a watch in which nothing happens says so.
+const bookmarkEvery = 15 * time.Second
 
 // watching is one watch.
 type watching[T, R proto.Message] struct {
@@ -88,7 +83,7 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 		}
 	}
 	rechecked := make(chan map[string]bool, 1)
-	go w.recheck(ctx, cancel, rechecked)
+	go w.recheckRights(ctx, cancel, rechecked)
 	bookmark := time.NewTicker(bookmarkEvery)
 	defer bookmark.Stop()
 	for {
@@ -244,17 +239,17 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 	}
 }
 
-// recheck ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when there are more.
-func (w *watching[T, R]) recheck(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) {
+// recheckRights ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when there are more.
+func (w *watching[T, R]) recheckRights(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) {
 	before, certain := w.visible, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(recheckEvery):
+		case <-time.After(w.core.recheck):
 		}
 		rights, err := w.sees(ctx)
-		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*recheckEvery {
+		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*w.core.recheck {
 			continue // the hub cluster may answer the next time
 		}
 		if err == nil {

@@ -184,10 +184,8 @@ func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
 }
 
 func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
-	defer func(d time.Duration) { recheckEvery = d }(recheckEvery)
-	recheckEvery = 50 * time.Millisecond
 	first, _ := watched(t)
-	s := serve(t, first, nil)
+	s := serve(t, first, func(o *Options) { o.RecheckEvery = 50 * time.Millisecond })
 	s.give("one", Access{Verb: "list", Resource: "objects", Member: "dev"})
 	s.give("all", Access{Verb: "list", Resource: "objects"})
 	var ends []<-chan error
