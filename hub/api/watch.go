@@ -246,10 +246,10 @@ func (w *watching[T, R]) recheckRights(ctx context.Context, end context.CancelCa
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(w.core.recheck):
+		case <-time.After(w.recheck):
 		}
 		rights, err := w.sees(ctx)
-		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*w.core.recheck {
+		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*w.recheck {
 			continue // the hub cluster may answer the next time
 		}
 		if err == nil {
