@@ -61,6 +61,7 @@ func TestEveryMakeTargetInTheDocumentationExists(t *testing.T) {
 
 var (
 	shell = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+	code  = regexp.MustCompile("(?ms)^```.*?^```")
 	link  = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 )
 
@@ -92,7 +93,8 @@ func TestShellLinesInTheReadmeAreThoseThatTheDemoPrintsAndChecks(t *testing.T) {
 func TestLinksInTheDocumentationLeadSomewhere(t *testing.T) {
 	g := NewWithT(t)
 	for _, page := range pages(t) {
-		for _, found := range link.FindAllStringSubmatch(read(t, page), -1) {
+		text := code.ReplaceAllString(read(t, page), "") // in which a call of a generic function looks like a link
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			g.Expect(filepath.Join(filepath.Dir(page), found[1])).To(Or(BeAnExistingFile(), BeADirectory()), "%s links to %s", page, found[1])
 		}
 	}
