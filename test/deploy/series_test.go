@@ -60,7 +60,7 @@ plimsoll_spot_dry{member="prod-eu",capacity="spot"}
 plimsoll_admissions_total{member="prod-eu",outcome="spot"}
 plimsoll_admission_duration_seconds{member="prod-eu"}
 plimsoll_admission_rejected_total{reason="not_found"}
-plimsoll_webapp_calls_total{call="convert",outcome="ok"}
+plimsoll_kind_calls_total{kind="webapps",call="validate",outcome="ok"}
 plimsoll_api_requests_total{method="/plimsoll.v1.ClusterService/ListClusters",code="OK"}
 plimsoll_api_request_duration_seconds{method="/plimsoll.v1.ClusterService/ListClusters"}
 `
@@ -82,7 +82,7 @@ var seldom = map[string]string{
 	"plimsoll_reservations_live":            "only until pods that were admitted are seen",
 	"plimsoll_spot_dry":                     "only once a pod found no room",
 	"plimsoll_admission_rejected_total":     "counts calls of strangers",
-	"plimsoll_webapp_calls_total":           "counts calls about WebApps",
+	"plimsoll_kind_calls_total":             "counts calls about WebApps and other modules' kinds",
 }
 
 // series are the lines of everything, by metric, with their labels.

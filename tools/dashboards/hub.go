@@ -46,8 +46,8 @@ var hub = board{
 				queries: quantiles("", "plimsoll_admission_duration_seconds", ofHub)},
 			{title: "Rejected calls", about: "Calls that were no admission calls of a member, for instance with a wrong token.", unit: perSecond,
 				queries: one(rate("reason", `plimsoll_admission_rejected_total{`+ofHub+`}`), "{{reason}}")},
-			{title: "Calls about WebApps", about: "Conversions, defaults and validations.", unit: perSecond,
-				queries: one(rate("call, outcome", `plimsoll_webapp_calls_total{`+ofHub+`}`), "{{call}} {{outcome}}")},
+			{title: "Calls about kinds of modules", about: "Conversions, defaults and validations.", unit: perSecond,
+				queries: one(rate("kind, call, outcome", `plimsoll_kind_calls_total{`+ofHub+`}`), "{{kind}} {{call}} {{outcome}}")},
 		}},
 	},
 }
