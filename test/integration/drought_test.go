@@ -81,14 +81,13 @@ func ordinalDroughtSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	history := p.follow(w)
 	p.drain(replicas, w)
 	p.Expect(history.AwaitMix(p.ctx, fleet.Mix{OnDemand: replicas, Ready: replicas})).To(Succeed())
-	drained := p.moments(history)
-	for _, moment := range drained {
-		p.Expect(moment.Mix.All()-moment.Mix.Ready).To(BeNumerically("<=", 1), "after a change of pod %s: %s", moment.Pod, moment.Mix)
-	}
+	// Before that, three are lost at once: which of them the StatefulSet's controller makes first, and whether it makes a second one
+	// before it has seen that the first is gone, is its own affair.
+	drained := len(p.moments(history))
 
 	p.giveBack()
 	p.mended(w, replicas, percent, floor)
-	p.alwaysReady(p.moments(history)[len(drained):], replicas-1)
+	p.alwaysReady(p.moments(history)[drained:], replicas-1)
 	var names []string
 	for _, pod := range p.pods(w) {
 		names = append(names, pod.Name)
