@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// dialTimeout bounds name resolution and connecting.
-const dialTimeout = 5 * time.Second
+// DialTimeout bounds name resolution and connecting.
+const DialTimeout = 5 * time.Second
 
 // dialer connects only to addresses that rules allow. The check is made by the operating system's hook between resolving
 // and connecting, so that a name which resolves to something else a second later is no way around it.
@@ -21,7 +21,7 @@ const dialTimeout = 5 * time.Second
 // do that; 0 leaves it to the operating system, which sends for many minutes.
 func dialer(rules Rules, unacked time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{
-		Timeout:   dialTimeout,
+		Timeout:   DialTimeout,
 		KeepAlive: 15 * time.Second,
 		Control: func(_, address string, conn syscall.RawConn) error {
 			resolved, err := netip.ParseAddrPort(address)

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -208,7 +209,7 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 	case r.Method == http.MethodPatch:
 		write(w, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]string{"name": "web", "namespace": "default"}})
 	case r.Method != http.MethodGet:
-		w.Header().Set("Content-Type", or(r.Header.Get("Content-Type"), "application/json"))
+		w.Header().Set("Content-Type", cmp.Or(r.Header.Get("Content-Type"), "application/json"))
 		_, _ = io.Copy(w, r.Body)
 	default:
 		fail(w, http.StatusNotFound)

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -118,7 +119,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 		"kind hangs":     {spoil: func(api *fakeAPI) { api.fault("/api/v1/pods", hangs) }, want: "Degraded/KindsMissing"},
 		"kind forbidden": {spoil: func(api *fakeAPI) { api.fault("/api/v1/pods", 403) }, want: "Degraded/KindsMissing"},
 		"wrong CA": {kubeconfig: func(api *fakeAPI) []byte {
-			ca, _ := keyPair(t)
+			ca, _ := keyPair()
 			return kubeconfigOf("server: "+api.URL+"\ncertificate-authority-data: "+base64Of(ca), "token: "+api.token)
 		}, want: "Refused/CertificateNotTrusted"},
 		"nobody listens": {kubeconfig: func(*fakeAPI) []byte { return kubeconfigOf("server: https://127.0.0.1:1", goodUser) }, want: "Unreachable/ConnectionRefused"},
@@ -130,7 +131,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			f, api := newFleet(t), newFakeAPI(t, "cluster-a")
 			f.secrets.put("healthy", good.kubeconfig())
 			healthy := f.awaitReady("healthy")
-			secret, kubeconfig := or(tc.secret, "a"), api.kubeconfig()
+			secret, kubeconfig := cmp.Or(tc.secret, "a"), api.kubeconfig()
 			if tc.kubeconfig != nil {
 				kubeconfig = tc.kubeconfig(api)
 			}

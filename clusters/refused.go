@@ -2,7 +2,7 @@ package clusters
 
 import "fmt"
 
-// Reasons of a [RefusedError], and of a member's state Refused.
+// Reasons of a [RefusedError].
 const (
 	ReasonNoKubeconfig            = "NoKubeconfig"            // the Secret has no data under the key kubeconfig
 	ReasonInvalidKubeconfig       = "InvalidKubeconfig"       // it cannot be parsed, or contradicts itself
@@ -16,10 +16,6 @@ const (
 	ReasonBasicAuthNotAllowed     = "BasicAuthNotAllowed"     // username, password
 	ReasonInsecureNotAllowed      = "InsecureNotAllowed"      // insecure-skip-tls-verify, http://
 	ReasonServerNotAllowed        = "ServerNotAllowed"        // the server's address is outside the allowed networks
-	ReasonDuplicateCluster        = "DuplicateCluster"        // an older Secret registers the same cluster
-	ReasonInvalidNamespaces       = "InvalidNamespaces"       // the annotation with the member's namespaces cannot be used
-	ReasonOverlappingNamespaces   = "OverlappingNamespaces"   // an older Secret registers a namespace of it, in the same cluster
-	ReasonIdentityNotShown        = "IdentityNotShown"        // it may be the cluster of another registration, and does not let the hub find out
 	ReasonUnauthorized            = "Unauthorized"            // the member does not accept the credentials
 	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate does not fit the CA or the name
 )
@@ -33,6 +29,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-func refuse(reason, format string, args ...any) *RefusedError {
+// Refuse makes a [RefusedError].
+func Refuse(reason, format string, args ...any) *RefusedError {
 	return &RefusedError{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -54,10 +54,10 @@ func (p *Provider) retire(a *actor) bool {
 // vet vets the registration of name.
 func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
 	if slices.Contains(p.opts.ReservedNames, name) {
-		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
+		return nil, Refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
 	}
 	if want.layout.refused {
-		return nil, refuse(want.layout.reason, "%s", want.layout.message)
+		return nil, Refuse(want.layout.reason, "%s", want.layout.message)
 	}
 	var namespaces []string
 	if want.namespaces != nil {
@@ -70,7 +70,7 @@ func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
 	if err != nil {
 		return nil, err
 	}
-	vetted.namespaces = namespaces
+	vetted.Namespaces = namespaces
 	return vetted, nil
 }
 

@@ -281,7 +281,7 @@ func TestANameIsCheckedAfterItWasResolved(t *testing.T) {
 	} {
 		vetted, err := Vet("a", kubeconfigOf("server: https://localhost:"+port, goodUser), *rules)
 		g.Expect(err).NotTo(HaveOccurred(), "a name says nothing yet")
-		wire, closeIdle, err := newWire(vetted, 0)
+		wire, closeIdle, err := vetted.Transport(0)
 		g.Expect(err).NotTo(HaveOccurred())
 		defer closeIdle()
 		_, err = ask(wire, "GET", "https://localhost:"+port)
@@ -298,7 +298,7 @@ func TestAProxyIsCheckedLikeAServer(t *testing.T) {
 	rules := Rules{AllowProxy: true}
 	vetted, err := Vet("a", kubeconfigOf(goodServer+"\nproxy-url: http://127.0.0.1:3128", goodUser), rules)
 	g.Expect(err).NotTo(HaveOccurred())
-	wire, closeIdle, err := newWire(vetted, 0)
+	wire, closeIdle, err := vetted.Transport(0)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer closeIdle()
 	_, err = ask(wire, "GET", "https://member.example:6443/readyz")

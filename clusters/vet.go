@@ -17,19 +17,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
+// SecretKey is the key of a registration Secret that holds the kubeconfig, for multicluster-runtime as well.
+const SecretKey = "kubeconfig"
+
 // Vetted is a kubeconfig that was taken apart and rebuilt from what is allowed. It holds credentials: it prints as the
 // server's address only, and its configuration leaves the package as a transport, never as data.
 type Vetted struct {
 	// Server is the API server's host and port.
 	Server string
+	// Namespaces are those that the member is registered for, sorted; nil: the whole cluster. The caller of [Vet] sets them.
+	Namespaces []string
 
-	config     *rest.Config
-	rules      Rules
-	namespaces []string // that the member is registered for, sorted; nil: the whole cluster
+	config *rest.Config
+	rules  Rules
 }
 
-// endpoint identifies the cluster by where it is and how it is trusted, for members that do not tell who they are.
-func (v *Vetted) endpoint() string {
+// Endpoint identifies the cluster by where it is and how it is trusted, for members that do not tell who they are.
+func (v *Vetted) Endpoint() string {
 	of := v.config
 	sum := sha256.Sum256([]byte(of.Host + "\x00" + of.ServerName + "\x00" + of.CAFile + "\x00" + string(of.CAData)))
 	return "endpoint " + hex.EncodeToString(sum[:])
@@ -50,7 +54,7 @@ func Vet(name string, kubeconfig []byte, rules Rules) (*Vetted, error) {
 		return nil, err
 	}
 	if len(strings.TrimSpace(string(kubeconfig))) == 0 {
-		return nil, refuse(ReasonNoKubeconfig, "the Secret has no data under the key %q", KubeconfigKey)
+		return nil, Refuse(ReasonNoKubeconfig, "the Secret has no data under the key %q", SecretKey)
 	}
 	cluster, user, err := currentContext(kubeconfig)
 	if err != nil {
@@ -73,7 +77,7 @@ func Vet(name string, kubeconfig []byte, rules Rules) (*Vetted, error) {
 // vetName asks for a DNS label, because the name becomes a label value, a URL segment and a metric label.
 func vetName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return refuse(ReasonInvalidName, "the Secret's name is the member's name, and must be a DNS label: %s", problems[0])
+		return Refuse(ReasonInvalidName, "the Secret's name is the member's name, and must be a DNS label: %s", problems[0])
 	}
 	return nil
 }
@@ -83,22 +87,22 @@ func vetName(name string) error {
 func currentContext(kubeconfig []byte) (*api.Cluster, *api.AuthInfo, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "kubeconfig: not a valid kubeconfig%s", atLine(err))
+		return nil, nil, Refuse(ReasonInvalidKubeconfig, "kubeconfig: not a valid kubeconfig%s", atLine(err))
 	}
 	if parsed.CurrentContext == "" {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "kubeconfig: current-context is missing")
+		return nil, nil, Refuse(ReasonInvalidKubeconfig, "kubeconfig: current-context is missing")
 	}
 	context := parsed.Contexts[parsed.CurrentContext]
 	if context == nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "kubeconfig: current-context names no entry of contexts")
+		return nil, nil, Refuse(ReasonInvalidKubeconfig, "kubeconfig: current-context names no entry of contexts")
 	}
 	cluster := parsed.Clusters[context.Cluster]
 	if cluster == nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "kubeconfig: the current context's cluster names no entry of clusters")
+		return nil, nil, Refuse(ReasonInvalidKubeconfig, "kubeconfig: the current context's cluster names no entry of clusters")
 	}
 	user := parsed.AuthInfos[context.AuthInfo]
 	if user == nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "kubeconfig: the current context's user names no entry of users")
+		return nil, nil, Refuse(ReasonInvalidKubeconfig, "kubeconfig: the current context's user names no entry of users")
 	}
 	return cluster, user, nil
 }
@@ -116,7 +120,7 @@ func atLine(err error) string {
 // vetServer takes over server, proxy-url and tls-server-name, and returns the server's host and port.
 func vetServer(cluster *api.Cluster, rules Rules, into *rest.Config) (string, error) {
 	if cluster.Server == "" {
-		return "", refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: is missing")
+		return "", Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: is missing")
 	}
 	server, err := vetURL("clusters[].cluster.server", cluster.Server, rules)
 	if err != nil {
@@ -126,15 +130,15 @@ func vetServer(cluster *api.Cluster, rules Rules, into *rest.Config) (string, er
 	case server.Scheme == "https":
 	case server.Scheme == "http" && rules.AllowInsecure:
 	case server.Scheme == "http":
-		return "", refuse(ReasonInsecureNotAllowed, "clusters[].cluster.server: http:// is not allowed, only https://")
+		return "", Refuse(ReasonInsecureNotAllowed, "clusters[].cluster.server: http:// is not allowed, only https://")
 	default:
-		return "", refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: must be an https:// URL")
+		return "", Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: must be an https:// URL")
 	}
 	if server.Port() == "" {
 		server.Host += map[string]string{"https": ":443", "http": ":80"}[server.Scheme]
 	}
 	if name := cluster.TLSServerName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 && !isIP(name) {
-		return "", refuse(ReasonInvalidKubeconfig, "clusters[].cluster.tls-server-name: must be a DNS name or an IP address")
+		return "", Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.tls-server-name: must be a DNS name or an IP address")
 	}
 	into.Host = strings.TrimSuffix(server.String(), "/")
 	into.ServerName = cluster.TLSServerName
@@ -147,11 +151,11 @@ func vetProxy(proxy string, rules Rules, into *rest.Config) error {
 		return nil
 	}
 	if !rules.AllowProxy {
-		return refuse(ReasonProxyNotAllowed, "clusters[].cluster.proxy-url: a proxy is not allowed")
+		return Refuse(ReasonProxyNotAllowed, "clusters[].cluster.proxy-url: a proxy is not allowed")
 	}
 	parsed, err := url.Parse(proxy)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https" && parsed.Scheme != "socks5") {
-		return refuse(ReasonInvalidKubeconfig, "clusters[].cluster.proxy-url: must be an http://, https:// or socks5:// URL")
+		return Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.proxy-url: must be an http://, https:// or socks5:// URL")
 	}
 	into.Proxy = httpProxy(parsed)
 	return nil
@@ -161,17 +165,17 @@ func vetProxy(proxy string, rules Rules, into *rest.Config) error {
 func vetURL(field, text string, rules Rules) (*url.URL, error) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Hostname() == "" || parsed.Opaque != "" {
-		return nil, refuse(ReasonInvalidKubeconfig, "%s: must be a URL with a host", field)
+		return nil, Refuse(ReasonInvalidKubeconfig, "%s: must be a URL with a host", field)
 	}
 	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
-		return nil, refuse(ReasonInvalidKubeconfig, "%s: must carry no user, query or fragment", field)
+		return nil, Refuse(ReasonInvalidKubeconfig, "%s: must carry no user, query or fragment", field)
 	}
 	if ip, err := netip.ParseAddr(parsed.Hostname()); err == nil {
 		if err := rules.checkAddr(ip); err != nil {
-			return nil, refuse(ReasonServerNotAllowed, "%s: %v", field, err)
+			return nil, Refuse(ReasonServerNotAllowed, "%s: %v", field, err)
 		}
 	} else if len(validation.IsDNS1123Subdomain(strings.ToLower(parsed.Hostname()))) > 0 {
-		return nil, refuse(ReasonInvalidKubeconfig, "%s: the host must be a DNS name or an IP address", field)
+		return nil, Refuse(ReasonInvalidKubeconfig, "%s: the host must be a DNS name or an IP address", field)
 	}
 	return parsed, nil
 }
@@ -185,10 +189,10 @@ func isIP(text string) bool {
 func vetTrust(cluster *api.Cluster, rules Rules, into *rest.Config) error {
 	if cluster.InsecureSkipTLSVerify {
 		if !rules.AllowInsecure {
-			return refuse(ReasonInsecureNotAllowed, "clusters[].cluster.insecure-skip-tls-verify: must not be set, the server has to be verified")
+			return Refuse(ReasonInsecureNotAllowed, "clusters[].cluster.insecure-skip-tls-verify: must not be set, the server has to be verified")
 		}
 		if len(cluster.CertificateAuthorityData) > 0 || cluster.CertificateAuthority != "" {
-			return refuse(ReasonInvalidKubeconfig, "clusters[].cluster.insecure-skip-tls-verify: contradicts a certificate authority")
+			return Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.insecure-skip-tls-verify: contradicts a certificate authority")
 		}
 		into.Insecure = true
 	}
@@ -200,7 +204,7 @@ func vetTrust(cluster *api.Cluster, rules Rules, into *rest.Config) error {
 	}
 	if data := cluster.CertificateAuthorityData; len(data) > 0 {
 		if !x509.NewCertPool().AppendCertsFromPEM(data) {
-			return refuse(ReasonInvalidKubeconfig, "clusters[].cluster.certificate-authority-data: holds no PEM certificate")
+			return Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.certificate-authority-data: holds no PEM certificate")
 		}
 		into.CAData, into.CAFile = data, ""
 	}
@@ -210,7 +214,7 @@ func vetTrust(cluster *api.Cluster, rules Rules, into *rest.Config) error {
 // vetUser takes over the credentials.
 func vetUser(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 	if user.AuthProvider != nil {
-		return refuse(ReasonAuthProviderNotAllowed, "users[].user.auth-provider: is not supported, use a token or a client certificate")
+		return Refuse(ReasonAuthProviderNotAllowed, "users[].user.auth-provider: is not supported, use a token or a client certificate")
 	}
 	for _, vet := range []func(*api.AuthInfo, Rules, *rest.Config) error{vetExec, vetCertificate, vetToken, vetBasic, vetImpersonation} {
 		if err := vet(user, rules, into); err != nil {
@@ -219,7 +223,7 @@ func vetUser(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 	}
 	if into.ExecProvider == nil && len(into.CertData) == 0 && into.CertFile == "" &&
 		into.BearerToken == "" && into.BearerTokenFile == "" && into.Username == "" {
-		return refuse(ReasonNoCredentials, "users[].user: holds no credentials, neither token nor client-certificate-data")
+		return Refuse(ReasonNoCredentials, "users[].user: holds no credentials, neither token nor client-certificate-data")
 	}
 	return nil
 }
@@ -229,7 +233,7 @@ func vetExec(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 		return nil
 	}
 	if !rules.AllowExec {
-		return refuse(ReasonExecNotAllowed, "users[].user.exec: running a program is not allowed, use a token or a client certificate")
+		return Refuse(ReasonExecNotAllowed, "users[].user.exec: running a program is not allowed, use a token or a client certificate")
 	}
 	exec := user.Exec.DeepCopy()
 	exec.InteractiveMode, exec.StdinUnavailable = api.NeverExecInteractiveMode, true
@@ -251,11 +255,11 @@ func vetCertificate(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 	into.CertData, into.KeyData = user.ClientCertificateData, user.ClientKeyData
 	haveCert, haveKey := into.CertFile != "" || len(into.CertData) > 0, into.KeyFile != "" || len(into.KeyData) > 0
 	if haveCert != haveKey {
-		return refuse(ReasonInvalidKubeconfig, "users[].user: client-certificate-data and client-key-data need each other")
+		return Refuse(ReasonInvalidKubeconfig, "users[].user: client-certificate-data and client-key-data need each other")
 	}
 	if len(into.CertData) > 0 && len(into.KeyData) > 0 {
 		if _, err := tls.X509KeyPair(into.CertData, into.KeyData); err != nil {
-			return refuse(ReasonInvalidKubeconfig, "users[].user: client-certificate-data and client-key-data are no PEM key pair")
+			return Refuse(ReasonInvalidKubeconfig, "users[].user: client-certificate-data and client-key-data are no PEM key pair")
 		}
 	}
 	return nil
@@ -269,7 +273,7 @@ func vetToken(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 		into.BearerTokenFile = user.TokenFile
 	}
 	if strings.ContainsFunc(user.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return refuse(ReasonInvalidKubeconfig, "users[].user.token: must be printable ASCII without spaces")
+		return Refuse(ReasonInvalidKubeconfig, "users[].user.token: must be printable ASCII without spaces")
 	}
 	into.BearerToken = user.Token
 	return nil
@@ -280,7 +284,7 @@ func vetBasic(user *api.AuthInfo, rules Rules, into *rest.Config) error {
 		return nil
 	}
 	if !rules.AllowBasicAuth {
-		return refuse(ReasonBasicAuthNotAllowed, "users[].user.username and password: basic authentication is not allowed")
+		return Refuse(ReasonBasicAuthNotAllowed, "users[].user.username and password: basic authentication is not allowed")
 	}
 	into.Username, into.Password = user.Username, user.Password
 	return nil
@@ -291,7 +295,7 @@ func vetImpersonation(user *api.AuthInfo, rules Rules, into *rest.Config) error 
 		return nil
 	}
 	if !rules.AllowImpersonation {
-		return refuse(ReasonImpersonationNotAllowed, "users[].user.as, as-uid, as-groups and as-user-extra: impersonation is not allowed")
+		return Refuse(ReasonImpersonationNotAllowed, "users[].user.as, as-uid, as-groups and as-user-extra: impersonation is not allowed")
 	}
 	into.Impersonate = rest.ImpersonationConfig{
 		UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups, Extra: user.ImpersonateUserExtra,
@@ -300,5 +304,5 @@ func vetImpersonation(user *api.AuthInfo, rules Rules, into *rest.Config) error 
 }
 
 func refuseFile(field, instead string) error {
-	return refuse(ReasonFilePathNotAllowed, "%s: reading the hub's files is not allowed, use %s", field, instead)
+	return Refuse(ReasonFilePathNotAllowed, "%s: reading the hub's files is not allowed, use %s", field, instead)
 }

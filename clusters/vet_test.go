@@ -1,57 +1,20 @@
 package clusters
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
+	"cmp"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 )
 
-// canary stands for every secret value; it must not appear in anything that is shown.
-const canary = "c4n4ry-s3cr3t"
-
-// kubeconfigOf writes a kubeconfig from the lines of its cluster and its user.
-func kubeconfigOf(cluster, user string) []byte {
-	indent := func(lines string) string {
-		return "    " + strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n    ")
-	}
-	return fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: here
-contexts:
-- name: here
-  context: {cluster: member, user: hub}
-clusters:
-- name: member
-  cluster:
-%s
-users:
-- name: hub
-  user:
-%s
-`, indent(cluster), indent(user))
-}
-
-const (
-	goodServer = "server: https://member.example:6443"
-	goodUser   = "token: " + canary
-)
-
 func TestVetTakesOverInlineCredentialsAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
-	cert, key := keyPair(t)
+	cert, key := keyPair()
 	vetted, err := Vet("prod-eu", kubeconfigOf(
 		goodServer+"\ntls-server-name: kubernetes.default\ncertificate-authority-data: "+base64.StdEncoding.EncodeToString(cert),
 		fmt.Sprintf("client-certificate-data: %s\nclient-key-data: %s",
@@ -122,9 +85,9 @@ func TestVetNamesWhatItRefusesAndWhy(t *testing.T) {
 			g := NewWithT(t)
 			kubeconfig := tc.raw
 			if kubeconfig == nil {
-				kubeconfig = kubeconfigOf(or(tc.cluster, goodServer), or(tc.user, goodUser))
+				kubeconfig = kubeconfigOf(cmp.Or(tc.cluster, goodServer), cmp.Or(tc.user, goodUser))
 			}
-			_, err := Vet(or(tc.member, "prod-eu"), kubeconfig, tc.rules)
+			_, err := Vet(cmp.Or(tc.member, "prod-eu"), kubeconfig, tc.rules)
 			var refusal *RefusedError
 			g.Expect(errors.As(err, &refusal)).To(BeTrue(), "error: %v", err)
 			g.Expect(refusal.Reason).To(Equal(tc.reason))
@@ -168,7 +131,7 @@ func TestVetAllowsWhatTheRulesAllow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			vetted, err := Vet("prod-eu", kubeconfigOf(or(tc.cluster, goodServer), or(tc.user, goodUser)), all)
+			vetted, err := Vet("prod-eu", kubeconfigOf(cmp.Or(tc.cluster, goodServer), cmp.Or(tc.user, goodUser)), all)
 			g.Expect(err).NotTo(HaveOccurred())
 			tc.check(g, vetted)
 		})
@@ -241,36 +204,4 @@ func checkVetted(t *testing.T, vetted *Vetted) {
 		c.CAFile+c.CertFile+c.KeyFile+c.BearerTokenFile != "" || c.Impersonate.UserName != "" || !strings.HasPrefix(c.Host, "https://") {
 		t.Fatalf("vetted although nothing allows it: %s", vetted)
 	}
-}
-
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}
-
-func networks(prefixes ...string) []netip.Prefix {
-	var parsed []netip.Prefix
-	for _, prefix := range prefixes {
-		parsed = append(parsed, netip.MustParsePrefix(prefix))
-	}
-	return parsed
-}
-
-// keyPair makes a self-signed certificate and its key, in PEM.
-func keyPair(t *testing.T) (cert, key []byte) {
-	t.Helper()
-	g := NewWithT(t)
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "hub"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	g.Expect(err).NotTo(HaveOccurred())
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	g.Expect(err).NotTo(HaveOccurred())
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }

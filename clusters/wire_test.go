@@ -18,7 +18,7 @@ func reaches(t *testing.T, api *fakeAPI, kubeconfig []byte, rules Rules) error {
 	if err != nil {
 		return err
 	}
-	wire, closeIdle, err := newWire(vetted, 0)
+	wire, closeIdle, err := vetted.Transport(0)
 	if err != nil {
 		return err
 	}
