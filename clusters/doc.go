@@ -12,7 +12,7 @@
 //     sees; roster.go who is there.
 //   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
 //     lead to one cluster.
-//   - vet.go, rules.go: what a kubeconfig may say; dial.go: where a server may be.
+//   - package kubeconfig: what a kubeconfig may say, and where a server may be; reasons.go: why else a registration is refused.
 //   - member.go: the [Member], report.go what it knows of itself. transport.go puts its ways to the cluster together:
 //     breaker.go, fence.go, timeout.go; sent.go: which errors say that nothing went out.
 //   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.

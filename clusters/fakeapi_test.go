@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ const hangs = -1
 func newFakeAPI(t *testing.T, uid string) *fakeAPI {
 	t.Helper()
 	f := &fakeAPI{
-		uid: uid, token: canary + "-" + uid, faults: map[string]int{}, answers: map[string]http.HandlerFunc{}, denied: map[string]bool{},
+		uid: uid, token: sample.Canary + "-" + uid, faults: map[string]int{}, answers: map[string]http.HandlerFunc{}, denied: map[string]bool{},
 		pods: map[string]*corev1.Pod{}, cut: make(chan struct{}),
 	}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
@@ -64,7 +65,7 @@ func newFakeAPI(t *testing.T, uid string) *fakeAPI {
 // kubeconfig leads to the server with its token.
 func (f *fakeAPI) kubeconfig() []byte {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
-	return kubeconfigOf(fmt.Sprintf("server: %s\ncertificate-authority-data: %s", f.URL, base64Of(ca)), "token: "+f.token)
+	return sample.KubeconfigOf(fmt.Sprintf("server: %s\ncertificate-authority-data: %s", f.URL, base64Of(ca)), "token: "+f.token)
 }
 
 // fault makes path (or a prefix that ends in *) answer status, hang, or with 0 work again.
@@ -272,6 +273,6 @@ func fail(w http.ResponseWriter, status int) {
 	}
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status),
-		Reason: reasons[status], Message: "you sent " + canary,
+		Reason: reasons[status], Message: "you sent " + sample.Canary,
 	})
 }

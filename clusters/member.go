@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -35,7 +36,7 @@ type Member struct {
 	cluster.Cluster
 
 	name    string
-	vetted  *Vetted
+	vetted  *kubeconfig.Vetted
 	health  *health
 	breaker *breaker
 	warmer  *warmer
@@ -71,7 +72,7 @@ type memberOptions struct {
 }
 
 // newMember puts a member together. It does no I/O.
-func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
+func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member, error) {
 	m := &Member{
 		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.Namespaces), changed: o.changed, retry: o.RetryMax,
 		joins:    o.joins,

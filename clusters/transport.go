@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -22,7 +23,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 const (
 	// connectPatience is how long a probe may wait for its turn and its connection before its own time begins. A name that
 	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
-	connectPatience = 3 * DialTimeout
+	connectPatience = 3 * kubeconfig.DialTimeout
 
 	// A health check, a discovery or an access review has small answers.
 	maxProbeBody = 2 << 20
@@ -64,7 +65,7 @@ type transportOptions struct {
 }
 
 // newTransports builds the ways to the member name.
-func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
+func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (*transports, error) {
 	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
 	wire, closeIdle, err := vetted.Transport(writeTimeout)
 	if err != nil {
@@ -119,11 +120,11 @@ func httpClient(transport http.RoundTripper) *http.Client {
 
 // restConfig is what clients get to see of a member: where it is, and how to get there. The credentials stay in the
 // transport. Warnings that a member's server sends are dropped, for they may hold anything.
-func restConfig(vetted *Vetted, transport http.RoundTripper) *rest.Config {
+func restConfig(vetted *kubeconfig.Vetted, transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
 		Host:                      vetted.Host(),
 		Transport:                 transport,
-		UserAgent:                 UserAgent,
+		UserAgent:                 kubeconfig.UserAgent,
 		QPS:                       -1,
 		WarningHandlerWithContext: rest.NoWarnings{},
 	}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -26,7 +28,7 @@ var testShapes = quantities.NewShapes(scheme.Scheme)
 func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transports, transportOptions) {
 	t.Helper()
 	g := NewWithT(t)
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	measures, err := newMetrics(prometheus.NewRegistry())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -247,7 +249,7 @@ func TestCredentialsGoToTheMembersServerOnly(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(code).To(Equal(http.StatusTemporaryRedirect), "the member's own client follows no redirect")
 
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	foreign, err := rest.HTTPClientFor(restConfig(vetted, w.client))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -261,7 +263,7 @@ func TestCredentialsGoToTheMembersServerOnly(t *testing.T) {
 func TestTheHandedOutConfigurationHoldsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	api := newFakeAPI(t, "a")
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	config := restConfig(vetted, http.DefaultTransport)
 	g.Expect(config.BearerToken).To(BeEmpty())
@@ -274,35 +276,35 @@ func TestANameIsCheckedAfterItWasResolved(t *testing.T) {
 	g := NewWithT(t)
 	api := newFakeAPI(t, "a")
 	_, port, _ := strings.Cut(api.Listener.Addr().String(), ":")
-	for rules, allowed := range map[*Rules]bool{
+	for rules, allowed := range map[*kubeconfig.Rules]bool{
 		{}: false,
-		{AllowedNetworks: networks("10.0.0.0/8")}:             false,
-		{AllowedNetworks: networks("127.0.0.0/8", "::1/128")}: true,
+		{AllowedNetworks: sample.Networks("10.0.0.0/8")}:             false,
+		{AllowedNetworks: sample.Networks("127.0.0.0/8", "::1/128")}: true,
 	} {
-		vetted, err := Vet("a", kubeconfigOf("server: https://localhost:"+port, goodUser), *rules)
+		vetted, err := kubeconfig.Vet("a", sample.KubeconfigOf("server: https://localhost:"+port, sample.GoodUser), *rules)
 		g.Expect(err).NotTo(HaveOccurred(), "a name says nothing yet")
 		wire, closeIdle, err := vetted.Transport(0)
 		g.Expect(err).NotTo(HaveOccurred())
 		defer closeIdle()
 		_, err = ask(wire, "GET", "https://localhost:"+port)
-		var refused *addrError
+		var refused *kubeconfig.AddrError
 		g.Expect(errors.As(err, &refused)).To(Equal(!allowed), "rules %v, error: %v", rules.AllowedNetworks, err)
 		if !allowed {
-			g.Expect(classify(err).reason).To(Equal(ReasonServerNotAllowed))
+			g.Expect(classify(err).reason).To(Equal(kubeconfig.ReasonServerNotAllowed))
 		}
 	}
 }
 
 func TestAProxyIsCheckedLikeAServer(t *testing.T) {
 	g := NewWithT(t)
-	rules := Rules{AllowProxy: true}
-	vetted, err := Vet("a", kubeconfigOf(goodServer+"\nproxy-url: http://127.0.0.1:3128", goodUser), rules)
+	rules := kubeconfig.Rules{AllowProxy: true}
+	vetted, err := kubeconfig.Vet("a", sample.KubeconfigOf(sample.GoodServer+"\nproxy-url: http://127.0.0.1:3128", sample.GoodUser), rules)
 	g.Expect(err).NotTo(HaveOccurred())
 	wire, closeIdle, err := vetted.Transport(0)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer closeIdle()
 	_, err = ask(wire, "GET", "https://member.example:6443/readyz")
-	var refused *addrError
+	var refused *kubeconfig.AddrError
 	g.Expect(errors.As(err, &refused)).To(BeTrue(), "error: %v", err)
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -39,8 +40,8 @@ func memberOptions(h *Hub) clusters.Options {
 	}
 }
 
-func clusterRules(c *ClustersConfig) clusters.Rules {
-	return clusters.Rules{
+func clusterRules(c *ClustersConfig) kubeconfig.Rules {
+	return kubeconfig.Rules{
 		AllowExec: c.AllowExec, AllowFiles: c.AllowFiles, AllowProxy: c.AllowProxy, AllowInsecure: c.AllowInsecure,
 		AllowImpersonation: c.AllowImpersonation, AllowBasicAuth: c.AllowBasicAuth, AllowedNetworks: c.AllowedNetworks,
 	}

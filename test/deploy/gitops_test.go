@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
@@ -288,14 +289,14 @@ func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
 	for _, entry := range entries {
 		values[entry.(map[string]any)["secretKey"].(string)] = "a-token"
 	}
-	kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
-	if !strings.Contains(kubeconfig, "a-token") {
-		t.Errorf("the token is not in it:\n%s", kubeconfig)
+	filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
+	if !strings.Contains(filledIn, "a-token") {
+		t.Errorf("the token is not in it:\n%s", filledIn)
 	}
 	const placeholder = "LS0t..."
-	kubeconfig = strings.ReplaceAll(kubeconfig, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
-	if _, err := clusters.Vet("prod-eu", []byte(kubeconfig), clusters.Rules{}); err != nil {
-		t.Errorf("%v:\n%s", err, kubeconfig)
+	filledIn = strings.ReplaceAll(filledIn, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
+	if _, err := kubeconfig.Vet("prod-eu", []byte(filledIn), kubeconfig.Rules{}); err != nil {
+		t.Errorf("%v:\n%s", err, filledIn)
 	}
 }
 
@@ -317,9 +318,9 @@ func TestMembersAreOneListOfTheChart(t *testing.T) {
 	}
 	for key, object := range made {
 		name := object.GetName()
-		kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
-		if _, err := clusters.Vet(name, []byte(kubeconfig), clusters.Rules{}); err != nil || !strings.Contains(kubeconfig, "a-token") || !strings.Contains(kubeconfig, name+".example.com") {
-			t.Errorf("%s: %v:\n%s", key, err, kubeconfig)
+		filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
+		if _, err := kubeconfig.Vet(name, []byte(filledIn), kubeconfig.Rules{}); err != nil || !strings.Contains(filledIn, "a-token") || !strings.Contains(filledIn, name+".example.com") {
+			t.Errorf("%s: %v:\n%s", key, err, filledIn)
 		}
 		if text(t, object, "spec", "target", "template", "metadata", "labels", clusters.MemberLabel) != "true" || object.GetNamespace() != fleet.Registrations ||
 			text(t, object, "spec", "target", "template", "type") != "plimsoll.dev/kubeconfig" ||

@@ -1,4 +1,4 @@
-package clusters
+package sample
 
 import (
 	"crypto/ecdsa"
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// canary stands for every secret value; it must not appear in anything that is shown.
-const canary = "c4n4ry-s3cr3t"
+// Canary stands for every secret value; it must not appear in anything that is shown.
+const Canary = "c4n4ry-s3cr3t"
 
-// kubeconfigOf writes a kubeconfig from the lines of its cluster and its user.
-func kubeconfigOf(cluster, user string) []byte {
+// KubeconfigOf writes a kubeconfig from the lines of its cluster and its user.
+func KubeconfigOf(cluster, user string) []byte {
 	indent := func(lines string) string {
 		return "    " + strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n    ")
 	}
@@ -41,12 +41,12 @@ users:
 
 // What every rule allows.
 const (
-	goodServer = "server: https://member.example:6443"
-	goodUser   = "token: " + canary
+	GoodServer = "server: https://member.example:6443"
+	GoodUser   = "token: " + Canary
 )
 
-// networks parses prefixes.
-func networks(prefixes ...string) []netip.Prefix {
+// Networks parses prefixes.
+func Networks(prefixes ...string) []netip.Prefix {
 	var parsed []netip.Prefix
 	for _, prefix := range prefixes {
 		parsed = append(parsed, netip.MustParsePrefix(prefix))
@@ -54,8 +54,8 @@ func networks(prefixes ...string) []netip.Prefix {
 	return parsed
 }
 
-// keyPair makes a self-signed certificate and its key, in PEM.
-func keyPair() (cert, key []byte) {
+// KeyPair makes a self-signed certificate and its key, in PEM.
+func KeyPair() (cert, key []byte) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(err)
 	template := &x509.Certificate{

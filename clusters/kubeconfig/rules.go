@@ -1,4 +1,4 @@
-package clusters
+package kubeconfig
 
 import (
 	"cmp"
@@ -64,10 +64,10 @@ func (r Rules) checkAddr(ip netip.Addr) error {
 				return nil
 			}
 		}
-		return &addrError{ip, "it is in none of the allowed networks"}
+		return &AddrError{ip, "it is in none of the allowed networks"}
 	}
 	if kind := cmp.Or(unroutable(ip), unroutable(carried(ip))); kind != "" {
-		return &addrError{ip, kind + " addresses are not allowed, unless they are listed in the allowed networks"}
+		return &AddrError{ip, kind + " addresses are not allowed, unless they are listed in the allowed networks"}
 	}
 	return nil
 }
@@ -102,13 +102,13 @@ func unroutable(ip netip.Addr) string {
 	return ""
 }
 
-// addrError says that an address may not be connected to, and by which rule.
-type addrError struct {
-	addr netip.Addr
-	rule string
+// AddrError says that an address may not be connected to, and by which rule.
+type AddrError struct {
+	Addr netip.Addr
+	Rule string
 }
 
 // Refusal is the error in words that anybody may read.
-func (e *addrError) Refusal() string { return e.Error() }
+func (e *AddrError) Refusal() string { return e.Error() }
 
-func (e *addrError) Error() string { return fmt.Sprintf("address %s: %s", e.addr, e.rule) }
+func (e *AddrError) Error() string { return fmt.Sprintf("address %s: %s", e.Addr, e.Rule) }

@@ -1,4 +1,4 @@
-package clusters
+package kubeconfig
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package clusters
+package kubeconfig
 
 import (
 	"cmp"
@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 func TestVetTakesOverInlineCredentialsAndNothingElse(t *testing.T) {
 	g := NewWithT(t)
-	cert, key := keyPair()
-	vetted, err := Vet("prod-eu", kubeconfigOf(
-		goodServer+"\ntls-server-name: kubernetes.default\ncertificate-authority-data: "+base64.StdEncoding.EncodeToString(cert),
+	cert, key := sample.KeyPair()
+	vetted, err := Vet("prod-eu", sample.KubeconfigOf(
+		sample.GoodServer+"\ntls-server-name: kubernetes.default\ncertificate-authority-data: "+base64.StdEncoding.EncodeToString(cert),
 		fmt.Sprintf("client-certificate-data: %s\nclient-key-data: %s",
 			base64.StdEncoding.EncodeToString(cert), base64.StdEncoding.EncodeToString(key))), Rules{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -30,14 +31,14 @@ func TestVetTakesOverInlineCredentialsAndNothingElse(t *testing.T) {
 
 func TestVetAddsTheDefaultPortAndKeepsAPath(t *testing.T) {
 	g := NewWithT(t)
-	vetted, err := Vet("prod-eu", kubeconfigOf("server: https://rancher.example/k8s/clusters/c-1/", goodUser), Rules{})
+	vetted, err := Vet("prod-eu", sample.KubeconfigOf("server: https://rancher.example/k8s/clusters/c-1/", sample.GoodUser), Rules{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(vetted.Server).To(Equal("rancher.example:443"))
 	g.Expect(vetted.config.Host).To(Equal("https://rancher.example:443/k8s/clusters/c-1"))
 }
 
 func TestVetNamesWhatItRefusesAndWhy(t *testing.T) {
-	ca := "certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(canary))
+	ca := "certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte(sample.Canary))
 	for name, tc := range map[string]struct {
 		member, cluster, user string
 		raw                   []byte
@@ -46,53 +47,53 @@ func TestVetNamesWhatItRefusesAndWhy(t *testing.T) {
 	}{
 		"no key":            {raw: []byte{}, reason: ReasonNoKubeconfig, field: "kubeconfig"},
 		"blank":             {raw: []byte(" \n"), reason: ReasonNoKubeconfig, field: "kubeconfig"},
-		"broken YAML":       {raw: []byte("apiVersion: v1\nkind: Config\nusers: [" + canary + "\n"), reason: ReasonInvalidKubeconfig, field: "line"},
-		"ill-typed":         {raw: []byte("apiVersion: v1\nkind: Config\nusers: " + canary), reason: ReasonInvalidKubeconfig, field: "kubeconfig"},
+		"broken YAML":       {raw: []byte("apiVersion: v1\nkind: Config\nusers: [" + sample.Canary + "\n"), reason: ReasonInvalidKubeconfig, field: "line"},
+		"ill-typed":         {raw: []byte("apiVersion: v1\nkind: Config\nusers: " + sample.Canary), reason: ReasonInvalidKubeconfig, field: "kubeconfig"},
 		"another kind":      {raw: []byte("apiVersion: v1\nkind: Pod"), reason: ReasonInvalidKubeconfig, field: "kubeconfig"},
 		"no context":        {raw: []byte("apiVersion: v1\nkind: Config"), reason: ReasonInvalidKubeconfig, field: "current-context"},
-		"unknown context":   {raw: []byte("apiVersion: v1\nkind: Config\ncurrent-context: " + canary), reason: ReasonInvalidKubeconfig, field: "current-context"},
+		"unknown context":   {raw: []byte("apiVersion: v1\nkind: Config\ncurrent-context: " + sample.Canary), reason: ReasonInvalidKubeconfig, field: "current-context"},
 		"dotted name":       {member: "prod.eu", reason: ReasonInvalidName, field: "name"},
 		"capital name":      {member: "Prod", reason: ReasonInvalidName, field: "name"},
-		"exec":              {user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: " + canary + ", interactiveMode: Never}", reason: ReasonExecNotAllowed, field: "exec"},
-		"auth-provider":     {user: "auth-provider: {name: oidc, config: {id-token: " + canary + "}}", reason: ReasonAuthProviderNotAllowed, field: "auth-provider"},
-		"CA file":           {cluster: goodServer + "\ncertificate-authority: /" + canary, reason: ReasonFilePathNotAllowed, field: "certificate-authority"},
-		"certificate file":  {user: "client-certificate: /" + canary, reason: ReasonFilePathNotAllowed, field: "client-certificate"},
-		"key file":          {user: "client-key: /" + canary, reason: ReasonFilePathNotAllowed, field: "client-key"},
-		"token file":        {user: "tokenFile: /" + canary, reason: ReasonFilePathNotAllowed, field: "tokenFile"},
-		"token file beside": {user: goodUser + "\ntokenFile: /" + canary, reason: ReasonFilePathNotAllowed, field: "tokenFile"},
-		"proxy":             {cluster: goodServer + "\nproxy-url: http://" + canary, reason: ReasonProxyNotAllowed, field: "proxy-url"},
-		"impersonated user": {user: goodUser + "\nas: " + canary, reason: ReasonImpersonationNotAllowed, field: "as"},
-		"groups":            {user: goodUser + "\nas-groups: [" + canary + "]", reason: ReasonImpersonationNotAllowed, field: "as-groups"},
-		"impersonated UID":  {user: goodUser + "\nas-uid: " + canary, reason: ReasonImpersonationNotAllowed, field: "as-uid"},
-		"extra":             {user: goodUser + "\nas-user-extra: {a: [" + canary + "]}", reason: ReasonImpersonationNotAllowed, field: "as-user-extra"},
-		"basic auth":        {user: "username: me\npassword: " + canary, reason: ReasonBasicAuthNotAllowed, field: "password"},
-		"skip verify":       {cluster: goodServer + "\ninsecure-skip-tls-verify: true", reason: ReasonInsecureNotAllowed, field: "insecure-skip-tls-verify"},
+		"exec":              {user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: " + sample.Canary + ", interactiveMode: Never}", reason: ReasonExecNotAllowed, field: "exec"},
+		"auth-provider":     {user: "auth-provider: {name: oidc, config: {id-token: " + sample.Canary + "}}", reason: ReasonAuthProviderNotAllowed, field: "auth-provider"},
+		"CA file":           {cluster: sample.GoodServer + "\ncertificate-authority: /" + sample.Canary, reason: ReasonFilePathNotAllowed, field: "certificate-authority"},
+		"certificate file":  {user: "client-certificate: /" + sample.Canary, reason: ReasonFilePathNotAllowed, field: "client-certificate"},
+		"key file":          {user: "client-key: /" + sample.Canary, reason: ReasonFilePathNotAllowed, field: "client-key"},
+		"token file":        {user: "tokenFile: /" + sample.Canary, reason: ReasonFilePathNotAllowed, field: "tokenFile"},
+		"token file beside": {user: sample.GoodUser + "\ntokenFile: /" + sample.Canary, reason: ReasonFilePathNotAllowed, field: "tokenFile"},
+		"proxy":             {cluster: sample.GoodServer + "\nproxy-url: http://" + sample.Canary, reason: ReasonProxyNotAllowed, field: "proxy-url"},
+		"impersonated user": {user: sample.GoodUser + "\nas: " + sample.Canary, reason: ReasonImpersonationNotAllowed, field: "as"},
+		"groups":            {user: sample.GoodUser + "\nas-groups: [" + sample.Canary + "]", reason: ReasonImpersonationNotAllowed, field: "as-groups"},
+		"impersonated UID":  {user: sample.GoodUser + "\nas-uid: " + sample.Canary, reason: ReasonImpersonationNotAllowed, field: "as-uid"},
+		"extra":             {user: sample.GoodUser + "\nas-user-extra: {a: [" + sample.Canary + "]}", reason: ReasonImpersonationNotAllowed, field: "as-user-extra"},
+		"basic auth":        {user: "username: me\npassword: " + sample.Canary, reason: ReasonBasicAuthNotAllowed, field: "password"},
+		"skip verify":       {cluster: sample.GoodServer + "\ninsecure-skip-tls-verify: true", reason: ReasonInsecureNotAllowed, field: "insecure-skip-tls-verify"},
 		"plain HTTP":        {cluster: "server: http://member.example", reason: ReasonInsecureNotAllowed, field: "server"},
 		"no credentials":    {user: "{}", reason: ReasonNoCredentials, field: "users[].user"},
 		"no server":         {cluster: "{}", reason: ReasonInvalidKubeconfig, field: "server"},
-		"server with user":  {cluster: "server: https://me:" + canary + "@member.example", reason: ReasonInvalidKubeconfig, field: "server"},
+		"server with user":  {cluster: "server: https://me:" + sample.Canary + "@member.example", reason: ReasonInvalidKubeconfig, field: "server"},
 		"server of a file":  {cluster: "server: file:///etc/passwd", reason: ReasonInvalidKubeconfig, field: "server"},
-		"unparsable server": {cluster: "server: \"https://" + canary + " %zz\"", reason: ReasonInvalidKubeconfig, field: "server"},
-		"bad CA":            {cluster: goodServer + "\n" + ca, reason: ReasonInvalidKubeconfig, field: "certificate-authority-data"},
-		"key without cert":  {user: "client-key-data: " + base64.StdEncoding.EncodeToString([]byte(canary)), reason: ReasonInvalidKubeconfig, field: "client-certificate-data"},
+		"unparsable server": {cluster: "server: \"https://" + sample.Canary + " %zz\"", reason: ReasonInvalidKubeconfig, field: "server"},
+		"bad CA":            {cluster: sample.GoodServer + "\n" + ca, reason: ReasonInvalidKubeconfig, field: "certificate-authority-data"},
+		"key without cert":  {user: "client-key-data: " + base64.StdEncoding.EncodeToString([]byte(sample.Canary)), reason: ReasonInvalidKubeconfig, field: "client-certificate-data"},
 		"two-line token":    {user: "token: \"a\\nb\"", reason: ReasonInvalidKubeconfig, field: "token"},
 		"loopback":          {cluster: "server: https://127.0.0.1:6443", reason: ReasonServerNotAllowed, field: "127.0.0.1"},
 		"mapped loopback":   {cluster: "server: https://[::ffff:127.0.0.1]:6443", reason: ReasonServerNotAllowed, field: "127.0.0.1"},
 		"metadata service":  {cluster: "server: https://169.254.169.254", reason: ReasonServerNotAllowed, field: "169.254.169.254"},
-		"outside":           {cluster: "server: https://10.1.2.3", rules: Rules{AllowedNetworks: networks("10.0.0.0/16")}, reason: ReasonServerNotAllowed, field: "10.1.2.3"},
+		"outside":           {cluster: "server: https://10.1.2.3", rules: Rules{AllowedNetworks: sample.Networks("10.0.0.0/16")}, reason: ReasonServerNotAllowed, field: "10.1.2.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			kubeconfig := tc.raw
 			if kubeconfig == nil {
-				kubeconfig = kubeconfigOf(cmp.Or(tc.cluster, goodServer), cmp.Or(tc.user, goodUser))
+				kubeconfig = sample.KubeconfigOf(cmp.Or(tc.cluster, sample.GoodServer), cmp.Or(tc.user, sample.GoodUser))
 			}
 			_, err := Vet(cmp.Or(tc.member, "prod-eu"), kubeconfig, tc.rules)
 			var refusal *RefusedError
 			g.Expect(errors.As(err, &refusal)).To(BeTrue(), "error: %v", err)
 			g.Expect(refusal.Reason).To(Equal(tc.reason))
 			g.Expect(refusal.Error()).To(ContainSubstring(tc.field))
-			g.Expect(refusal.Error()).NotTo(ContainSubstring(canary))
+			g.Expect(refusal.Error()).NotTo(ContainSubstring(sample.Canary))
 		})
 	}
 }
@@ -107,31 +108,31 @@ func TestVetAllowsWhatTheRulesAllow(t *testing.T) {
 			g.Expect(v.config.ExecProvider.Command).To(Equal("cloud"))
 			g.Expect(string(v.config.ExecProvider.InteractiveMode)).To(Equal("Never"))
 		}},
-		"files": {user: "tokenFile: /token", cluster: goodServer + "\ncertificate-authority: /ca", check: func(g Gomega, v *Vetted) {
+		"files": {user: "tokenFile: /token", cluster: sample.GoodServer + "\ncertificate-authority: /ca", check: func(g Gomega, v *Vetted) {
 			g.Expect(v.config.BearerTokenFile).To(Equal("/token"))
 			g.Expect(v.config.CAFile).To(Equal("/ca"))
 		}},
-		"proxy": {cluster: goodServer + "\nproxy-url: http://proxy.example:3128", check: func(g Gomega, v *Vetted) {
+		"proxy": {cluster: sample.GoodServer + "\nproxy-url: http://proxy.example:3128", check: func(g Gomega, v *Vetted) {
 			proxy, err := v.config.Proxy(nil)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(proxy.Host).To(Equal("proxy.example:3128"))
 		}},
-		"skip verify": {cluster: goodServer + "\ninsecure-skip-tls-verify: true", check: func(g Gomega, v *Vetted) {
+		"skip verify": {cluster: sample.GoodServer + "\ninsecure-skip-tls-verify: true", check: func(g Gomega, v *Vetted) {
 			g.Expect(v.config.Insecure).To(BeTrue())
 		}},
 		"plain HTTP": {cluster: "server: http://member.example", check: func(g Gomega, v *Vetted) {
 			g.Expect(v.Server).To(Equal("member.example:80"))
 		}},
-		"impersonation": {user: goodUser + "\nas: someone", check: func(g Gomega, v *Vetted) {
+		"impersonation": {user: sample.GoodUser + "\nas: someone", check: func(g Gomega, v *Vetted) {
 			g.Expect(v.config.Impersonate.UserName).To(Equal("someone"))
 		}},
-		"basic auth": {user: "username: me\npassword: " + canary, check: func(g Gomega, v *Vetted) {
+		"basic auth": {user: "username: me\npassword: " + sample.Canary, check: func(g Gomega, v *Vetted) {
 			g.Expect(v.config.Username).To(Equal("me"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			vetted, err := Vet("prod-eu", kubeconfigOf(cmp.Or(tc.cluster, goodServer), cmp.Or(tc.user, goodUser)), all)
+			vetted, err := Vet("prod-eu", sample.KubeconfigOf(cmp.Or(tc.cluster, sample.GoodServer), cmp.Or(tc.user, sample.GoodUser)), all)
 			g.Expect(err).NotTo(HaveOccurred())
 			tc.check(g, vetted)
 		})
@@ -140,10 +141,10 @@ func TestVetAllowsWhatTheRulesAllow(t *testing.T) {
 
 func TestAVettedKubeconfigPrintsWithoutItsCredentials(t *testing.T) {
 	g := NewWithT(t)
-	vetted, err := Vet("prod-eu", kubeconfigOf(goodServer, goodUser), Rules{})
+	vetted, err := Vet("prod-eu", sample.KubeconfigOf(sample.GoodServer, sample.GoodUser), Rules{})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		g.Expect(fmt.Sprintf(verb, vetted)).NotTo(ContainSubstring(canary))
+		g.Expect(fmt.Sprintf(verb, vetted)).NotTo(ContainSubstring(sample.Canary))
 	}
 }
 
@@ -164,7 +165,7 @@ func TestAddressesThatAreNeverAMembersAreRefusedWithoutAnyConfiguration(t *testi
 
 func TestListedNetworksAreTheOnlyOnesAllowed(t *testing.T) {
 	g := NewWithT(t)
-	rules := Rules{AllowedNetworks: networks("127.0.0.0/8", "2001:db8::/32")}
+	rules := Rules{AllowedNetworks: sample.Networks("127.0.0.0/8", "2001:db8::/32")}
 	g.Expect(rules.checkAddr(netip.MustParseAddr("127.0.0.1"))).To(Succeed())
 	g.Expect(rules.checkAddr(netip.MustParseAddr("::ffff:127.0.0.1"))).To(Succeed())
 	g.Expect(rules.checkAddr(netip.MustParseAddr("2001:db8::5"))).To(Succeed())
@@ -173,13 +174,13 @@ func TestListedNetworksAreTheOnlyOnesAllowed(t *testing.T) {
 
 // FuzzVet looks for a panic, for an error that is not typed, and for one that tells a part of the kubeconfig.
 func FuzzVet(f *testing.F) {
-	f.Add(kubeconfigOf(goodServer, goodUser))
-	f.Add(kubeconfigOf(goodServer+"\nproxy-url: http://me:"+canary+"@proxy", goodUser))
-	f.Add(kubeconfigOf("server: https://"+canary+"@member.example", "password: "+canary))
-	f.Add(kubeconfigOf("server: https://169.254.169.254", "exec: {command: "+canary+"}"))
-	f.Add([]byte("{" + canary + ": [}"))
-	f.Add([]byte("apiVersion: v1\nkind: " + canary))
-	f.Add([]byte("a: &a [*a, *a]\n" + canary + ": !!binary x"))
+	f.Add(sample.KubeconfigOf(sample.GoodServer, sample.GoodUser))
+	f.Add(sample.KubeconfigOf(sample.GoodServer+"\nproxy-url: http://me:"+sample.Canary+"@proxy", sample.GoodUser))
+	f.Add(sample.KubeconfigOf("server: https://"+sample.Canary+"@member.example", "password: "+sample.Canary))
+	f.Add(sample.KubeconfigOf("server: https://169.254.169.254", "exec: {command: "+sample.Canary+"}"))
+	f.Add([]byte("{" + sample.Canary + ": [}"))
+	f.Add([]byte("apiVersion: v1\nkind: " + sample.Canary))
+	f.Add([]byte("a: &a [*a, *a]\n" + sample.Canary + ": !!binary x"))
 	f.Fuzz(func(t *testing.T, kubeconfig []byte) {
 		vetted, err := Vet("prod-eu", kubeconfig, Rules{})
 		if err == nil {
@@ -190,7 +191,7 @@ func FuzzVet(f *testing.F) {
 		if !errors.As(err, &refusal) || refusal.Reason == "" {
 			t.Fatalf("error is not typed: %T", err)
 		}
-		if strings.Contains(err.Error(), canary) {
+		if strings.Contains(err.Error(), sample.Canary) {
 			t.Fatalf("error tells a secret: %v", err)
 		}
 	})

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package clusters
+package kubeconfig
 
 import (
 	"syscall"

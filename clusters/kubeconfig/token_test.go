@@ -1,4 +1,4 @@
-package clusters
+package kubeconfig
 
 import (
 	"encoding/base64"
