@@ -12,7 +12,7 @@
 //
 //	handler.go   the way of one call; place.go asks the placer, forward.go the owner, answer.go writes the answer
 //	review.go    which facts are taken from an AdmissionReview (review_affinity.go: those of its node affinity);
-//	scan.go      the JSON scanner under it (scan_walk.go: into objects, scan_string.go: text, scan_skip.go: the rest)
+//	             package jsonscan is the JSON scanner under it
 //	server.go    the HTTPS server
 //	token.go     capability tokens and the URL that carries them
 //	ca.go        the hub's own CA in its Secret; leaf.go the certificates it issues; peer.go mutual TLS between replicas;

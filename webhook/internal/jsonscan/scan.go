@@ -1,4 +1,4 @@
-package webhook
+package jsonscan
 
 import (
 	"errors"
@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// scanner reads JSON once, front to back, and makes values only of what it is asked for; the rest is checked and
+// Scanner reads JSON once, front to back, and makes values only of what it is asked for; the rest is checked and
 // skipped. An AdmissionReview is mostly rest (managed fields, user info, containers), and calls come in bursts, which is
 // why this exists. It takes and refuses exactly what encoding/json does, except that an object which names one of the
 // asked-for fields twice is refused (FuzzReview compares the two).
 //
 // The first error ends the scan: from then on every method returns at once, with a zero value.
-type scanner struct {
-	data  []byte
+type Scanner struct {
+	Data  []byte
 	pos   int
 	depth int
-	err   error
-	reads func(key []byte) bool // which labels and annotations are kept; nil: all
-	// text backs all strings of one scan, so that they cost one allocation. Strings taken from it earlier stay as they
+	Err   error
+	Reads func(key []byte) bool // which labels and annotations are kept; nil: all
+	// Text backs all strings of one scan, so that they cost one allocation. Strings taken from it earlier stay as they
 	// are when it grows.
-	text strings.Builder
+	Text strings.Builder
 }
 
 // maxDepth is how deep objects and arrays may be nested, as in encoding/json.
@@ -33,17 +33,17 @@ var (
 	errDuplicate = errors.New("a field is there twice")
 )
 
-func (s *scanner) fail(why error) {
-	if s.err == nil {
-		s.err = fmt.Errorf("byte %d: %w", s.pos, why)
-		s.pos = len(s.data)
+func (s *Scanner) fail(why error) {
+	if s.Err == nil {
+		s.Err = fmt.Errorf("byte %d: %w", s.pos, why)
+		s.pos = len(s.Data)
 	}
 }
 
 // peek skips white space and returns the next byte, 0 at the end.
-func (s *scanner) peek() byte {
-	for s.pos < len(s.data) {
-		switch c := s.data[s.pos]; c {
+func (s *Scanner) peek() byte {
+	for s.pos < len(s.Data) {
+		switch c := s.Data[s.pos]; c {
 		case ' ', '\t', '\n', '\r':
 			s.pos++
 		default:
@@ -53,37 +53,37 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// end checks that nothing follows the value.
-func (s *scanner) end() {
-	if s.err == nil && (s.peek() != 0 || s.pos < len(s.data)) {
+// End checks that nothing follows the value.
+func (s *Scanner) End() {
+	if s.Err == nil && (s.peek() != 0 || s.pos < len(s.Data)) {
 		s.fail(errSyntax)
 	}
 }
 
 // literal takes the rest of true, false or null.
-func (s *scanner) literal(word string) {
-	if len(s.data)-s.pos < len(word) || string(s.data[s.pos:s.pos+len(word)]) != word {
+func (s *Scanner) literal(word string) {
+	if len(s.Data)-s.pos < len(word) || string(s.Data[s.pos:s.pos+len(word)]) != word {
 		s.fail(errSyntax)
 		return
 	}
 	s.pos += len(word)
 }
 
-// null takes a null, if one is next. Like in encoding/json, it leaves any field as it was.
-func (s *scanner) null() bool {
+// Null takes a null, if one is next. Like in encoding/json, it leaves any field as it was.
+func (s *Scanner) Null() bool {
 	if s.peek() != 'n' {
 		return false
 	}
 	s.literal("null")
-	return s.err == nil
+	return s.Err == nil
 }
 
-// bool reads true or false; null is false.
-func (s *scanner) bool() bool {
+// ReadBool reads true or false; null is false.
+func (s *Scanner) ReadBool() bool {
 	switch s.peek() {
 	case 't':
 		s.literal("true")
-		return s.err == nil
+		return s.Err == nil
 	case 'f':
 		s.literal("false")
 	case 'n':
@@ -95,8 +95,8 @@ func (s *scanner) bool() bool {
 }
 
 // mismatch fails for a value of the wrong type, or for none at all.
-func (s *scanner) mismatch() {
-	if s.skip(); s.err == nil {
+func (s *Scanner) mismatch() {
+	if s.Skip(); s.Err == nil {
 		s.fail(errType)
 	}
 }

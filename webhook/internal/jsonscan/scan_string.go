@@ -1,4 +1,4 @@
-package webhook
+package jsonscan
 
 import (
 	"encoding/binary"
@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// string reads a string; null is "".
-func (s *scanner) string() string {
+// ReadString reads a string; null is "".
+func (s *Scanner) ReadString() string {
 	if c := s.peek(); c != '"' {
 		if c == 'n' {
 			s.literal("null")
@@ -17,45 +17,45 @@ func (s *scanner) string() string {
 		return ""
 	}
 	raw, plain := s.rawString()
-	if s.err != nil {
+	if s.Err != nil {
 		return ""
 	}
 	return s.keep(raw, plain)
 }
 
 // keep makes a string of what is between the quotes. plain: there is nothing to decode in it.
-func (s *scanner) keep(raw []byte, plain bool) string {
+func (s *Scanner) keep(raw []byte, plain bool) string {
 	if plain {
 		return s.copied(raw)
 	}
 	var decoded string
-	if err := json.Unmarshal(s.data[s.pos-len(raw)-2:s.pos], &decoded); err != nil { // with the quotes
+	if err := json.Unmarshal(s.Data[s.pos-len(raw)-2:s.pos], &decoded); err != nil { // with the quotes
 		s.fail(errSyntax)
 	}
 	return decoded
 }
 
 // copied makes a string of decoded text.
-func (s *scanner) copied(text []byte) string {
-	start := s.text.Len()
-	s.text.Write(text)
-	return s.text.String()[start:]
+func (s *Scanner) copied(text []byte) string {
+	start := s.Text.Len()
+	s.Text.Write(text)
+	return s.Text.String()[start:]
 }
 
 const (
 	ones     = 0x0101010101010101
-	highBits = 0x80 * ones
+	HighBits = 0x80 * ones
 )
 
-// plainUntil returns the index, from i on, of the first byte that does not stand for itself in a string: a quote, a
-// backslash or a control character; len(data) if there is none. stopAt is highBits to stop at bytes beyond ASCII, too,
+// PlainUntil returns the index, from i on, of the first byte that does not stand for itself in a string: a quote, a
+// backslash or a control character; len(data) if there is none. stopAt is HighBits to stop at bytes beyond ASCII, too,
 // else 0. It looks at eight bytes at a time: of the bits that a subtraction sets, the lowest is always right.
-func plainUntil(data []byte, i int, stopAt uint64) int {
+func PlainUntil(data []byte, i int, stopAt uint64) int {
 	for ; i+8 <= len(data); i += 8 {
 		eight := binary.LittleEndian.Uint64(data[i:])
 		quote, backslash := eight^('"'*ones), eight^('\\'*ones)
 		found := (eight-' '*ones)&^eight | (quote-ones)&^quote | (backslash-ones)&^backslash
-		if found = found&highBits | eight&stopAt; found != 0 {
+		if found = found&HighBits | eight&stopAt; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
@@ -69,35 +69,35 @@ func plainUntil(data []byte, i int, stopAt uint64) int {
 
 // rawString takes a string, whose opening quote is next, and returns what is between the quotes; plain is false when
 // that has escapes, or bytes beyond ASCII, which may not be valid UTF-8.
-func (s *scanner) rawString() (raw []byte, plain bool) {
+func (s *Scanner) rawString() (raw []byte, plain bool) {
 	start := s.pos + 1
-	s.pos = plainUntil(s.data, start, highBits)
-	if s.pos < len(s.data) && s.data[s.pos] == '"' {
+	s.pos = PlainUntil(s.Data, start, HighBits)
+	if s.pos < len(s.Data) && s.Data[s.pos] == '"' {
 		s.pos++
-		return s.data[start : s.pos-1], true
+		return s.Data[start : s.pos-1], true
 	}
 	s.finishString()
-	if s.err != nil {
+	if s.Err != nil {
 		return nil, false
 	}
-	return s.data[start : s.pos-1], false
+	return s.Data[start : s.pos-1], false
 }
 
 // skipString takes a string, whose opening quote is next.
-func (s *scanner) skipString() {
+func (s *Scanner) skipString() {
 	s.pos++
 	s.finishString()
 }
 
 // finishString takes the rest of a string, with its closing quote.
-func (s *scanner) finishString() {
+func (s *Scanner) finishString() {
 	for {
-		s.pos = plainUntil(s.data, s.pos, 0)
-		if s.pos < len(s.data) && s.data[s.pos] == '"' {
+		s.pos = PlainUntil(s.Data, s.pos, 0)
+		if s.pos < len(s.Data) && s.Data[s.pos] == '"' {
 			s.pos++
 			return
 		}
-		length := escapeLength(s.data[s.pos:])
+		length := escapeLength(s.Data[s.pos:])
 		if length == 0 {
 			s.fail(errSyntax)
 			return

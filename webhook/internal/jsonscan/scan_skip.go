@@ -1,22 +1,22 @@
-package webhook
+package jsonscan
 
 // skipNumber takes a number.
-func (s *scanner) skipNumber() {
-	if s.pos < len(s.data) && s.data[s.pos] == '-' {
+func (s *Scanner) skipNumber() {
+	if s.pos < len(s.Data) && s.Data[s.pos] == '-' {
 		s.pos++
 	}
-	if s.pos < len(s.data) && s.data[s.pos] == '0' {
+	if s.pos < len(s.Data) && s.Data[s.pos] == '0' {
 		s.pos++
 	} else {
 		s.digits()
 	}
-	if s.pos < len(s.data) && s.data[s.pos] == '.' {
+	if s.pos < len(s.Data) && s.Data[s.pos] == '.' {
 		s.pos++
 		s.digits()
 	}
-	if s.pos < len(s.data) && (s.data[s.pos] == 'e' || s.data[s.pos] == 'E') {
+	if s.pos < len(s.Data) && (s.Data[s.pos] == 'e' || s.Data[s.pos] == 'E') {
 		s.pos++
-		if s.pos < len(s.data) && (s.data[s.pos] == '+' || s.data[s.pos] == '-') {
+		if s.pos < len(s.Data) && (s.Data[s.pos] == '+' || s.Data[s.pos] == '-') {
 			s.pos++
 		}
 		s.digits()
@@ -24,9 +24,9 @@ func (s *scanner) skipNumber() {
 }
 
 // digits takes one or more of them.
-func (s *scanner) digits() {
+func (s *Scanner) digits() {
 	start := s.pos
-	for s.pos < len(s.data) && '0' <= s.data[s.pos] && s.data[s.pos] <= '9' {
+	for s.pos < len(s.Data) && '0' <= s.Data[s.pos] && s.Data[s.pos] <= '9' {
 		s.pos++
 	}
 	if s.pos == start {
@@ -34,8 +34,8 @@ func (s *scanner) digits() {
 	}
 }
 
-// skip takes any value.
-func (s *scanner) skip() {
+// Skip takes any value.
+func (s *Scanner) Skip() {
 	switch c := s.peek(); c {
 	case '"':
 		s.skipString()
@@ -63,7 +63,7 @@ func (s *scanner) skip() {
 }
 
 // skipFields takes the rest of an object.
-func (s *scanner) skipFields() {
+func (s *Scanner) skipFields() {
 	if s.peek() == '}' {
 		s.pos++
 		return
@@ -79,7 +79,7 @@ func (s *scanner) skipFields() {
 			return
 		}
 		s.pos++
-		s.skip()
+		s.Skip()
 		if s.last('}') {
 			return
 		}
@@ -87,13 +87,13 @@ func (s *scanner) skipFields() {
 }
 
 // skipItems takes the rest of an array.
-func (s *scanner) skipItems() {
+func (s *Scanner) skipItems() {
 	if s.peek() == ']' {
 		s.pos++
 		return
 	}
 	for {
-		s.skip()
+		s.Skip()
 		if s.last(']') {
 			return
 		}
@@ -101,7 +101,7 @@ func (s *scanner) skipItems() {
 }
 
 // last takes what follows a value: a comma, or the end of what the value is in. It is true at the end, or after an error.
-func (s *scanner) last(closing byte) bool {
+func (s *Scanner) last(closing byte) bool {
 	switch s.peek() {
 	case ',':
 		s.pos++
