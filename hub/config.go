@@ -352,6 +352,12 @@ type WebAppConfig struct {
 	MaxReplicas int `yaml:"maxReplicas"`
 }
 
+// Formats of logs.
+const (
+	FormatJSON = "json"
+	FormatText = "text"
+)
+
 // LogConfig is the part of [Config] about logs.
 type LogConfig struct {
 	// debug, info, warn or error.
@@ -386,6 +392,6 @@ func DefaultConfig() Config {
 			},
 			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
 		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
-		Log:    LogConfig{Level: slog.LevelInfo, Format: formatJSON},
+		Log:    LogConfig{Level: slog.LevelInfo, Format: FormatJSON},
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
+// TokenAlarm is the share of its life, in percent, after which a token that is still in use is shown as expiring.
+const TokenAlarm = 80
+
 // Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [LoadConfig] has called
 // it already.
 func (c *Config) Validate() error {
@@ -34,7 +37,7 @@ func (c *Config) check() []problem {
 	v.webapp(&c.WebApp)
 	v.webhook(&c.Webhook)
 	v.api(&c.API)
-	if c.Log.Format != formatJSON && c.Log.Format != formatText {
+	if c.Log.Format != FormatJSON && c.Log.Format != FormatText {
 		v.refuse("log.format", c.Log.Format, "must be json or text")
 	}
 	v.address("peer.address", c.Peer.Address)
@@ -112,7 +115,7 @@ func (v *rules) clusters(c *ClustersConfig) {
 	if c.QPS <= 0 || c.QPS > 100000 || math.IsNaN(c.QPS) {
 		v.refuse("clusters.qps", c.QPS, "must be more than 0 and at most 100000")
 	}
-	v.between("clusters.tokenRenewalPercent", c.TokenRenewalPercent, 0, tokenAlarm-1)
+	v.between("clusters.tokenRenewalPercent", c.TokenRenewalPercent, 0, TokenAlarm-1)
 	v.between("clusters.burst", c.Burst, 1, 100000)
 	v.between("clusters.maxAnswerMiB", c.MaxAnswerMiB, 1, 1024)
 	v.between("clusters.maxEventMiB", c.MaxEventMiB, 1, 64)

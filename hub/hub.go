@@ -107,7 +107,7 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 		option(h)
 	}
 	if h.log == nil {
-		h.log = config.Log.Logger(os.Stderr)
+		h.log = Logger(config.Log, os.Stderr)
 	}
 	h.log = plain.Log(h.log)
 	h.config.derive(h.environ)

@@ -37,7 +37,7 @@ func runProcess(file string, options []Option) error {
 	if err != nil {
 		return err
 	}
-	log := config.Log.Logger(os.Stderr)
+	log := Logger(config.Log, os.Stderr)
 	AdoptLog(log)
 	TuneProcess(os.Environ(), log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -87,36 +87,6 @@ func spotSchedule(config *Config) spot.Schedule {
 	return spot.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
-func capacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
-	labels := make([]spot.NodeLabel, len(config.NodeLabels))
-	for i, label := range config.NodeLabels {
-		labels[i] = spot.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
-	}
-	return spot.NewCapacityLabels(labels...)
-}
-
-func interruptions(config *SpotConfig) (spot.Interruptions, error) {
-	signs := make([]spot.Sign, len(config.Interruptions))
-	for i, c := range config.Interruptions {
-		signs[i] = spot.Sign{
-			Taint: c.Taint, Effect: corev1.TaintEffect(c.Effect), Value: c.Value,
-			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
-			Within: c.Within, Ignore: c.Ignore,
-		}
-		if c.Advisory {
-			signs[i].Weight = spot.WeightAdvisory
-		}
-	}
-	return spot.NewInterruptions(signs...)
-}
-
-func spotDefaults(config *SpotDefaultsConfig) spot.Defaults {
-	return spot.Defaults{
-		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
-		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,
-	}
-}
-
 // wanted is what the members' webhook configurations follow from, but for the bundle, which may change.
 func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
 	base, err := webhookURL(config, bound)

@@ -25,15 +25,9 @@ func NewLog(to io.Writer, level slog.Level) *slog.Logger {
 	return plain.Log(slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
 }
 
-// Formats of logs.
-const (
-	formatJSON = "json"
-	formatText = "text"
-)
-
 // Logger makes the logger that the configuration asks for.
-func (c LogConfig) Logger(to io.Writer) *slog.Logger {
-	if c.Format == formatText {
+func Logger(c LogConfig, to io.Writer) *slog.Logger {
+	if c.Format == FormatText {
 		return plain.Log(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: c.Level})))
 	}
 	return NewLog(to, c.Level)

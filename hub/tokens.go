@@ -25,8 +25,6 @@ const (
 	tokenRetry     = time.Minute      // after a renewal that failed
 	tokenTimeout   = 20 * time.Second // for one renewal
 	leastTokenLife = 10 * time.Minute // Kubernetes grants no shorter one
-	// tokenAlarm is the share of its life, in percent, after which a token that is still in use is shown as expiring.
-	tokenAlarm = 80
 )
 
 // tokenKeeper renews the tokens with which the hub reaches its members before they expire, and shows when they do. The replica that
@@ -242,7 +240,7 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no token (clusters.tokenRenewalPercent)"
 	}
 	unattended := !known.external && (known.problem != "" || known.putBack)
-	if unattended || known.token.Spent(now) >= tokenAlarm {
+	if unattended || known.token.Spent(now) >= TokenAlarm {
 		is.Status = metav1.ConditionTrue
 	}
 	return is, true

@@ -45,14 +45,14 @@ func wired(t *testing.T, config Config) []any {
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
-		config.Log.Logger(t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
+		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
 }
 
 // firstLogged is how a line of the log begins.
 func firstLogged(config Config) string {
 	var line strings.Builder
-	config.Log.Logger(&line).Error("")
+	Logger(config.Log, &line).Error("")
 	return line.String()[:1]
 }
 

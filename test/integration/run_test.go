@@ -24,7 +24,7 @@ func TestTheHubOfMakeRunNeedsNothingButACluster(t *testing.T) {
 	log := &hubLog{t: t, name: "run"}
 	t.Cleanup(log.keep)
 	ctx, stop := context.WithCancel(t.Context())
-	made, err := hub.New(ctx, config, hub.WithLog(config.Log.Logger(log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()))
+	made, err := hub.New(ctx, config, hub.WithLog(hub.Logger(config.Log, log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()))
 	g.Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- made.Run(ctx) }()
