@@ -1,8 +1,8 @@
 // Package hub is the composition root: it reads the configuration and puts members, queues, spot placement, webhook, API
 // and the servers of one replica together.
 //
-// Start with hub.go (what is built, and in which order it starts and stops); config.go is the configuration with every
-// default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
+// Start with hub.go (what is built, and in which order it starts and stops); package config is the configuration with
+// every default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
 // in reconcilers, those of others too; peers.go is how replicas talk.
 //
 // # What assumes one owner of all members
@@ -21,6 +21,6 @@
 //   - Reservations and receipts live in the owner's memory. Both are kept by member, and neither is handed over: a new owner
 //     begins with a live list, and forgets receipts.
 //
-// It never decides anything about a workload, and never writes to a member. It is the only package that reads the
-// environment.
+// It never decides anything about a workload, and never writes to a member. It and package config are the
+// only ones that read the environment.
 package hub

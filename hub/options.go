@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -40,7 +41,7 @@ func memberOptions(h *Hub) clusters.Options {
 	}
 }
 
-func clusterRules(c *ClustersConfig) kubeconfig.Rules {
+func clusterRules(c *config.ClustersConfig) kubeconfig.Rules {
 	return kubeconfig.Rules{
 		AllowExec: c.AllowExec, AllowFiles: c.AllowFiles, AllowProxy: c.AllowProxy, AllowInsecure: c.AllowInsecure,
 		AllowImpersonation: c.AllowImpersonation, AllowBasicAuth: c.AllowBasicAuth, AllowedNetworks: c.AllowedNetworks,
@@ -53,11 +54,11 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	capacity, err := capacityLabels(c)
+	capacity, err := config.CapacityLabels(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.nodeLabels: %w", err)
 	}
-	kinds, err := workloadKinds(c)
+	kinds, err := config.WorkloadKinds(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.workloadKinds: %w", err)
 	}
@@ -65,7 +66,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("namespaceSelector: %w", err)
 	}
-	interruptions, err := interruptions(c)
+	interruptions, err := config.Interruptions(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.interruptions: %w", err)
 	}
@@ -74,7 +75,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
 		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: spot.DroughtSettings{
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
-		Keys: keys, Capacity: capacity, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
+		Keys: keys, Capacity: capacity, Defaults: config.SpotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
@@ -83,23 +84,23 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	}, nil
 }
 
-func spotSchedule(config *Config) spot.Schedule {
+func spotSchedule(config *config.Config) spot.Schedule {
 	return spot.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
 // wanted is what the members' webhook configurations follow from, but for the bundle, which may change.
-func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
-	base, err := webhookURL(config, bound)
+func wanted(conf *config.Config, bound net.Addr) (webhook.Wanted, error) {
+	base, err := webhookURL(conf, bound)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("webhook.url: %w", err)
 	}
-	keys, err := spot.NewKeys(config.Spot.AnnotationPrefix)
+	keys, err := spot.NewKeys(conf.Spot.AnnotationPrefix)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled(), Owners: ownerKinds(&config.Spot)}
-	if len(config.NamespaceSelector.MatchLabels)+len(config.NamespaceSelector.MatchExpressions) > 0 {
-		w.Namespaces = config.NamespaceSelector.DeepCopy()
+	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled(), Owners: config.OwnerKinds(&conf.Spot)}
+	if len(conf.NamespaceSelector.MatchLabels)+len(conf.NamespaceSelector.MatchExpressions) > 0 {
+		w.Namespaces = conf.NamespaceSelector.DeepCopy()
 	}
 	return w, nil
 }
@@ -129,4 +130,4 @@ func (h *Hub) apiOptions() api.Options {
 }
 
 // plaintext tells whether the API is served without TLS: without tokens there is nothing to hide on loopback.
-func plaintext(config *APIConfig) bool { return config.Plaintext || config.Unauthenticated }
+func plaintext(config *config.APIConfig) bool { return config.Plaintext || config.Unauthenticated }

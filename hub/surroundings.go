@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 // NewLog makes the hub's logger: JSON, one object per line.
@@ -26,8 +27,8 @@ func NewLog(to io.Writer, level slog.Level) *slog.Logger {
 }
 
 // Logger makes the logger that the configuration asks for.
-func Logger(c LogConfig, to io.Writer) *slog.Logger {
-	if c.Format == FormatText {
+func Logger(c config.LogConfig, to io.Writer) *slog.Logger {
+	if c.Format == config.FormatText {
 		return plain.Log(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: c.Level})))
 	}
 	return NewLog(to, c.Level)
@@ -46,10 +47,10 @@ const gcPercent = 75
 // TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so, and for how long
 // threads want the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
 func TuneProcess(environ []string, log *slog.Logger) {
-	if lookup(environ, "GOGC") == "" {
+	if config.Lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit, ok := memoryLimit(os.DirFS("/")); ok && lookup(environ, "GOMEMLIMIT") == "" {
+	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
 	}
@@ -80,7 +81,7 @@ const unlimitedMemory = 1 << 60
 // hubClusterConfig finds the hub cluster: the kubeconfig file, else the pod's service account, else the environment's
 // KUBECONFIG.
 func hubClusterConfig(kubeconfig string, environ []string) (*rest.Config, error) {
-	if kubeconfig == "" && lookup(environ, "KUBERNETES_SERVICE_HOST") != "" {
+	if kubeconfig == "" && config.Lookup(environ, "KUBERNETES_SERVICE_HOST") != "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("hub cluster: the pod's service account: %w", err)
@@ -88,7 +89,7 @@ func hubClusterConfig(kubeconfig string, environ []string) (*rest.Config, error)
 		return config, nil
 	}
 	if kubeconfig == "" {
-		kubeconfig = lookup(environ, "KUBECONFIG")
+		kubeconfig = config.Lookup(environ, "KUBECONFIG")
 	}
 	if kubeconfig == "" {
 		return nil, fmt.Errorf("hub cluster: not in a pod, and neither hub.kubeconfig nor KUBECONFIG is set")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 const (
@@ -240,7 +241,7 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no token (clusters.tokenRenewalPercent)"
 	}
 	unattended := !known.external && (known.problem != "" || known.putBack)
-	if unattended || known.token.Spent(now) >= TokenAlarm {
+	if unattended || known.token.Spent(now) >= config.TokenAlarm {
 		is.Status = metav1.ConditionTrue
 	}
 	return is, true

@@ -23,7 +23,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -103,18 +103,18 @@ func (r fleetRepository) objects(file string) Objects {
 
 func TestTheHubOfTheFleetRepositoryStartsWithItsConfiguration(t *testing.T) {
 	objects := newFleetRepository(t).build("hub")
-	var config hub.Config
+	var read config.Config
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && strings.HasPrefix(object.GetName(), "plimsoll-config-") {
 			text, _, _ := unstructured.NestedString(object.Object, "data", "config.yaml")
 			var err error
-			if config, err = hub.LoadConfig(writeText(t, text), podEnvironment); err != nil {
+			if read, err = config.Load(writeText(t, text), podEnvironment); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if config.Webhook.URL != "https://plimsoll.example.com" || len(config.Clusters.AllowedNetworks) != 1 {
-		t.Errorf("%+v", config)
+	if read.Webhook.URL != "https://plimsoll.example.com" || len(read.Clusters.AllowedNetworks) != 1 {
+		t.Errorf("%+v", read)
 	}
 }
 

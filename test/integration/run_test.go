@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -17,7 +18,7 @@ func TestTheHubOfMakeRunNeedsNothingButACluster(t *testing.T) {
 	fleets.beside(t)
 	g := NewWithT(t)
 	cluster := kube.New(t, kube.Options{Name: "run", Minimal: true})
-	config, err := hub.LoadConfig("../../tools/run.yaml", nil)
+	config, err := config.Load("../../tools/run.yaml", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	config.Webhook.Port = 0 // others on this machine may run one
 	g.Expect(fleet.FreeAddresses(&config.API.GRPCAddress, &config.API.RESTAddress, &config.Peer.Address, &config.Metrics.Address, &config.Probes.Address)).To(Succeed())

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	chartSchema = "../deploy/chart/plimsoll/values.schema.json"
+	chartSchema = "../../deploy/chart/plimsoll/values.schema.json"
 
 	// What stands between these in the schema of the chart's values is made from Config.
 	schemaBefore = "\"definitions\": {\n    \"config\": "
@@ -53,7 +53,7 @@ func TestTheDocumentationInTheChartsSchemaHasEveryKey(t *testing.T) {
 
 func TestEveryKeyThatTheChartSetsIsOne(t *testing.T) {
 	for _, key := range setByTheChart {
-		if !slices.ContainsFunc(leaves(), func(l leaf) bool { return l.path == key }) {
+		if !slices.ContainsFunc(Leaves(), func(l leaf) bool { return l.Path == key }) {
 			t.Errorf("%s is no key of the configuration", key)
 		}
 	}

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"flag"
@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/configuration.md instead of comparing it")
 
-const docsFile = "../docs/configuration.md"
+const docsFile = "../../docs/configuration.md"
 
 const docsIntro = `# Configuration
 
@@ -32,7 +33,7 @@ defaults below.
 - ` + "`POD_NAMESPACE`, `POD_NAME` and `POD_IP`" + ` are used where the descriptions say so; set them from the pod's own fields.
 - ` + "`GOGC` and `GOMEMLIMIT`" + ` work as for any Go program. Without them the hub collects garbage earlier than Go's default (75).
 
-<!-- Made from the comments in hub/config.go: go test ./hub -run TestTheDocumentation -update -->
+<!-- Made from the comments in hub/config/config.go: go test ./hub/config -run TestTheDocumentation -update -->
 `
 
 // fieldComments returns the doc comment of every field of every struct in config.go, by type and field name.
@@ -61,7 +62,7 @@ func fieldComments(t *testing.T) map[string]string {
 }
 
 func TestTheDocumentationNamesEveryKeyWithItsDefault(t *testing.T) {
-	comments, config := fieldComments(t), DefaultConfig()
+	comments, config := fieldComments(t), Default()
 	root := reflect.ValueOf(config)
 	var page strings.Builder
 	page.WriteString(docsIntro)
@@ -72,8 +73,8 @@ func TestTheDocumentationNamesEveryKeyWithItsDefault(t *testing.T) {
 			t.Errorf("Config.%s has no comment", field.Name)
 		}
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| key | variable | default | meaning |\n|---|---|---|---|\n", field.Tag.Get("yaml"), comment)
-		for _, leaf := range leaves() {
-			if leaf.index[0] == i {
+		for _, leaf := range Leaves() {
+			if leaf.Index[0] == i {
 				writeKey(t, &page, leaf, root, comments)
 			}
 		}
@@ -96,17 +97,17 @@ func TestTheDocumentationNamesEveryKeyWithItsDefault(t *testing.T) {
 func writeKey(t *testing.T, page *strings.Builder, l leaf, root reflect.Value, comments map[string]string) {
 	t.Helper()
 	owner := root.Type()
-	for _, i := range l.index[:len(l.index)-1] {
+	for _, i := range l.Index[:len(l.Index)-1] {
 		owner = owner.Field(i).Type
 	}
-	comment := comments[owner.Name()+"."+owner.Field(l.index[len(l.index)-1]).Name]
+	comment := comments[owner.Name()+"."+owner.Field(l.Index[len(l.Index)-1]).Name]
 	if comment == "" {
-		t.Errorf("%s has no comment in config.go", l.path)
+		t.Errorf("%s has no comment in config.go", l.Path)
 	}
-	if len(l.index) == 1 {
+	if len(l.Index) == 1 {
 		comment = "See above."
 	}
-	fmt.Fprintf(page, "| `%s` | `%s` | %s | %s |\n", l.path, EnvName(l.path), defaultOf(root.FieldByIndex(l.index)), comment)
+	fmt.Fprintf(page, "| `%s` | `%s` | %s | %s |\n", l.Path, EnvName(l.Path), defaultOf(root.FieldByIndex(l.Index)), comment)
 }
 
 // defaultOf shows a default as the file would have it.
@@ -142,7 +143,11 @@ namespaceSelector:
 `
 
 func TestTheExampleInTheDocumentationIsAccepted(t *testing.T) {
-	if _, err := LoadConfig(writeConfig(t, example), nil); err != nil {
+	file := filepath.Join(t.TempDir(), "hub.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// workloadKinds are the kinds of workloads that the configuration names.
-func workloadKinds(config *SpotConfig) ([]spot.WorkloadKind, error) {
+// WorkloadKinds are the kinds of workloads that the configuration names.
+func WorkloadKinds(config *SpotConfig) ([]spot.WorkloadKind, error) {
 	kinds := make([]spot.WorkloadKind, 0, len(config.WorkloadKinds))
 	named := map[string]bool{}
 	for _, one := range config.WorkloadKinds {
@@ -27,8 +27,8 @@ func workloadKinds(config *SpotConfig) ([]spot.WorkloadKind, error) {
 	return kinds, nil
 }
 
-// ownerKinds are those of them that may own pods directly, for all that is known.
-func ownerKinds(config *SpotConfig) []schema.GroupKind {
+// OwnerKinds are those of them that may own pods directly, for all that is known.
+func OwnerKinds(config *SpotConfig) []schema.GroupKind {
 	var owners []schema.GroupKind
 	for _, one := range config.WorkloadKinds {
 		gv, err := schema.ParseGroupVersion(one.APIVersion)
@@ -40,8 +40,8 @@ func ownerKinds(config *SpotConfig) []schema.GroupKind {
 	return owners
 }
 
-// capacityLabels are the labels of nodes that tell their capacity type.
-func capacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
+// CapacityLabels are the labels of nodes that tell their capacity type.
+func CapacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
 	labels := make([]spot.NodeLabel, len(config.NodeLabels))
 	for i, label := range config.NodeLabels {
 		labels[i] = spot.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
@@ -49,8 +49,8 @@ func capacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
 	return spot.NewCapacityLabels(labels...)
 }
 
-// interruptions are the signs that a node is about to go.
-func interruptions(config *SpotConfig) (spot.Interruptions, error) {
+// Interruptions are the signs that a node is about to go.
+func Interruptions(config *SpotConfig) (spot.Interruptions, error) {
 	signs := make([]spot.Sign, len(config.Interruptions))
 	for i, c := range config.Interruptions {
 		signs[i] = spot.Sign{
@@ -65,8 +65,8 @@ func interruptions(config *SpotConfig) (spot.Interruptions, error) {
 	return spot.NewInterruptions(signs...)
 }
 
-// spotDefaults are the policy values of workloads that name none.
-func spotDefaults(config *SpotDefaultsConfig) spot.Defaults {
+// SpotDefaults are the policy values of workloads that name none.
+func SpotDefaults(config *SpotDefaultsConfig) spot.Defaults {
 	return spot.Defaults{
 		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
 		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,

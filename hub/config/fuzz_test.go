@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func FuzzConfig(f *testing.F) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		config, err := LoadConfig(path, []string{variable})
+		config, err := Load(path, []string{variable})
 		if took := time.Since(began); took > 10*time.Second {
 			t.Fatalf("it took %s", took)
 		}

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"fmt"
@@ -21,13 +21,13 @@ func EnvName(path string) string {
 
 // leaf is a key that holds a value; lists and Kubernetes types are one value.
 type leaf struct {
-	path  string
-	index []int // of the field, from Config
+	Path  string
+	Index []int // of the field, from Config
 	typ   reflect.Type
 }
 
-// leaves returns every key of the configuration in the order of its declaration.
-func leaves() []leaf { return leavesBelow("", nil, reflect.TypeFor[Config]()) }
+// Leaves returns every key of the configuration in the order of its declaration.
+func Leaves() []leaf { return leavesBelow("", nil, reflect.TypeFor[Config]()) }
 
 func leavesBelow(path string, index []int, section reflect.Type) []leaf {
 	var found []leaf
@@ -39,7 +39,7 @@ func leavesBelow(path string, index []int, section reflect.Type) []leaf {
 			found = append(found, leavesBelow(at, below, field.Type)...)
 			continue
 		}
-		found = append(found, leaf{path: at, index: below, typ: field.Type})
+		found = append(found, leaf{Path: at, Index: below, typ: field.Type})
 	}
 	return found
 }
@@ -51,8 +51,8 @@ var ofTheCLI = []string{"PLIMSOLL_API", "PLIMSOLL_CA_FILE", "PLIMSOLL_TOKEN", "P
 // names no key is a problem: a misspelt override must not be overlooked.
 func (c *Config) readEnvironment(environ []string, origin map[string]string) []error {
 	byName := map[string]leaf{}
-	for _, leaf := range leaves() {
-		byName[EnvName(leaf.path)] = leaf
+	for _, leaf := range Leaves() {
+		byName[EnvName(leaf.Path)] = leaf
 	}
 	var problems []error
 	for _, entry := range environ {
@@ -66,9 +66,9 @@ func (c *Config) readEnvironment(environ []string, origin map[string]string) []e
 			continue
 		}
 		var d decoder
-		d.decode(leaf.path, envNode(leaf.typ, value), reflect.ValueOf(c).Elem().FieldByIndex(leaf.index))
+		d.decode(leaf.Path, envNode(leaf.typ, value), reflect.ValueOf(c).Elem().FieldByIndex(leaf.Index))
 		problems = append(problems, describe(d.problems, func(string) string { return name })...)
-		origin[leaf.path] = name
+		origin[leaf.Path] = name
 	}
 	return problems
 }
@@ -78,7 +78,7 @@ func (c *Config) readEnvironment(environ []string, origin map[string]string) []e
 func isServiceLink(name, value string, environ []string) bool {
 	for _, suffix := range []string{"_SERVICE_HOST", "_SERVICE_PORT", "_PORT"} {
 		service, rest, found := strings.Cut(name, suffix)
-		if found && lookup(environ, service+"_SERVICE_HOST") != "" {
+		if found && Lookup(environ, service+"_SERVICE_HOST") != "" {
 			return suffix != "_PORT" || rest != "" || strings.Contains(value, "://")
 		}
 	}

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"log/slog"
@@ -366,8 +366,8 @@ type LogConfig struct {
 	Format string `yaml:"format"`
 }
 
-// DefaultConfig returns the configuration of an empty file in an empty environment.
-func DefaultConfig() Config {
+// Default returns the configuration of an empty file in an empty environment.
+func Default() Config {
 	return Config{
 		Controller: ControllerConfig{ResyncPeriod: 30 * time.Second, Workers: 5, WorkersPerMember: 10, Deadline: 30 * time.Second},
 		LeaderElection: LeaderElectionConfig{

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"encoding"
@@ -152,7 +152,7 @@ func typeName(t reflect.Type) string {
 	names := map[string]string{
 		"string": "a string (in quotes if it looks like something else)", "bool": "true or false", "int": "a whole number", "float64": "a number",
 		"time.Duration": "a duration with its unit, such as 30s", "slog.Level": "debug, info, warn or error",
-		"hub.MoveLimit": moveLimitRule, "hub.Strategy": "evict or release",
+		"config.MoveLimit": moveLimitRule, "config.Strategy": "evict or release",
 		"netip.Addr": "an IP address", "netip.Prefix": "a network, such as 10.0.0.0/8",
 	}
 	return names[t.String()]

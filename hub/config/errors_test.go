@@ -1,8 +1,10 @@
-package hub
+package config_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeConfig(t, test.file)
-			_, err := LoadConfig(file, test.environ)
+			_, err := config.Load(file, test.environ)
 			if err == nil || !strings.HasPrefix(err.Error(), file+test.want) {
 				t.Errorf("got  %v\nwant %s%s", err, file, test.want)
 			}
@@ -55,7 +57,7 @@ func TestABadVariableIsNamed(t *testing.T) {
 		"a port that is not": {[]string{"PLIMSOLL_WEBHOOK_PORT=tcp://10.0.0.7:443"}, `PLIMSOLL_WEBHOOK_PORT: webhook.port: "tcp://10.0.0.7:443": must be a whole number`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := LoadConfig("", test.environ)
+			_, err := config.Load("", test.environ)
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
@@ -64,23 +66,23 @@ func TestABadVariableIsNamed(t *testing.T) {
 }
 
 func TestAllProblemsAreShownAtOnce(t *testing.T) {
-	_, err := LoadConfig(writeConfig(t, "spot: {maxMove: 3}\nlog: {level: loud}\n"), []string{"PLIMSOLL_X=1"})
+	_, err := config.Load(writeConfig(t, "spot: {maxMove: 3}\nlog: {level: loud}\n"), []string{"PLIMSOLL_X=1"})
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("want three lines, got %v", err)
 	}
 }
 
 func TestAMissingFileIsRefused(t *testing.T) {
-	if _, err := LoadConfig("/nowhere/hub.yaml", nil); err == nil || !strings.Contains(err.Error(), "/nowhere/hub.yaml") {
+	if _, err := config.Load("/nowhere/hub.yaml", nil); err == nil || !strings.Contains(err.Error(), "/nowhere/hub.yaml") {
 		t.Errorf("want an error that names the file, got %v", err)
 	}
 }
 
 func TestAFileOfCommentsAndEmptySectionsIsTheDefault(t *testing.T) {
-	want := DefaultConfig()
-	want.derive(nil)
+	want := config.Default()
+	want.Derive(nil)
 	for _, text := range []string{"", "# nothing\n", "spot:\n# maxMoves: 3\nlog:\n", "{}\n"} {
-		got, err := LoadConfig(writeConfig(t, text), nil)
+		got, err := config.Load(writeConfig(t, text), nil)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		} else if got.Spot.MaxMoves != want.Spot.MaxMoves || got.Hub != want.Hub {
@@ -95,7 +97,7 @@ func TestVariablesOfServicesDoNotConfigureTheHub(t *testing.T) {
 		"PLIMSOLL_WEBHOOK_PORT=tcp://10.0.0.7:443", "PLIMSOLL_WEBHOOK_PORT_443_TCP=tcp://10.0.0.7:443",
 		"PLIMSOLL_WEBHOOK_PORT_443_TCP_ADDR=10.0.0.7", "PLIMSOLL_WEBHOOK_PORT_443_TCP_PORT=443", "PLIMSOLL_WEBHOOK_PORT_443_TCP_PROTO=tcp",
 	}
-	got, err := LoadConfig("", links)
+	got, err := config.Load("", links)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,19 +105,19 @@ func TestVariablesOfServicesDoNotConfigureTheHub(t *testing.T) {
 		t.Errorf("port is %d", got.Webhook.Port)
 	}
 	links[3] = "PLIMSOLL_WEBHOOK_PORT=9555" // set in the pod's own specification, which wins over the link
-	if got, err = LoadConfig("", links); err != nil || got.Webhook.Port != 9555 {
+	if got, err = config.Load("", links); err != nil || got.Webhook.Port != 9555 {
 		t.Errorf("port is %d, error %v", got.Webhook.Port, err)
 	}
 }
 
 func TestVariablesOfTheCLIDoNotStopAHub(t *testing.T) {
-	if _, err := LoadConfig("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c"}); err != nil {
+	if _, err := config.Load("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c"}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestWhatIsEmptyIsDerivedFromThePod(t *testing.T) {
-	got, err := LoadConfig("", []string{"POD_NAMESPACE=fleet", "PLIMSOLL_HUB_NAMESPACE="})
+	got, err := config.Load("", []string{"POD_NAMESPACE=fleet", "PLIMSOLL_HUB_NAMESPACE="})
 	if err != nil {
 		t.Fatal(err)
 	}

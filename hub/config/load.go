@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LoadConfig reads the configuration: the defaults, then the file, then the environment, each over the one before. An
+// Load reads the configuration: the defaults, then the file, then the environment, each over the one before. An
 // empty file name reads no file. environ is what [os.Environ] returns.
 //
 // Anything that is unknown, has the wrong type or is out of range is an error, and all such errors come at once, one per
 // line, as "file: path.to.key: value: rule" (the variable's name stands for the file where a variable is at fault).
-func LoadConfig(file string, environ []string) (Config, error) {
-	config := DefaultConfig()
+func Load(file string, environ []string) (Config, error) {
+	config := Default()
 	origin := map[string]string{} // of values that are not defaults, by path
 	var problems []error
 	if file != "" {
@@ -31,7 +31,7 @@ func LoadConfig(file string, environ []string) (Config, error) {
 	}
 	problems = append(problems, config.readEnvironment(environ, origin)...)
 	if len(problems) == 0 {
-		config.derive(environ)
+		config.Derive(environ)
 		problems = describe(config.check(), func(path string) string { return originOf(origin, path) })
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -58,16 +58,16 @@ func (c *Config) readFile(file string, origin map[string]string) ([]error, error
 	}
 	var d decoder
 	d.decode("", document.Content[0], reflect.ValueOf(c).Elem())
-	for _, leaf := range leaves() {
-		origin[leaf.path] = file
+	for _, leaf := range Leaves() {
+		origin[leaf.Path] = file
 	}
 	return describe(d.problems, func(string) string { return file }), nil
 }
 
-// derive fills what is empty from the environment that Kubernetes gives to a pod.
-func (c *Config) derive(environ []string) {
+// Derive fills what is empty from the environment that Kubernetes gives to a pod.
+func (c *Config) Derive(environ []string) {
 	if c.Hub.Namespace == "" {
-		c.Hub.Namespace = lookup(environ, "POD_NAMESPACE")
+		c.Hub.Namespace = Lookup(environ, "POD_NAMESPACE")
 	}
 	if c.Hub.Namespace == "" {
 		c.Hub.Namespace = "plimsoll-system"
@@ -92,9 +92,9 @@ func describe(problems []problem, origin func(path string) string) []error {
 
 // originOf finds where the value at path came from; path may lie within a leaf.
 func originOf(origin map[string]string, path string) string {
-	for _, leaf := range leaves() {
-		if leaf.path == path || strings.HasPrefix(path, leaf.path+".") || strings.HasPrefix(path, leaf.path+"[") {
-			if from, ok := origin[leaf.path]; ok {
+	for _, leaf := range Leaves() {
+		if leaf.Path == path || strings.HasPrefix(path, leaf.Path+".") || strings.HasPrefix(path, leaf.Path+"[") {
+			if from, ok := origin[leaf.Path]; ok {
 				return from
 			}
 			return "default"
@@ -103,7 +103,7 @@ func originOf(origin map[string]string, path string) string {
 	return ""
 }
 
-func lookup(environ []string, name string) string {
+func Lookup(environ []string, name string) string {
 	for _, entry := range environ {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value

@@ -1,4 +1,4 @@
-package hub
+package config
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ import (
 // TokenAlarm is the share of its life, in percent, after which a token that is still in use is shown as expiring.
 const TokenAlarm = 80
 
-// Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [LoadConfig] has called
+// Validate returns every value that is out of range, as "path.to.key: value: rule" one per line. [Load] has called
 // it already.
 func (c *Config) Validate() error {
 	return errors.Join(describe(c.check(), func(string) string { return "" })...)
@@ -134,10 +134,10 @@ func (v *rules) networks(path string, networks []netip.Prefix) {
 
 func (v *rules) spot(c *SpotConfig) {
 	v.name("spot.annotationPrefix", c.AnnotationPrefix, validation.IsDNS1123Subdomain)
-	if _, err := capacityLabels(c); err != nil {
+	if _, err := CapacityLabels(c); err != nil {
 		v.refuse("spot.nodeLabels", "", err.Error())
 	}
-	if _, err := workloadKinds(c); err != nil {
+	if _, err := WorkloadKinds(c); err != nil {
 		v.refuse("spot.workloadKinds", "", err.Error())
 	}
 	if p := c.Defaults.SpotPercentage; p != nil {
@@ -146,7 +146,7 @@ func (v *rules) spot(c *SpotConfig) {
 	if m := c.Defaults.MinOnDemand; m != nil {
 		v.between("spot.defaults.minOnDemand", *m, 0, 10000)
 	}
-	window := spotDefaults(&c.Defaults)
+	window := SpotDefaults(&c.Defaults)
 	window.Percentage, window.MinOnDemand = nil, nil
 	for _, found := range spot.ParsePolicy(spot.Keys{Prefix: spot.DefaultPrefix}, nil, nil, window).Problems {
 		v.refuse(found.Key, strconv.Quote(found.Value), "must be "+found.Rule)
@@ -157,7 +157,7 @@ func (v *rules) spot(c *SpotConfig) {
 	v.atLeast("spot.moveCooldown", c.MoveCooldown, 0)
 	v.between("spot.maxMovesPerMember", c.MaxMovesPerMember, 0, 100000)
 	v.between("spot.maxMovesPerHub", c.MaxMovesPerHub, 0, 100000)
-	if _, err := interruptions(c); err != nil {
+	if _, err := Interruptions(c); err != nil {
 		v.refuse("spot.interruptions", "", err.Error())
 	}
 	v.name("spot.probe.namespace", c.Probe.Namespace, validation.IsDNS1123Label)
@@ -183,8 +183,8 @@ func (v *rules) nodeStart(c *SpotConfig) {
 	}
 }
 
-// maxStopDelay leaves time for the rest of a stop within the 45 s that the chart gives to it.
-const maxStopDelay = 15 * time.Second
+// MaxStopDelay leaves time for the rest of a stop within the 45 s that the chart gives to it.
+const MaxStopDelay = 15 * time.Second
 
 func (v *rules) webhook(c *WebhookConfig) {
 	v.between("webhook.port", c.Port, 0, 65535)
@@ -197,8 +197,8 @@ func (v *rules) webhook(c *WebhookConfig) {
 		}
 	}
 	v.name("webhook.configName", c.ConfigName, validation.IsDNS1123Subdomain)
-	if c.StopDelay < 0 || c.StopDelay > maxStopDelay {
-		v.refuse("webhook.stopDelay", c.StopDelay, fmt.Sprintf("must be from 0s to %s: pods that stop are killed after a while", maxStopDelay))
+	if c.StopDelay < 0 || c.StopDelay > MaxStopDelay {
+		v.refuse("webhook.stopDelay", c.StopDelay, fmt.Sprintf("must be from 0s to %s: pods that stop are killed after a while", MaxStopDelay))
 	}
 	for i, name := range c.DNSNames {
 		v.name(fmt.Sprintf("webhook.dnsNames[%d]", i), name, validation.IsDNS1123Subdomain)
