@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -37,45 +35,6 @@ func TestACompressedListOfAHighRatioDegradesItsMemberAlone(t *testing.T) {
 	f, _ := hostile(t, zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Status().Message).To(ContainSubstring("v1 Pod (TooLarge)"))
-}
-
-func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
-	g := NewWithT(t)
-	bodies := map[string]struct {
-		text string
-		ok   bool
-	}{
-		"/small":   {strings.Repeat("a", anyRatio), true},
-		"/real":    {varied(4 << 20), true},
-		"/bomb":    {strings.Repeat("a", anyRatio+2<<20), false},
-		"/chopped": {"", false},
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.Expect(r.Header.Get("Accept-Encoding")).To(Equal("gzip"))
-		if r.URL.Path == "/chopped" {
-			w.Header().Set("Content-Encoding", "gzip")
-			_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0})
-			return
-		}
-		zipped(bodies[r.URL.Path].text)(w, r)
-	}))
-	t.Cleanup(server.Close)
-	way := unzipped(&http.Transport{DisableCompression: true})
-	for path, body := range bodies {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		resp, err := way.RoundTrip(req)
-		g.Expect(err).NotTo(HaveOccurred())
-		text, err := io.ReadAll(resp.Body)
-		if body.ok {
-			g.Expect(err).NotTo(HaveOccurred(), path)
-			g.Expect(string(text) == body.text).To(BeTrue(), path)
-			g.Expect(resp.Header).NotTo(HaveKey("Content-Encoding"))
-		} else {
-			g.Expect(err).To(HaveOccurred(), path)
-		}
-		g.Expect(resp.Body.Close()).To(Succeed())
-	}
 }
 
 // varied is text of numbers, which compresses as lists of objects do.
@@ -142,36 +101,6 @@ func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
 		o.Fence = fence // another replica owns both
 	})
 	f.suffers("TooLarge")
-}
-
-func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
-	g := NewWithT(t)
-	of := newDecodes(2)
-	var held []*turn
-	for range cap(of) {
-		one := &turn{of: of, ctx: t.Context()}
-		g.Expect(one.take(smallPart + 1)).To(Succeed())
-		g.Expect(one.take(smallPart+1)).To(Succeed(), "it has its place")
-		held = append(held, one)
-	}
-	g.Expect((&turn{of: of, ctx: t.Context()}).take(smallPart)).To(Succeed(), "small parts wait for nobody")
-	var waited atomic.Bool
-	done := make(chan error)
-	go func() {
-		next := &turn{of: of, ctx: t.Context()}
-		err := next.take(smallPart + 1)
-		waited.Store(true)
-		next.close()
-		done <- err
-	}()
-	g.Consistently(waited.Load, "50ms").Should(BeFalse())
-	held[0].end()
-	g.Expect(<-done).To(Succeed())
-	held[1].close()
-	held[1].close()
-	g.Expect(of).To(BeEmpty(), "each place is given back once")
-	g.Expect(held[1].take(smallPart + 1)).To(MatchError(http.ErrBodyReadAfterClose))
-	g.Expect(of).To(BeEmpty())
 }
 
 func TestAnObjectWhoseNameNoAPIServerWouldTakeIsNotCached(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -225,38 +224,4 @@ func TestPodsThatComeAndGoFillNothing(t *testing.T) {
 	}, "20s").Should(Succeed())
 	f.g.Expect(sent.Load()).To(Equal(int64(1)))
 	f.g.Expect(f.state("bad")()).To(Equal("Ready/Ready"))
-}
-
-func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
-	for value, want := range map[string]string{"3600": "5", "2": "2", "": "", "-1": "", "Fri, 31 Dec 2999 23:59:59 GMT": ""} {
-		header := http.Header{}
-		header.Set("Retry-After", value)
-		clampRetryAfter(header)
-		NewWithT(t).Expect(header.Get("Retry-After")).To(Equal(want), value)
-	}
-}
-
-func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		for query, limit := range map[string]time.Duration{"watch=true&timeoutSeconds=60": time.Minute + watchGrace, "watch=1": longestWatch} {
-			endless := roundTripper(func(r *http.Request) (*http.Response, error) {
-				from, to := io.Pipe()
-				go func() {
-					<-r.Context().Done()
-					_ = to.CloseWithError(r.Context().Err())
-				}()
-				return &http.Response{Header: http.Header{}, Body: from}, nil
-			})
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?"+query, nil)
-			g.Expect(err).NotTo(HaveOccurred())
-			resp, err := bounded("a", time.Second, 1, endless).RoundTrip(req)
-			g.Expect(err).NotTo(HaveOccurred())
-			began := time.Now()
-			_, err = io.ReadAll(resp.Body)
-			g.Expect(err).NotTo(HaveOccurred(), "it ends as if the member had ended it")
-			g.Expect(time.Since(began)).To(Equal(limit))
-			g.Expect(resp.Body.Close()).To(Succeed())
-		}
-	})
 }

@@ -50,7 +50,7 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 				took := intake{
 					member: "a", shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, pace: newPace(), decodes: newDecodes(1),
 				}
-				list := podListOf(`{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}`)
+				list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}]}`
 				way := took.guard(bounded("a", time.Hour, limit, roundTripper(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(list)), ContentLength: -1}, nil
 				})))

@@ -1,11 +1,9 @@
 package clusters
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -25,34 +23,6 @@ func afterQueue(queue, answer time.Duration) roundTripper {
 			}
 		}
 		return answered(req)
-	}
-}
-
-func TestTheTimeOfAProbeBeginsWhenItIsSent(t *testing.T) {
-	for name, test := range map[string]struct {
-		queue, answer time.Duration
-		ok            bool
-	}{
-		"the hub is busy":                    {8 * time.Second, 3 * time.Second, true},
-		"the member does not answer in time": {0, 6 * time.Second, false},
-		"it is never sent":                   {time.Hour, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := NewWithT(t)
-				probes := boundedOnceSent("a", 5*time.Second, 20*time.Second, 100, afterQueue(test.queue, test.answer))
-				req, err := http.NewRequest(http.MethodGet, "https://a.example/readyz", nil)
-				g.Expect(err).NotTo(HaveOccurred())
-				resp, err := probes.RoundTrip(req)
-				if err == nil {
-					_ = resp.Body.Close()
-				}
-				g.Expect(err == nil).To(Equal(test.ok), "error: %v", err)
-				if !test.ok {
-					g.Expect(errors.As(err, new(*timeoutError))).To(BeTrue(), "error: %v", err)
-				}
-			})
-		})
 	}
 }
 

@@ -12,6 +12,12 @@ import (
 	"time"
 )
 
+// roundTripper is an http.RoundTripper made of a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls f.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // timeoutError says that a member did not answer in time.
 type timeoutError struct {
 	member string

@@ -14,12 +14,6 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-// roundTripper is an http.RoundTripper made of a function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls f.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 const (
 	// connectPatience is how long a probe may wait for its turn and its connection before its own time begins. A name that
 	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
