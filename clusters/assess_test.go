@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,7 +90,7 @@ func TestEveryFailureHasAReasonAndNoneRepeatsWhatTheMemberSaid(t *testing.T) {
 		{op(&net.DNSError{Err: "no such host", Name: sample.Canary, IsNotFound: true}), "Unreachable/NameNotResolved"},
 		{op(&kubeconfig.AddrError{Addr: netip.MustParseAddr("169.254.169.254"), Rule: "rule"}), "Refused/ServerNotAllowed"},
 		{context.DeadlineExceeded, "Unreachable/Timeout"},
-		{&timeoutError{"a", time.Second}, "Unreachable/Timeout"},
+		{&intake.TimeoutError{Member: "a", Limit: time.Second}, "Unreachable/Timeout"},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "Refused/CertificateNotTrusted"},
 		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "Refused/CertificateNotTrusted"},
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}}, "Refused/CertificateNotTrusted"},
@@ -98,7 +99,7 @@ func TestEveryFailureHasAReasonAndNoneRepeatsWhatTheMemberSaid(t *testing.T) {
 		{apierrors.NewUnauthorized(sample.Canary), "Refused/Unauthorized"},
 		{apierrors.NewInternalError(errors.New(sample.Canary)), "Unreachable/NotReady"},
 		{apierrors.NewTooManyRequests(sample.Canary, 1), "Unreachable/NotReady"},
-		{errTooLarge, "Unreachable/NotReady"},
+		{intake.ErrTooLarge, "Unreachable/NotReady"},
 		{errors.New(sample.Canary), "Unreachable/ConnectionFailed"},
 	} {
 		p := classify(fmt.Errorf("probe %s: %w", sample.Canary, tc.err))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -113,7 +114,7 @@ func classifyConnection(err error) *problem {
 		return unreachable(ReasonConnectionRefused, "the server refuses connections")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return unreachable(ReasonTimeout, "the server does not answer in time")
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, intake.ErrTooLarge):
 		return unreachable(ReasonNotReady, "the server's answer is too large to be an API server's")
 	}
 	return unreachable(ReasonConnectionFailed, "the connection to the server fails")

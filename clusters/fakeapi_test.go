@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -193,7 +194,7 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 		write(w, authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{Incomplete: f.rules == nil, ResourceRules: f.rules}})
 	case strings.HasPrefix(path, "/apis/authorization.k8s.io/"):
 		f.review(w, r)
-	case isStream(r):
+	case intake.IsStream(r):
 		f.watch(w, r, cut)
 	case path == "/api/v1/namespaces":
 		name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")

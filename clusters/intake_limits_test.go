@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,20 +10,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// zipped answers a list with text in gzip.
-func zipped(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		_, _ = io.WriteString(z, text)
-		_ = z.Close()
-	}
-}
 
 func podListOf(items string) string {
 	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + items + `]}`
@@ -32,18 +22,9 @@ func podListOf(items string) string {
 
 func TestACompressedListOfAHighRatioDegradesItsMemberAlone(t *testing.T) {
 	pad := strings.Repeat("a", 3<<20) // less than an answer may have
-	f, _ := hostile(t, zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
+	f, _ := hostile(t, sample.Zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Status().Message).To(ContainSubstring("v1 Pod (TooLarge)"))
-}
-
-// varied is text of numbers, which compresses as lists of objects do.
-func varied(size int) string {
-	var text strings.Builder
-	for i := 0; text.Len() < size; i++ {
-		fmt.Fprintf(&text, `{"metadata":{"name":"web-%d","uid":"%x"}},`, i, i*7919)
-	}
-	return text.String()
 }
 
 func TestPagesAreMadeSmallerWhereObjectsAreLarge(t *testing.T) {
@@ -83,7 +64,7 @@ func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
 	}, quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
-	f.g.Eventually(f.member("bad").warmer.budget.used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
+	f.g.Eventually(f.member("bad").warmer.budget.Used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
 }
 
 func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
@@ -105,11 +86,11 @@ func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
 
 func TestAnObjectWhoseNameNoAPIServerWouldTakeIsNotCached(t *testing.T) {
 	for what, metadata := range map[string]string{
-		"a long name":        `"name":"` + strings.Repeat("a", maxName+1) + `"`,
+		"a long name":        `"name":"` + strings.Repeat("a", intake.MaxName+1) + `"`,
 		"two lines":          `"name":"a\nlevel=ERROR"`,
 		"a terminal's codes": `"name":"a\u001b[2J"`,
-		"a long namespace":   `"name":"a","namespace":"` + strings.Repeat("a", maxNamespace+1) + `"`,
-		"a long UID":         `"name":"a","uid":"` + strings.Repeat("a", maxName+1) + `"`,
+		"a long namespace":   `"name":"a","namespace":"` + strings.Repeat("a", intake.MaxNamespace+1) + `"`,
+		"a long UID":         `"name":"a","uid":"` + strings.Repeat("a", intake.MaxName+1) + `"`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,9 +28,9 @@ func hostile(t *testing.T, list, watch http.HandlerFunc, edit ...func(*Options))
 	good.addPod("web")
 	bad.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case isStream(r) && r.URL.Query().Get("sendInitialEvents") == "true":
+		case intake.IsStream(r) && r.URL.Query().Get("sendInitialEvents") == "true":
 			fail(w, http.StatusUnprocessableEntity)
-		case isStream(r):
+		case intake.IsStream(r):
 			watch(w, r)
 		case r.URL.Query().Get("limit") == "1":
 			write(w, map[string]any{"kind": "PodList", "apiVersion": "v1"})
@@ -197,7 +198,7 @@ func TestWhatAKindHeldIsGivenBackWhenItIsLost(t *testing.T) {
 	healthy.Store(true)
 	f.awaitReady("bad")
 	member, _ := f.Member("bad")
-	f.g.Expect(member.warmer.budget.used.Load()).To(BeZero())
+	f.g.Expect(member.warmer.budget.Used.Load()).To(BeZero())
 	_ = bad
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
@@ -129,7 +130,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.Namespaces,
-		budget: newMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
+		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:

@@ -2,29 +2,11 @@ package clusters
 
 import (
 	"net/http"
-	"net/http/httptrace"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 )
-
-// afterQueue is a wire on which a request waits for its turn before it is sent, and then for its answer.
-func afterQueue(queue, answer time.Duration) roundTripper {
-	return func(req *http.Request) (*http.Response, error) {
-		for _, wait := range []time.Duration{queue, answer} {
-			select {
-			case <-time.After(wait):
-			case <-req.Context().Done():
-				return nil, req.Context().Err()
-			}
-			if trace := httptrace.ContextClientTrace(req.Context()); wait == queue && trace != nil {
-				trace.WroteRequest(httptrace.WroteRequestInfo{})
-			}
-		}
-		return answered(req)
-	}
-}
 
 // Each of the three requests of an identification takes more than a third of the time of one.
 func TestAMemberThatIsSlowIsReady(t *testing.T) {

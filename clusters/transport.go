@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
@@ -66,14 +67,14 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 		return nil, err
 	}
 	if vetted.Compresses() {
-		wire = unzipped(wire)
+		wire = intake.Unzipped(wire)
 	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes(decodesAtOnce), pace: newPace()}
+	took := intake.Intake{Member: name, Shapes: o.shapes, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace()}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
-	client := fenced(name, o.fence, writeTimeout, took.of(maxListed, o.answerBytes).guard(limited(name, o, wire)))
-	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage, page).guard(bounded(name, o.listTimeout, page, wire)))
-	probes := fenced(name, o.fence, writeTimeout, took.of(maxPage, small).guard(boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
+	client := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxListed, o.answerBytes).Guard(limited(name, o, wire)))
+	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Guard(intake.Bounded(name, o.listTimeout, page, wire)))
+	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
@@ -84,9 +85,9 @@ func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (
 
 // limited bounds reads, and writes by a time of their own: the fence reckons with it.
 func limited(member string, o transportOptions, next http.RoundTripper) http.RoundTripper {
-	reads := bounded(member, o.requestTimeout, o.answerBytes, next)
-	writes := bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	reads := intake.Bounded(member, o.requestTimeout, o.answerBytes, next)
+	writes := intake.Bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if isWrite(req) {
 			return writes.RoundTrip(req)
 		}
@@ -96,7 +97,7 @@ func limited(member string, o transportOptions, next http.RoundTripper) http.Rou
 
 // budgeted lets requests wait for their turn.
 func budgeted(member string, limiter *rate.Limiter, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if err := limiter.Wait(req.Context()); err != nil {
 			return nil, fmt.Errorf("member %s: %w: %w", member, errBudget, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
@@ -139,7 +140,7 @@ func TestAnAnswerThatWouldFillTheMemoryIsCutOff(t *testing.T) {
 		}
 	})
 	_, err := ask(w.probes, "GET", api.URL+"/endless")
-	g.Expect(errors.Is(err, errTooLarge)).To(BeTrue(), "error: %v", err)
+	g.Expect(errors.Is(err, intake.ErrTooLarge)).To(BeTrue(), "error: %v", err)
 }
 
 func TestTheBudgetLimitsRequestsOfOneMember(t *testing.T) {
@@ -313,8 +314,8 @@ func TestAWatchIsToldFromARead(t *testing.T) {
 	for raw, want := range map[string]bool{"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/log?follow=true": true, "/api/v1/pods?watch=false": false, "/api/v1/pods": false} {
 		u, err := url.Parse(raw)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(isStream(&http.Request{Method: "GET", URL: u})).To(Equal(want), raw)
-		g.Expect(isStream(&http.Request{Method: "POST", URL: u})).To(BeFalse(), "a write is never a watch")
+		g.Expect(intake.IsStream(&http.Request{Method: "GET", URL: u})).To(Equal(want), raw)
+		g.Expect(intake.IsStream(&http.Request{Method: "POST", URL: u})).To(BeFalse(), "a write is never a watch")
 	}
 }
 

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"bufio"
@@ -36,7 +36,7 @@ func FuzzFramesOfJSON(f *testing.F) {
 	const limit = 1 << 10
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		frames, err := framesOf(stream, false, limit)
-		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errTooLarge) && !errors.Is(err, errUnreadable) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnreadable) {
 			t.Fatalf("the stream ended with %v", err)
 		}
 		values := json.NewDecoder(bytes.NewReader(stream))

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"bufio"
@@ -44,7 +44,7 @@ func (r *frameReader) content() []byte {
 }
 
 func (r *frameReader) tooLarge() error {
-	return fmt.Errorf("an event of a watch: %w: it has more than %d bytes", errTooLarge, r.limit)
+	return fmt.Errorf("an event of a watch: %w: it has more than %d bytes", ErrTooLarge, r.limit)
 }
 
 func (r *frameReader) nextProtobuf() ([]byte, error) {
@@ -83,7 +83,7 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 			if c == ' ' || c == '\n' || c == '\r' || c == '\t' {
 				continue
 			}
-			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", errUnreadable)
+			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", ErrUnreadable)
 		}
 		if err := r.makeRoom(); err != nil {
 			return nil, err

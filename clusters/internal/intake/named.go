@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
-const maxName, maxNamespace = 253, 63 // bytes, in Kubernetes
+const MaxName, MaxNamespace = 253, 63 // bytes, in Kubernetes
 
 // checkName refuses an object whose name, namespace or UID no API server would have let pass: they are shown in logs, metrics and
 // answers of the API, and are keys of much that the hub remembers.
 func checkName(object client.Object) error {
 	name, namespace, uid := object.GetName(), object.GetNamespace(), string(object.GetUID())
-	if plain.Text(name, maxName) != name || plain.Text(namespace, maxNamespace) != namespace || plain.Text(uid, maxName) != uid {
-		return fmt.Errorf("an object: %w: its name, its namespace or its UID is too long, or has characters that none may have", errUnreadable)
+	if plain.Text(name, MaxName) != name || plain.Text(namespace, MaxNamespace) != namespace || plain.Text(uid, MaxName) != uid {
+		return fmt.Errorf("an object: %w: its name, its namespace or its UID is too long, or has characters that none may have", ErrUnreadable)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"context"
@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// decodesAtOnce is how many large answers and events of a member are read and decoded at a time, and listsAtOnce how many
+	// DecodesAtOnce is how many large answers and events of a member are read and decoded at a time, and listsAtOnce how many
 	// lists of its caches.
-	decodesAtOnce = 1
+	DecodesAtOnce = 1
 	listsAtOnce   = 2
 	// smallPart is how many bytes an answer or an event may have without waiting for others.
 	smallPart = 256 << 10
 )
 
-// decodes lets the large answers and events of one member wait for each other, so that the memory that they take while they
+// Decodes lets the large answers and events of one member wait for each other, so that the memory that they take while they
 // are read is that of a few. It is safe for concurrent use; nil lets all pass.
-type decodes chan struct{}
+type Decodes chan struct{}
 
-func newDecodes(atOnce int) decodes { return make(decodes, atOnce) }
+func NewDecodes(atOnce int) Decodes { return make(Decodes, atOnce) }
 
 // turn is the place that one body has, if it is large. A body may be closed while it is read.
 type turn struct {
-	of  decodes
+	of  Decodes
 	ctx context.Context
 
 	mu          sync.Mutex

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"context"
@@ -18,17 +18,17 @@ const (
 	eventBurst = 500
 )
 
-// pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose
+// Pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose
 // events or lists do not end leaves the processors to others. What it sends meanwhile stays on its side of the connection. Safe
 // for concurrent use; the zero value lets all pass.
-type pace struct{ limiter, events *rate.Limiter }
+type Pace struct{ limiter, events *rate.Limiter }
 
-func newPace() pace {
-	return pace{rate.NewLimiter(paceRate, paceBurst), rate.NewLimiter(eventRate, eventBurst)}
+func NewPace() Pace {
+	return Pace{rate.NewLimiter(paceRate, paceBurst), rate.NewLimiter(eventRate, eventBurst)}
 }
 
 // wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
-func (p pace) wait(ctx context.Context, bytes int) error {
+func (p Pace) wait(ctx context.Context, bytes int) error {
 	if p.limiter == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (p pace) wait(ctx context.Context, bytes int) error {
 }
 
 // enter returns when a large answer may be read, whose bytes nobody knows yet: when those before it are paid for.
-func (p pace) enter(ctx context.Context) error {
+func (p Pace) enter(ctx context.Context) error {
 	if p.limiter == nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (p pace) enter(ctx context.Context) error {
 }
 
 // charge has the next ones wait for a large answer of so many bytes.
-func (p pace) charge(bytes int) {
+func (p Pace) charge(bytes int) {
 	if p.limiter != nil {
 		p.limiter.ReserveN(time.Now(), min(bytes, paceBurst))
 	}

@@ -1,10 +1,11 @@
-package clusters
+package intake
 
 import (
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
@@ -27,7 +29,7 @@ func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		for query, limit := range map[string]time.Duration{"watch=true&timeoutSeconds=60": time.Minute + watchGrace, "watch=1": longestWatch} {
-			endless := roundTripper(func(r *http.Request) (*http.Response, error) {
+			endless := RoundTripper(func(r *http.Request) (*http.Response, error) {
 				from, to := io.Pipe()
 				go func() {
 					<-r.Context().Done()
@@ -37,7 +39,7 @@ func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?"+query, nil)
 			g.Expect(err).NotTo(HaveOccurred())
-			resp, err := bounded("a", time.Second, 1, endless).RoundTrip(req)
+			resp, err := Bounded("a", time.Second, 1, endless).RoundTrip(req)
 			g.Expect(err).NotTo(HaveOccurred())
 			began := time.Now()
 			_, err = io.ReadAll(resp.Body)
@@ -55,7 +57,7 @@ func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
 		ok   bool
 	}{
 		"/small":   {strings.Repeat("a", anyRatio), true},
-		"/real":    {varied(4 << 20), true},
+		"/real":    {sample.Varied(4 << 20), true},
 		"/bomb":    {strings.Repeat("a", anyRatio+2<<20), false},
 		"/chopped": {"", false},
 	}
@@ -66,10 +68,10 @@ func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
 			_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0})
 			return
 		}
-		zipped(bodies[r.URL.Path].text)(w, r)
+		sample.Zipped(bodies[r.URL.Path].text)(w, r)
 	}))
 	t.Cleanup(server.Close)
-	way := unzipped(&http.Transport{DisableCompression: true})
+	way := Unzipped(&http.Transport{DisableCompression: true})
 	for path, body := range bodies {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -89,7 +91,7 @@ func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
 
 func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
 	g := NewWithT(t)
-	of := newDecodes(2)
+	of := NewDecodes(2)
 	var held []*turn
 	for range cap(of) {
 		one := &turn{of: of, ctx: t.Context()}
@@ -129,7 +131,7 @@ func TestTheTimeOfAProbeBeginsWhenItIsSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				probes := boundedOnceSent("a", 5*time.Second, 20*time.Second, 100, afterQueue(test.queue, test.answer))
+				probes := BoundedOnceSent("a", 5*time.Second, 20*time.Second, 100, afterQueue(test.queue, test.answer))
 				req, err := http.NewRequest(http.MethodGet, "https://a.example/readyz", nil)
 				g.Expect(err).NotTo(HaveOccurred())
 				resp, err := probes.RoundTrip(req)
@@ -138,9 +140,26 @@ func TestTheTimeOfAProbeBeginsWhenItIsSent(t *testing.T) {
 				}
 				g.Expect(err == nil).To(Equal(test.ok), "error: %v", err)
 				if !test.ok {
-					g.Expect(errors.As(err, new(*timeoutError))).To(BeTrue(), "error: %v", err)
+					g.Expect(errors.As(err, new(*TimeoutError))).To(BeTrue(), "error: %v", err)
 				}
 			})
 		})
+	}
+}
+
+// afterQueue is a wire on which a request waits for its turn before it is sent, and then for its answer.
+func afterQueue(queue, answer time.Duration) RoundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		for _, wait := range []time.Duration{queue, answer} {
+			select {
+			case <-time.After(wait):
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+			if trace := httptrace.ContextClientTrace(req.Context()); wait == queue && trace != nil {
+				trace.WroteRequest(httptrace.WroteRequestInfo{})
+			}
+		}
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	}
 }

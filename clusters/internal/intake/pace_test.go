@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"io"
@@ -21,8 +21,8 @@ func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
 		const seconds = 10
 		const burst, more = eventBurst, seconds * eventRate
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
-		took := intake{member: "a", shapes: quantities.NewShapes(scheme.Scheme), event: 1 << 20, objects: 10, pace: newPace()}
-		way := took.guard(roundTripper(func(*http.Request) (*http.Response, error) {
+		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: NewPace()}
+		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
 		}))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
@@ -47,11 +47,11 @@ func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewWithT(t)
-				took := intake{
-					member: "a", shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, pace: newPace(), decodes: newDecodes(1),
+				took := Intake{
+					Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1),
 				}
 				list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}]}`
-				way := took.guard(bounded("a", time.Hour, limit, roundTripper(func(*http.Request) (*http.Response, error) {
+				way := took.Guard(Bounded("a", time.Hour, limit, RoundTripper(func(*http.Request) (*http.Response, error) {
 					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(list)), ContentLength: -1}, nil
 				})))
 				ask := func() {
@@ -82,9 +82,9 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 	const allowed = paceBurst / (memoryPerByte * size)
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		took := intake{member: "a", shapes: quantities.NewShapes(scheme.Scheme), event: size, objects: 10, pace: newPace(), decodes: newDecodes(1)}
+		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: size, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1)}
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + strings.Repeat("a", size)
-		way := took.guard(roundTripper(func(*http.Request) (*http.Response, error) {
+		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(event))}, nil
 		}))
 		watch := func() {
@@ -93,7 +93,7 @@ func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
 			resp, err := way.RoundTrip(req)
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = io.Copy(io.Discard, resp.Body)
-			g.Expect(err).To(MatchError(errTooLarge))
+			g.Expect(err).To(MatchError(ErrTooLarge))
 			g.Expect(resp.Body.Close()).To(Succeed())
 		}
 		began := time.Now()

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"compress/gzip"
@@ -17,10 +17,10 @@ const (
 	anyRatio = 1 << 20
 )
 
-// unzipped asks for compressed answers and decompresses them, as [http.Transport] would, and ends those that are compressed
+// Unzipped asks for compressed answers and decompresses them, as [http.Transport] would, and ends those that are compressed
 // more than real answers are. Requests that say themselves what they accept are left alone.
-func unzipped(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func Unzipped(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Header.Get("Accept-Encoding") != "" || req.Header.Get("Range") != "" || req.Method == http.MethodHead {
 			return next.RoundTrip(req)
 		}
@@ -60,7 +60,7 @@ func (b *unzippedBody) Read(p []byte) (n int, err error) {
 	n, b.err = b.zip.Read(p)
 	b.err = unzipError(b.err)
 	if b.read += int64(n); b.read > anyRatio && b.read > maxRatio*b.wire.read {
-		n, b.err = 0, fmt.Errorf("%w: one byte of it stands for more than %d", errTooLarge, maxRatio)
+		n, b.err = 0, fmt.Errorf("%w: one byte of it stands for more than %d", ErrTooLarge, maxRatio)
 	}
 	return n, b.err
 }
@@ -71,7 +71,7 @@ func (b *unzippedBody) Close() error { return b.wire.Close() }
 // unzipError marks what cannot be decompressed as unreadable; errors of the connection stay as they are.
 func unzipError(err error) error {
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		return fmt.Errorf("%w: %w", errUnreadable, err)
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return err
 }

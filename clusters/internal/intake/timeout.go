@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"context"
@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// roundTripper is an http.RoundTripper made of a function.
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTripper is an http.RoundTripper made of a function.
+type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls f.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (f RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// timeoutError says that a member did not answer in time.
-type timeoutError struct {
-	member string
-	limit  time.Duration
+// TimeoutError says that a member did not answer in time.
+type TimeoutError struct {
+	Member string
+	Limit  time.Duration
 }
 
-func (e *timeoutError) Error() string {
-	return fmt.Sprintf("member %s: no complete answer within %s", e.member, e.limit)
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("member %s: no complete answer within %s", e.Member, e.Limit)
 }
 
 // Timeout marks the error for net.Error.
-func (e *timeoutError) Timeout() bool { return true }
+func (e *TimeoutError) Timeout() bool { return true }
 
 // Temporary marks the error for net.Error.
-func (e *timeoutError) Temporary() bool { return true }
+func (e *TimeoutError) Temporary() bool { return true }
 
-// errTooLarge ends the reading of a response that would not fit into the hub's memory.
-var errTooLarge = errors.New("response is larger than allowed")
+// ErrTooLarge ends the reading of a response that would not fit into the hub's memory.
+var ErrTooLarge = errors.New("response is larger than allowed")
 
 // errWatchOver ends a watch from our side.
 var errWatchOver = errors.New("the watch has lasted long enough")
@@ -47,25 +47,25 @@ const (
 	watchGrace   = 30 * time.Second
 )
 
-// bounded ends requests that have not been answered, body included, within limit; of watches the headers have to come in
+// Bounded ends requests that have not been answered, body included, within limit; of watches the headers have to come in
 // time, and they end when the time-out is over that they were asked for with. A body that exceeds maxBody bytes ends with an
 // error.
-func bounded(member string, limit time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func Bounded(member string, limit time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithCancelCause(req.Context())
-		timer := time.AfterFunc(limit, func() { cancel(&timeoutError{member, limit}) })
+		timer := time.AfterFunc(limit, func() { cancel(&TimeoutError{member, limit}) })
 		release := func() {
 			timer.Stop()
 			cancel(nil)
 		}
 		resp, err := next.RoundTrip(req.WithContext(ctx))
 		if err != nil {
-			err = causeOf(ctx, err)
+			err = CauseOf(ctx, err)
 			release()
 			return nil, err
 		}
 		body := &boundedBody{ReadCloser: resp.Body, ctx: ctx, release: release, left: maxBody}
-		if isStream(req) {
+		if IsStream(req) {
 			timer.Stop()
 			body.left = -1
 			body.release = follow(req, cancel)
@@ -75,13 +75,13 @@ func bounded(member string, limit time.Duration, maxBody int64, next http.RoundT
 	})
 }
 
-// boundedOnceSent is bounded with a clock that starts when the request has been sent: what the hub's own queues and a new
+// BoundedOnceSent is bounded with a clock that starts when the request has been sent: what the hub's own queues and a new
 // connection take does not count. Connections have limits of their own; all together may take patience.
-func boundedOnceSent(member string, limit, patience time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
-	return bounded(member, patience, maxBody, roundTripper(func(req *http.Request) (*http.Response, error) {
+func BoundedOnceSent(member string, limit, patience time.Duration, maxBody int64, next http.RoundTripper) http.RoundTripper {
+	return Bounded(member, patience, maxBody, RoundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithCancelCause(req.Context())
 		clock := &sentClock{start: func() *time.Timer {
-			return time.AfterFunc(limit, func() { cancel(&timeoutError{member, limit}) })
+			return time.AfterFunc(limit, func() { cancel(&TimeoutError{member, limit}) })
 		}}
 		release := func() {
 			clock.stop()
@@ -90,7 +90,7 @@ func boundedOnceSent(member string, limit, patience time.Duration, maxBody int64
 		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { clock.begin() }})
 		resp, err := next.RoundTrip(req.WithContext(traced))
 		if err != nil {
-			err = causeOf(ctx, err)
+			err = CauseOf(ctx, err)
 			release()
 			return nil, err
 		}
@@ -141,9 +141,9 @@ func follow(req *http.Request, cancel context.CancelCauseFunc) (release func()) 
 	}
 }
 
-// causeOf replaces "context canceled" by the time-out that cancelled it.
-func causeOf(ctx context.Context, err error) error {
-	var timeout *timeoutError
+// CauseOf replaces "context canceled" by the time-out that cancelled it.
+func CauseOf(ctx context.Context, err error) error {
+	var timeout *TimeoutError
 	if errors.As(context.Cause(ctx), &timeout) {
 		return timeout
 	}
@@ -163,7 +163,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left >= 0 {
 		if b.left -= int64(n); b.left < 0 {
 			b.left = 0
-			return n, errTooLarge
+			return n, ErrTooLarge
 		}
 	}
 	switch {
@@ -171,7 +171,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	case errors.Is(context.Cause(b.ctx), errWatchOver):
 		err = io.EOF
 	default:
-		err = causeOf(b.ctx, err)
+		err = CauseOf(b.ctx, err)
 	}
 	return n, err
 }
@@ -181,8 +181,8 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isStream tells whether the answer to req goes on for as long as both sides like.
-func isStream(req *http.Request) bool {
+// IsStream tells whether the answer to req goes on for as long as both sides like.
+func IsStream(req *http.Request) bool {
 	if req.Method != "" && req.Method != http.MethodGet {
 		return false
 	}

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"encoding/json"

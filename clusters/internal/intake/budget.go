@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"context"
@@ -17,39 +17,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memberBudget is what the caches of one member may hold together, and those of one of its kinds.
-type memberBudget struct {
+// MemberBudget is what the caches of one member may hold together, and those of one of its kinds.
+type MemberBudget struct {
 	bytes     int64
 	kindBytes int64
 	objects   int // of one kind
-	used      atomic.Int64
-	lists     decodes // holds something for each list that is being read
+	Used      atomic.Int64
+	lists     Decodes // holds something for each list that is being read
 }
 
-func newMemberBudget(bytes, kindBytes int64, objects int) *memberBudget {
-	return &memberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: newDecodes(listsAtOnce)}
+func NewMemberBudget(bytes, kindBytes int64, objects int) *MemberBudget {
+	return &MemberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: NewDecodes(listsAtOnce)}
 }
 
-// kindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
-type kindBudget struct {
-	of       *memberBudget
+// KindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
+type KindBudget struct {
+	of       *MemberBudget
 	used     atomic.Int64 // by the kind
-	exceeded chan error   // holds the first excess
-	meters   []*meter
+	Exceeded chan error   // holds the first excess
+	meters   []*Meter
 }
 
-func newKindBudget(of *memberBudget) *kindBudget {
-	return &kindBudget{of: of, exceeded: make(chan error, 1)}
+func NewKindBudget(of *MemberBudget) *KindBudget {
+	return &KindBudget{of: of, Exceeded: make(chan error, 1)}
 }
 
 // add takes account of bytes that came, or went if they are negative, and returns an error that says what is exceeded.
-func (b *kindBudget) add(bytes int64) error {
-	kind, member := b.used.Add(bytes), b.of.used.Add(bytes)
+func (b *KindBudget) add(bytes int64) error {
+	kind, member := b.used.Add(bytes), b.of.Used.Add(bytes)
 	switch {
 	case kind > b.of.kindBytes:
-		return fmt.Errorf("%w: with it the cache of the kind takes more than %d bytes", errTooLarge, b.of.kindBytes)
+		return fmt.Errorf("%w: with it the cache of the kind takes more than %d bytes", ErrTooLarge, b.of.kindBytes)
 	case member > b.of.bytes:
-		return fmt.Errorf("%w: with it the caches of the member take more than %d bytes", errTooLarge, b.of.bytes)
+		return fmt.Errorf("%w: with it the caches of the member take more than %d bytes", ErrTooLarge, b.of.bytes)
 	}
 	return nil
 }
@@ -58,30 +58,30 @@ type kindBudgetKey struct{}
 
 // tell passes an excess on to the kind whose request it is.
 func tell(ctx context.Context, excess error) {
-	if b, ok := ctx.Value(kindBudgetKey{}).(*kindBudget); ok {
+	if b, ok := ctx.Value(kindBudgetKey{}).(*KindBudget); ok {
 		b.tell(excess)
 	}
 }
 
-func (b *kindBudget) tell(excess error) {
+func (b *KindBudget) tell(excess error) {
 	select {
-	case b.exceeded <- excess:
+	case b.Exceeded <- excess:
 	default:
 	}
 }
 
-// release gives back what the kind's caches held. They must have been stopped.
-func (b *kindBudget) release() {
+// Release gives back what the kind's caches held. They must have been stopped.
+func (b *KindBudget) Release() {
 	for _, m := range b.meters {
 		m.release()
 	}
 }
 
-// meter stands between an informer and its member: it trims what comes at once, so that no list is held whole, and keeps
+// Meter stands between an informer and its member: it trims what comes at once, so that no list is held whole, and keeps
 // account of what the cache holds. A list or a watch that exceeds the budget ends, and the kind's budget is told.
-type meter struct {
+type Meter struct {
 	toolscache.ListerWatcherWithContext
-	budget *kindBudget
+	budget *KindBudget
 	trim   toolscache.TransformFunc
 
 	mu       sync.Mutex
@@ -97,8 +97,8 @@ type generation struct {
 	bytes int64
 }
 
-func newMeter(of toolscache.ListerWatcher, budget *kindBudget, trim toolscache.TransformFunc) *meter {
-	m := &meter{
+func NewMeter(of toolscache.ListerWatcher, budget *KindBudget, trim toolscache.TransformFunc) *Meter {
+	m := &Meter{
 		ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(of), budget: budget, trim: trim, seed: maphash.MakeSeed(),
 		held: generation{sizes: map[uint64]uint32{}},
 	}
@@ -107,18 +107,18 @@ func newMeter(of toolscache.ListerWatcher, budget *kindBudget, trim toolscache.T
 }
 
 // List is needed by an interface of client-go, which calls the one with a context.
-func (m *meter) List(options metav1.ListOptions) (runtime.Object, error) {
+func (m *Meter) List(options metav1.ListOptions) (runtime.Object, error) {
 	return m.ListWithContext(context.Background(), options)
 }
 
 // Watch is needed by an interface of client-go, which calls the one with a context.
-func (m *meter) Watch(options metav1.ListOptions) (watch.Interface, error) {
+func (m *Meter) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return m.WatchWithContext(context.Background(), options)
 }
 
 // ListWithContext reads one page. The first is asked for as it is now and not as a cache of the server has it, because
 // servers give what they have cached whole.
-func (m *meter) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (m *Meter) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
@@ -152,15 +152,15 @@ const pageShrink = 10
 
 // page reads a page with fewer and fewer objects until it is no longer too large. The kind's budget is told of what even the
 // smallest page exceeds.
-func (m *meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (m *Meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for ; ; options.Limit /= pageShrink {
-		tried := newKindBudget(m.budget.of)
+		tried := NewKindBudget(m.budget.of)
 		list, err := m.ListerWatcherWithContext.ListWithContext(context.WithValue(ctx, kindBudgetKey{}, tried), options)
-		if err != nil && errors.Is(err, errTooLarge) && options.Limit >= pageShrink {
+		if err != nil && errors.Is(err, ErrTooLarge) && options.Limit >= pageShrink {
 			continue
 		}
 		select {
-		case excess := <-tried.exceeded:
+		case excess := <-tried.Exceeded:
 			m.budget.tell(excess)
 		default:
 		}
@@ -169,7 +169,7 @@ func (m *meter) page(ctx context.Context, options metav1.ListOptions) (runtime.O
 }
 
 // WatchWithContext follows a list, or brings one as events.
-func (m *meter) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (m *Meter) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	events, err := m.ListerWatcherWithContext.WatchWithContext(context.WithValue(ctx, kindBudgetKey{}, m.budget), options)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (m *meter) WatchWithContext(ctx context.Context, options metav1.ListOptions
 }
 
 // event takes account of an event. One that exceeds the budget is dropped: the whole cache is about to be.
-func (m *meter) event(e watch.Event) (watch.Event, bool) {
+func (m *Meter) event(e watch.Event) (watch.Event, bool) {
 	switch e.Type {
 	case watch.Added, watch.Modified:
 		object, err := m.take(e.Object)
@@ -202,7 +202,7 @@ func (m *meter) event(e watch.Event) (watch.Event, bool) {
 	return e, true
 }
 
-func (m *meter) trimmed(object runtime.Object) (runtime.Object, error) {
+func (m *Meter) trimmed(object runtime.Object) (runtime.Object, error) {
 	trimmed, err := m.trim(object)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (m *meter) trimmed(object runtime.Object) (runtime.Object, error) {
 }
 
 // begin starts a new list.
-func (m *meter) begin() {
+func (m *Meter) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.coming != nil {
@@ -221,7 +221,7 @@ func (m *meter) begin() {
 }
 
 // commit puts the list that was read in the place of what was held.
-func (m *meter) commit() {
+func (m *Meter) commit() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.coming != nil {
@@ -231,7 +231,7 @@ func (m *meter) commit() {
 }
 
 // take trims an object and accounts for it.
-func (m *meter) take(object runtime.Object) (runtime.Object, error) {
+func (m *Meter) take(object runtime.Object) (runtime.Object, error) {
 	trimmed, err := m.trimmed(object)
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (m *meter) take(object runtime.Object) (runtime.Object, error) {
 	into.bytes += grown
 	err = m.budget.add(grown)
 	if len(into.sizes) > m.budget.of.objects {
-		err = fmt.Errorf("%w: more than %d objects", errTooLarge, m.budget.of.objects)
+		err = fmt.Errorf("%w: more than %d objects", ErrTooLarge, m.budget.of.objects)
 	}
 	if err == nil {
 		return trimmed, nil
@@ -268,7 +268,7 @@ func (m *meter) take(object runtime.Object) (runtime.Object, error) {
 	return nil, err
 }
 
-func (m *meter) drop(object runtime.Object) {
+func (m *Meter) drop(object runtime.Object) {
 	of, ok := object.(client.Object)
 	if !ok {
 		return
@@ -287,7 +287,7 @@ func (m *meter) drop(object runtime.Object) {
 	}
 }
 
-func (m *meter) release() {
+func (m *Meter) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.released {
@@ -301,6 +301,6 @@ func (m *meter) release() {
 	m.held, m.coming = generation{}, nil
 }
 
-func (m *meter) key(of client.Object) uint64 {
+func (m *Meter) key(of client.Object) uint64 {
 	return maphash.Comparable(m.seed, types.NamespacedName{Namespace: of.GetNamespace(), Name: of.GetName()})
 }

@@ -1,4 +1,4 @@
-package clusters
+package intake
 
 import (
 	"bufio"
@@ -20,40 +20,40 @@ const (
 	// An object that is decoded takes more memory than its text has bytes; what takes more than so many times the largest
 	// answer is made to.
 	memoryPerByte = 3
-	// maxListed is how many objects one answer may have: lists of caches come in pages of 500, others whole.
-	maxListed, maxPage = 50_000, 10_000
+	// MaxListed is how many objects one answer may have: lists of caches come in pages of 500, others whole.
+	MaxListed, MaxPage = 50_000, 10_000
 	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
 	// caches are as old as that.
 	maxRetryAfter = 5
 )
 
 var (
-	errUnreadable = errors.New("the answer cannot be read")
+	ErrUnreadable = errors.New("the answer cannot be read")
 	errEncoded    = errors.New("the answer is compressed, which it was asked not to be")
 )
 
-// intake bounds what a member's answers are before anything decodes them: their bytes, the number of objects, the memory
+// Intake bounds what a member's answers are before anything decodes them: their bytes, the number of objects, the memory
 // that they will take, and the quantities in them. It stands outside the limits of time and bytes.
-type intake struct {
-	member  string
-	shapes  *quantities.Shapes
+type Intake struct {
+	Member  string
+	Shapes  *quantities.Shapes
 	answer  int64 // bytes of one answer
-	event   int64 // bytes of one event of a watch
+	Event   int64 // bytes of one event of a watch
 	objects int   // of one answer
-	decodes decodes
-	pace    pace
+	Decodes Decodes
+	Pace    Pace
 }
 
-// of is the same for answers of so many objects and bytes.
-func (i intake) of(objects int, bytes int64) intake {
+// Of is the same for answers of so many objects and bytes.
+func (i Intake) Of(objects int, bytes int64) Intake {
 	i.objects, i.answer = objects, bytes
 	return i
 }
 
-// guard bounds the answers of next.
-func (i intake) guard(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		stream := isStream(req)
+// Guard bounds the answers of next.
+func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		stream := IsStream(req)
 		if stream { // compressed events cannot be told from each other before they take memory
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept-Encoding", "identity")
@@ -65,7 +65,7 @@ func (i intake) guard(next http.RoundTripper) http.RoundTripper {
 		clampRetryAfter(resp.Header)
 		if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 			_ = resp.Body.Close()
-			return nil, fmt.Errorf("member %s: %w", i.member, errEncoded)
+			return nil, fmt.Errorf("member %s: %w", i.Member, errEncoded)
 		}
 		resp.Body = i.body(req, resp, stream)
 		return resp, nil
@@ -87,7 +87,7 @@ func clampRetryAfter(header http.Header) {
 }
 
 // body is what clients read of an answer. What is neither JSON nor protobuf is marked as text, which no client decodes.
-func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.ReadCloser {
+func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.ReadCloser {
 	media, _, err := mime.ParseMediaType(cmp.Or(resp.Header.Get("Content-Type"), "application/json"))
 	protobuf := media == "application/vnd.kubernetes.protobuf"
 	if err != nil || media != "application/json" && !protobuf {
@@ -96,8 +96,8 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 		}
 		return resp.Body
 	}
-	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.decodes, ctx: req.Context()}, told: func(err error) error {
-		err = fmt.Errorf("member %s: %w", i.member, err)
+	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, told: func(err error) error {
+		err = fmt.Errorf("member %s: %w", i.Member, err)
 		tell(req.Context(), err)
 		return err
 	}}
@@ -110,16 +110,16 @@ func (i intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 }
 
 // events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
-func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
-	frames := &frameReader{from: bufio.NewReader(from), limit: i.event, protobuf: protobuf, grown: turn.take}
-	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.event)}
-	look := i.shapes.JSON
+func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
+	frames := &frameReader{from: bufio.NewReader(from), limit: i.Event, protobuf: protobuf, grown: turn.take}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event)}
+	look := i.Shapes.JSON
 	if protobuf {
-		look = i.shapes.ProtoEvent
+		look = i.Shapes.ProtoEvent
 	}
 	return func() ([]byte, error) {
 		turn.end()
-		if err := i.pace.enter(ctx); err != nil {
+		if err := i.Pace.enter(ctx); err != nil {
 			return nil, err
 		}
 		frame, err := frames.next()
@@ -127,7 +127,7 @@ func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 			i.wasted(frames.frame.Len())
 			return nil, err
 		}
-		if err := i.pace.wait(ctx, len(frame)); err != nil {
+		if err := i.Pace.wait(ctx, len(frame)); err != nil {
 			return nil, err
 		}
 		return frame, lookThrough(look, frames.content(), limits, "an event of a watch")
@@ -135,11 +135,11 @@ func (i intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 }
 
 // whole returns an answer that says to have length bytes; negative: it does not say.
-func (i intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
+func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
-	look := i.shapes.JSON
+	look := i.Shapes.JSON
 	if protobuf {
-		look = i.shapes.Proto
+		look = i.Shapes.Proto
 	}
 	read := false
 	return func() ([]byte, error) {
@@ -151,14 +151,14 @@ func (i intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 			if err := turn.take(bytes); err != nil {
 				return err
 			}
-			return i.pace.enter(ctx)
+			return i.Pace.enter(ctx)
 		})
 		if err != nil || len(text) == 0 {
 			i.wasted(len(text))
 			return nil, cmp.Or(err, io.EOF)
 		}
 		if len(text) > smallPart {
-			i.pace.charge(len(text))
+			i.Pace.charge(len(text))
 		}
 		return text, lookThrough(look, text, limits, "an answer")
 	}
@@ -166,9 +166,9 @@ func (i intake) whole(ctx context.Context, from io.Reader, length int64, protobu
 
 // wasted accounts for so many bytes that were read and cannot be used, if they are many: their memory is garbage already when the
 // next ones are read, and a member that sends them once sends them again.
-func (i intake) wasted(bytes int) {
+func (i Intake) wasted(bytes int) {
 	if bytes > smallPart {
-		i.pace.charge(memoryPerByte * bytes)
+		i.Pace.charge(memoryPerByte * bytes)
 	}
 }
 
@@ -211,9 +211,9 @@ func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits
 	case err == nil:
 		return nil
 	case errors.Is(err, quantities.ErrTooLarge):
-		return fmt.Errorf("%s: %w: it has more than %d objects, or they take more than %d bytes", what, errTooLarge, limits.Objects, limits.Memory)
+		return fmt.Errorf("%s: %w: it has more than %d objects, or they take more than %d bytes", what, ErrTooLarge, limits.Objects, limits.Memory)
 	default:
-		return fmt.Errorf("%s: %w: %w", what, errUnreadable, err)
+		return fmt.Errorf("%s: %w: %w", what, ErrUnreadable, err)
 	}
 }
 
@@ -230,7 +230,7 @@ type lookedThrough struct {
 func (b *lookedThrough) Read(p []byte) (int, error) {
 	for len(b.part) == 0 {
 		if b.err == nil {
-			if b.part, b.err = b.next(); errors.Is(b.err, errTooLarge) || errors.Is(b.err, errUnreadable) {
+			if b.part, b.err = b.next(); errors.Is(b.err, ErrTooLarge) || errors.Is(b.err, ErrUnreadable) {
 				b.part, b.err = nil, b.told(b.err)
 			}
 		}
