@@ -44,8 +44,8 @@ func AdoptLog(log *slog.Logger) {
 // gcPercent trades a little time for memory: between collections the heap may grow by three quarters instead of doubling.
 const gcPercent = 75
 
-// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so, and for how long
-// threads want the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
+// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so. Call it once, before
+// [New].
 func TuneProcess(environ []string, log *slog.Logger) {
 	if config.Lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -53,9 +53,6 @@ func TuneProcess(environ []string, log *slog.Logger) {
 	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
-	}
-	if err := ShortenTimeSlices(); err != nil {
-		log.Info("the kernel's usual time slices stay, admission may take longer while all processors are busy", "error", err)
 	}
 }
 
