@@ -5,6 +5,12 @@
 // every default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
 // in reconcilers, those of others too; peers.go is how replicas talk.
 //
+// The rest, in the order in which a hub starts: main.go reads flags, surroundings.go sets up the process, options.go derives what each part
+// is told, scheme.go which kinds there are, hub_build.go makes the parts, hub_run.go runs and stops them. listeners.go takes the
+// addresses; publish.go tells clients whom to trust; scrape.go serves metrics, health.go the probes. adapters.go shows one part to
+// another; gates.go holds the queues of members that are not ours, detach.go gives up those that are gone; reach.go, tenancy.go and
+// tokens.go (tokens_metrics.go) are about single members.
+//
 // # What assumes one owner of all members
 //
 // Whoever asks who acts names a member: gates, routes (webhook and API), Events about registrations, the fence and the count of

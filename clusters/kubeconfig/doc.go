@@ -6,6 +6,6 @@
 // Where to look:
 //
 //   - vet.go: [Vet] and its rules for each field; rules.go: [Rules], which the hub's configuration sets; refused.go: the errors.
-//   - wire.go: the transport of a vetted kubeconfig; dial.go: where it may connect, checked when it connects.
+//   - wire.go: the transport of a vetted kubeconfig; dial.go (dial_linux.go): where it may connect, checked when it connects.
 //   - token.go: the service account token in a kubeconfig, and how it is replaced.
 package kubeconfig
