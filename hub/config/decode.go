@@ -87,6 +87,7 @@ func (d *decoder) decodeStruct(path string, node *yaml.Node, into reflect.Value)
 		key, value := node.Content[i].Value, node.Content[i+1]
 		field := fieldOf(into, key)
 		switch {
+		case !field.IsValid() && d.refusePredecessor(join(path, key), value): // each of its keys was refused
 		case !field.IsValid():
 			d.refuse(join(path, key), value, "unknown key; known here: %s", strings.Join(keysOf(into.Type()), ", "))
 		case seen[key]:

@@ -8,5 +8,6 @@
 //   - config.go: every key with its default and its description; docs/configuration.md is made from it.
 //   - load.go: the order of sources; decode.go: YAML into keys; env.go: the variable of each key.
 //   - validate.go: what values may be, alone and together.
+//   - predecessor.go: files of Spotalis, and what takes the place of their keys.
 //   - spot.go, moves.go: values of package spot, made of keys.
 package config
