@@ -130,10 +130,10 @@ const (
 	troubleRole  = "plimsoll-trouble"
 )
 
-// trouble is a reconciler of somebody else that does what its objects say.
-type trouble struct{ release <-chan struct{} }
+// troubleMaker is a reconciler of somebody else that does what its objects say.
+type troubleMaker struct{ release <-chan struct{} }
 
-func (r trouble) Reconcile(_ context.Context, req reconcile.Request[*corev1.ConfigMap]) (reconcile.Result, error) {
+func (r troubleMaker) Reconcile(_ context.Context, req reconcile.Request[*corev1.ConfigMap]) (reconcile.Result, error) {
 	switch req.Object.Labels[troubleLabel] {
 	case "fail":
 		return reconcile.Done(), errors.New("it fails")
@@ -145,7 +145,7 @@ func (r trouble) Reconcile(_ context.Context, req reconcile.Request[*corev1.Conf
 	return reconcile.Done(), nil
 }
 
-func (trouble) Finalize(context.Context, reconcile.Request[*corev1.ConfigMap]) (reconcile.FinalizeResult, error) {
+func (troubleMaker) Finalize(context.Context, reconcile.Request[*corev1.ConfigMap]) (reconcile.FinalizeResult, error) {
 	return reconcile.Pending(time.Second, "it never ends"), nil
 }
 
@@ -157,7 +157,7 @@ func troubles(release <-chan struct{}) hub.Module {
 			if err != nil {
 				return nil, err
 			}
-			controller, err := reconcile.For(host.Runtime, troubleName, trouble{release}).
+			controller, err := reconcile.For(host.Runtime, troubleName, troubleMaker{release}).
 				Kind(clusters.Kind{Object: &corev1.ConfigMap{}, Labels: labels.NewSelector().Add(*labelled)}).
 				Domain("example.com").Deadline(time.Second).FinalizeDeadline(time.Second).
 				Register()

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -30,8 +31,8 @@ import (
 const shop = "shop"
 
 // states are those of all alerts, in an order in which none is in the way of the next.
-func states() []state {
-	return []state{
+func states() []alertState {
+	return []alertState{
 		{name: "a right that was taken away", alerts: []string{"PlimsollMemberDegraded"}, bring: revoked},
 		{name: "a token that nobody renews", alerts: []string{"PlimsollMemberTokenExpires"}, bring: lateToken},
 		{name: "a registration that runs a program", alerts: []string{"PlimsollRegistrationRefused"}, bring: refusedRegistration},

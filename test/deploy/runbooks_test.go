@@ -19,7 +19,7 @@ import (
 // runbook is a section of docs/runbooks.md.
 type runbook struct{ queries, commands []string }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
+var inBackticks = regexp.MustCompile("`([^`]+)`")
 
 // notRun are commands of runbooks that nothing here could answer, and why.
 var notRun = map[string]string{
@@ -39,7 +39,7 @@ func runbooks(t *testing.T) map[string]runbook {
 		_, text, _ = strings.Cut(text, "**Look at.**")
 		text, _, _ = strings.Cut(text, "**Fix.**")
 		var found runbook
-		for _, match := range quoted.FindAllStringSubmatch(text, -1) {
+		for _, match := range inBackticks.FindAllStringSubmatch(text, -1) {
 			switch command, _, _ := strings.Cut(match[1], " "); {
 			case command == "kubectl" || command == "plimsoll":
 				found.commands = append(found.commands, match[1])
@@ -55,8 +55,8 @@ func runbooks(t *testing.T) map[string]runbook {
 // reachable is how long it may take until the metrics show a state, on a machine that is busy with other things.
 const reachable = 2 * time.Minute
 
-// A state is what an alert, or several, are about.
-type state struct {
+// An alertState is what an alert, or several, are about.
+type alertState struct {
 	name   string
 	alerts []string
 	// bring has the hub come into it, and again, where given, is called after each scrape until the alerts' expressions hold.
@@ -102,7 +102,7 @@ func TestEachRunbookIsRunInItsState(t *testing.T) {
 }
 
 // reach brings the hub into a state, and waits until the expressions of its alerts hold.
-func (s *runbookSite) reach(state state, rules map[string]rulefmt.Rule) {
+func (s *runbookSite) reach(state alertState, rules map[string]rulefmt.Rule) {
 	s.Helper()
 	before := map[string][]string{}
 	for _, alert := range state.alerts {
@@ -129,7 +129,7 @@ func (s *runbookSite) reach(state state, rules map[string]rulefmt.Rule) {
 }
 
 // follow does what a runbook says, in its state.
-func (s *runbookSite) follow(book runbook, state state) {
+func (s *runbookSite) follow(book runbook, state alertState) {
 	s.Helper()
 	if len(book.queries)+len(book.commands) == 0 {
 		s.Errorf("the runbook of %v names nothing to look at", state.alerts)
