@@ -61,7 +61,7 @@ func states() []alertState {
 		{
 			name: "two hubs, and a certificate for six days", alerts: []string{"PlimsollTwoOwners", "PlimsollCertificateExpires"}, bring: secondHub,
 		},
-		{name: "a member that is gone", alerts: []string{"PlimsollMemberLost"}, bring: func(s *runbookSite) error { s.fleet.Members[1].Proxy.Cut(); return nil }},
+		{name: "a member that is gone", alerts: []string{"PlimsollMemberLost"}, bring: func(s *runbookSite) error { s.fleet.Members[1].Proxy.Refuse(); return nil }},
 	}
 }
 
