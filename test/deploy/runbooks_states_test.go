@@ -16,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,7 +25,6 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
-	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // shop is the namespace of the workloads.
@@ -33,7 +33,7 @@ const shop = "shop"
 // states are those of all alerts, in an order in which none is in the way of the next.
 func states() []alertState {
 	return []alertState{
-		{name: "a webhook configuration that was deleted", alerts: []string{"PlimsollMemberDegraded"}, bring: withoutWebhook},
+		{name: "a member that joins without a right", alerts: []string{"PlimsollMemberDegraded"}, bring: joinedWithout},
 		{name: "a token that nobody renews", alerts: []string{"PlimsollMemberTokenExpires"}, bring: lateToken},
 		{name: "a registration that runs a program", alerts: []string{"PlimsollRegistrationRefused"}, bring: refusedRegistration},
 		{name: "a reconciler that fails", alerts: []string{"PlimsollReconcileErrors"}, bring: troubled("fail")},
@@ -65,11 +65,16 @@ func states() []alertState {
 	}
 }
 
-// withoutWebhook deletes in prod-us what the hub keeps current, and never creates.
-func withoutWebhook(s *runbookSite) error {
-	return s.fleet.Members[1].Client().Delete(s.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: webhook.ConfigurationName},
-	})
+// joinedWithout registers prod-us again, after a right was taken away that one of the hub's reconcilers needs there.
+func joinedWithout(s *runbookSite) error {
+	m := s.fleet.Members[1]
+	if err := m.Client().Delete(s.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: troubleRole}}); err != nil {
+		return err
+	}
+	if err := s.fleet.Unregister(s.Context(), m); err != nil {
+		return err
+	}
+	return s.fleet.Register(s.Context(), m)
 }
 
 // lateToken registers prod-us with a token of which little is left, at a hub that renews none.
