@@ -273,6 +273,12 @@ replay: ## Replay recorded spot capacity in TRACES under fleet.Plan and the poli
 	$(GO) build -o $(BIN)/replay ./test/replay
 	$(BIN)/replay -traces "$(TRACES)" $(REPLAYFLAGS)
 
+.PHONY: traces
+traces: ## Make a synthetic trace from SEED in build/traces, to replay with TRACES=build/traces
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/replay ./test/replay
+	$(BIN)/replay -generate build/traces/synthetic-$(SEED) -seed $(SEED)
+
 # How long faults are done, and with which seed; 0: any.
 DURATION ?= 10m
 SEED     ?= 0
