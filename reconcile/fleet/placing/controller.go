@@ -264,7 +264,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) {
 	var done []*item
 	for _, it := range items {
 		if err := c.record(ctx, it, now); err != nil {
-			if ctx.Err() == nil && !apierrors.IsConflict(err) {
+			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
 				c.Log.Warn("a FleetPlacement cannot be written", "placement", it.name(), "error", err)
 			}
 			it.sets = nil // nothing is done that is not written down
