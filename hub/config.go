@@ -40,6 +40,8 @@ type Config struct {
 	Spot SpotConfig `yaml:"spot"`
 	// What is asked of WebApps, beyond the rules in their definition.
 	WebApp WebAppConfig `yaml:"webapp"`
+	// FleetPlacements: workloads that run over several members.
+	Fleet FleetConfig `yaml:"fleet"`
 	// Logs go to standard error, one JSON object per line.
 	Log LogConfig `yaml:"log"`
 }
@@ -350,6 +352,13 @@ type WebAppConfig struct {
 	ImagePolicy string `yaml:"imagePolicy"`
 	// How many replicas a WebApp may ask for, itself or through its autoscaler. 1 to 10000.
 	MaxReplicas int `yaml:"maxReplicas"`
+}
+
+// FleetConfig is the part of [Config] about FleetPlacements.
+type FleetConfig struct {
+	// With true the hub keeps the FleetPlacements of the hub cluster, whose definition may come later. Delete all of them before
+	// this is switched off: their members would go back to the placement of their own.
+	Enabled bool `yaml:"enabled"`
 }
 
 // LogConfig is the part of [Config] about logs.

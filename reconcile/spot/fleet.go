@@ -175,6 +175,8 @@ type FleetView struct {
 	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
 	// should.
 	Settled bool
+	// Ordinals is true for a StatefulSet. Rolling says that the workload's controller is not at rest.
+	Ordinals, Rolling bool
 	// Paused and ReadOnly say that nothing of it is to be moved.
 	Paused, ReadOnly bool
 }
@@ -205,6 +207,7 @@ func (e *Engine) FleetView(member string, key WorkloadKey) (FleetView, bool) {
 		v.SpotDrySince, v.OnDemandDrySince = earlier(v.SpotDrySince, o.DrySince), earlier(v.OnDemandDrySince, o.OnDemandDrySince)
 		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial
 	}
+	v.Ordinals, v.Rolling = last.observed.Ordinals, last.observed.Rolling
 	for i := range last.observed.Pods {
 		v.add(&last.observed.Pods[i])
 	}
