@@ -206,13 +206,16 @@ func (h *jointHub) taken(m *jointMember, p *jointPod, why string) {
 	}
 }
 
-// atRest tells whether everything is as the plan has it, and serves.
+// atRest tells whether everything is as the plan has it and serves, and no drought is left of which the end would be news.
 func (h *jointHub) atRest() bool {
 	if len(h.result.Moves)+len(h.result.Later) > 0 || h.result.Unplaced > 0 {
 		return false
 	}
 	for _, w := range h.result.Members {
 		m := h.memberOf(w.Member)
+		if !m.dry.IsZero() {
+			return false
+		}
 		spots, onDemand := 0, 0
 		for _, p := range m.pods {
 			if !p.serves() {
