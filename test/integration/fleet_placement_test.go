@@ -42,6 +42,7 @@ func TestFleetPlacements(t *testing.T) {
 // fleetSite is a fleet whose hub keeps FleetPlacements.
 type fleetSite struct {
 	*fleet.Fleet
+	t   *testing.T // of the whole fleet
 	hub *insideHub
 	k   client.Client // of the hub cluster
 }
@@ -76,7 +77,7 @@ func newFleetSite(t *testing.T) *fleetSite {
 		registration.Labels["region"] = region
 		g.Expect(k.Update(t.Context(), registration)).To(Succeed())
 	}
-	return &fleetSite{Fleet: f, hub: startHub(t, f, "fleet", overFleet()), k: k}
+	return &fleetSite{Fleet: f, t: t, hub: startHub(t, f, "fleet", overFleet()), k: k}
 }
 
 // allowFleet gives the hub's account in a member what fleet placement needs there.
@@ -92,7 +93,7 @@ func allowFleet(t *testing.T, m *fleet.Member) {
 	}
 	NewWithT(t).Expect(m.Client().Create(t.Context(), role)).To(Succeed())
 	NewWithT(t).Expect(m.Client().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleet.Namespace, Name: "plimsoll-hub"}},
 	})).To(Succeed())
 }
@@ -149,6 +150,7 @@ func (c *overFleetCase) place(replicas, floor int, edit ...func(*v1alpha1.FleetP
 		Spec: v1alpha1.FleetPlacementSpec{
 			TargetRef: v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, Replicas: ptr.To(int32(replicas)),
 			Capacity: v1alpha1.Capacity{MinOnDemand: int32(floor), SpotPercentage: ptr.To(int32(70))},
+			Pace:     v1alpha1.Pace{MaxMoves: ptr.To(int32(50)), Cooldown: &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}},
 		},
 	}
 	for _, change := range edit {
@@ -272,7 +274,7 @@ func fleetRestSpec(t *testing.T, s *fleetSite) {
 	c.exactly(8, 4)
 	before := c.versions()
 	s.hub.stop(t)
-	s.hub = startHub(t, s.Fleet, "fleet-again", overFleet())
+	s.hub = startHub(s.t, s.Fleet, "fleet-again", overFleet())
 	c.placed()
 	c.Consistently(c.versions, 5*time.Second, time.Second).Should(Equal(before))
 	c.Expect(c.evictions()).To(BeZero())

@@ -80,7 +80,7 @@ func TestSinceWhenAMemberIsOutOfReach(t *testing.T) {
 		"in reach":                       {sight{member: &Member{Reachable: true}, known: true, set: set}, time.Time{}},
 		"out of reach":                   {sight{member: &Member{Since: since}, set: set}, since},
 		"its cache is not there yet":     {sight{member: &Member{Reachable: true}, set: set, lostSight: since}, since},
-		"given up before a restart":      {sight{member: &Member{Since: since}, set: set, last: &v1alpha1.MemberStatus{State: v1alpha1.MemberLost}}, epoch.Add(-grace)},
+		"given up before a restart":      {sight{member: &Member{Since: since}, set: set, last: &v1alpha1.MemberStatus{State: v1alpha1.MemberLost}}, since.Add(-grace)},
 		"new, and nothing is there":      {sight{member: &Member{Reachable: true}}, time.Time{}},
 		"out of reach since nobody says": {sight{member: &Member{}, set: set}, epoch},
 	} {
