@@ -63,6 +63,7 @@ generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway 
 	for kinds in $(KINDS); do \
 		$(KINDGEN) $(CRDS) paths=./$$kinds/... output:crd:dir=$$kinds/crd && $(KINDGEN) object paths=./$$kinds/... || exit 1; \
 	done
+	cp reconcile/fleet/crd/fleet.plimsoll.dev_fleetplacements.yaml deploy/chart/plimsoll/files/fleetplacements.yaml
 
 CRDS := crd:crdVersions=v1,maxDescLen=200
 

@@ -73,6 +73,8 @@ const (
 	beat = time.Second
 	// rest is how many times as long as a round took the next one waits at least.
 	rest = 10
+	// warmTime is how long after this replica began to act it may take until what ran before is seen again.
+	warmTime = 30 * time.Second
 	// absentRetry is how often it is looked whether the kind is there, where it was not.
 	absentRetry = 30 * time.Second
 )
@@ -83,6 +85,7 @@ type Controller struct {
 
 	store   toolscache.Indexer
 	synced  atomic.Bool
+	acts    time.Time // since when this replica acts; only rounds look at it
 	kick    chan struct{}
 	metrics *metrics
 	agents  agents
@@ -250,13 +253,23 @@ func (c *Controller) round(ctx context.Context, now time.Time) {
 	items := c.items(members, now)
 	c.forget(items)
 	if !c.ActsAny() {
+		c.acts = time.Time{}
 		c.share(items)
 		return
 	}
+	if c.acts.IsZero() {
+		c.acts = now
+	}
+	warm := true
 	for _, it := range items {
 		if it.stop == nil {
 			c.look(it, members, now)
+			warm = warm && it.warm()
 		}
+	}
+	if !warm && now.Sub(c.acts) < warmTime {
+		c.share(items)
+		return
 	}
 	began := time.Now()
 	decide(items, members, now)

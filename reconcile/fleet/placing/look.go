@@ -116,6 +116,16 @@ func (c *Controller) look(it *item, members []Member, now time.Time) {
 	}
 }
 
+// warm tells whether everything is seen that was seen when the status was written.
+func (it *item) warm() bool {
+	for _, s := range it.sights {
+		if s.set != nil && !s.known && s.last.State != v1alpha1.MemberUnreachable && s.last.State != v1alpha1.MemberLost {
+			return false
+		}
+	}
+	return true
+}
+
 // tell brings the memory of a member up to date, and says what it knows.
 func (m *memberMemory) tell(s *sight, now time.Time) {
 	switch {

@@ -105,7 +105,7 @@ func (s *sight) outOfReach(grace time.Duration, now time.Time) time.Time {
 		since = now
 	}
 	if s.last != nil && s.last.State == v1alpha1.MemberLost && now.Sub(since) < grace {
-		return now.Add(-grace) // it was given up before this process began
+		return since.Add(-grace) // it was given up before this process began
 	}
 	return since
 }
