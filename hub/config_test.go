@@ -99,6 +99,7 @@ var samples = map[string]sample{
 	"spot.maxMoves":                    {file: `"25%"`, env: `25%`, want: MoveLimit{spot.MoveLimit{Percent: 25}}, bad: `"0%"`},
 	"spot.moveCooldown":                {file: `7s`, want: 7 * time.Second, bad: `-1s`},
 	"spot.strategy":                    {file: `release`, want: Strategy(spot.StrategyRelease), bad: `both`},
+	"fleet.enabled":                    {file: `true`, want: true, bad: `perhaps`},
 	"webapp.imagePolicy":               {file: `deny`, want: "deny", bad: `never`},
 	"webapp.maxReplicas":               {file: `50`, want: 50, bad: `0`},
 	"spot.pendingTimeout":              {file: `90s`, want: 90 * time.Second, bad: `1s`},

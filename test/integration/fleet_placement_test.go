@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,8 @@ func TestFleetPlacements(t *testing.T) {
 	t.Run("bad input has a condition with the reason, and the nearest plan", func(t *testing.T) { fleetBadInputSpec(t, s) })
 	t.Run("the mix is exact at rest as the fleet grows and shrinks, and nothing is evicted", func(t *testing.T) { fleetScaleSpec(t, s) })
 	t.Run("a restart writes nothing, and neither does rest", func(t *testing.T) { fleetRestSpec(t, s) })
+	t.Run("a hand-over in the middle of a move changes nothing of what is decided", func(t *testing.T) { fleetHandOverSpec(t, s) })
+	t.Run("StatefulSets keep their ordinals, and an autoscaler of the hub cluster scales the fleet", func(t *testing.T) { fleetOrdinalSpec(t, s) })
 	t.Run("what another autoscaler scales in a member is left alone", func(t *testing.T) { fleetAutoscalerSpec(t, s) })
 	t.Run("all spot of a member goes, and its replicas serve elsewhere on spot", func(t *testing.T) { fleetDroughtSpec(t, s) })
 	t.Run("a member is lost, made up for, and back", func(t *testing.T) { fleetLossSpec(t, s) })
@@ -67,6 +70,7 @@ func newFleetSite(t *testing.T) *fleetSite {
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(autoscalingv1.AddToScheme(scheme)).To(Succeed())
 	k, err := client.New(f.Hub.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(k.Create(t.Context(), crd.New())).To(Succeed())
@@ -111,6 +115,12 @@ type overFleetCase struct {
 // delivered makes a namespace and a Deployment in the members, as GitOps would, and nothing in the hub cluster but a namespace.
 func (s *fleetSite) delivered(t *testing.T, replicas int) *overFleetCase {
 	t.Helper()
+	return s.deliveredAs(t, func(namespace string) client.Object { return fleet.Deployment(namespace, "web", replicas, nil) })
+}
+
+// deliveredAs is delivered for another workload of the name web.
+func (s *fleetSite) deliveredAs(t *testing.T, workload func(namespace string) client.Object) *overFleetCase {
+	t.Helper()
 	c := &overFleetCase{WithT: NewWithT(t), site: s, ctx: t.Context()}
 	c.SetDefaultEventuallyTimeout(patience)
 	c.SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
@@ -122,7 +132,7 @@ func (s *fleetSite) delivered(t *testing.T, replicas int) *overFleetCase {
 		c.Eventually(func() error {
 			return m.Client().Get(c.ctx, client.ObjectKey{Namespace: c.namespace, Name: "default"}, &corev1.ServiceAccount{})
 		}).Should(Succeed())
-		w, err := m.Create(c.ctx, fleet.Deployment(c.namespace, "web", replicas, nil))
+		w, err := m.Create(c.ctx, workload(c.namespace))
 		c.Expect(err).NotTo(HaveOccurred())
 		c.workloads = append(c.workloads, w)
 	}
@@ -278,4 +288,46 @@ func fleetRestSpec(t *testing.T, s *fleetSite) {
 	c.placed()
 	c.Consistently(c.versions, 5*time.Second, time.Second).Should(Equal(before))
 	c.Expect(c.evictions()).To(BeZero())
+}
+
+// fleetHandOverSpec has a replica of the hub stop as soon as it has begun to scale, and another go on.
+func fleetHandOverSpec(t *testing.T, s *fleetSite) {
+	c := s.delivered(t, 0)
+	c.place(20, 4)
+	c.exactly(14, 6)
+	next := startHub(s.t, s.Fleet, "fleet-next", overFleet())
+	c.patch(func(p *v1alpha1.FleetPlacementSpec) { p.Replicas, p.Capacity.MinOnDemand = ptr.To(int32(80)), 40 })
+	c.Eventually(func() int { return c.mix().All() }).Should(BeNumerically(">", 20))
+	s.hub.stop(t)
+	s.hub = next
+	c.exactly(40, 40)
+	c.Expect(c.evictions()).To(BeZero())
+	for _, w := range c.workloads {
+		mix, err := w.Mix(c.ctx)
+		c.Expect(err).NotTo(HaveOccurred())
+		c.Expect(mix.All()).To(BeNumerically("~", 27, 1), c.told())
+	}
+}
+
+// fleetOrdinalSpec has a StatefulSet, and scales it as a HorizontalPodAutoscaler in the hub cluster does.
+func fleetOrdinalSpec(t *testing.T, s *fleetSite) {
+	c := s.deliveredAs(t, func(namespace string) client.Object { return fleet.StatefulSet(namespace, "web", 0, nil) })
+	c.place(9, 3, func(p *v1alpha1.FleetPlacementSpec) { p.TargetRef.Kind = "StatefulSet" })
+	c.exactly(6, 3)
+	scale := &autoscalingv1.Scale{}
+	c.Expect(s.k.SubResource("scale").Get(c.ctx, c.placement, scale)).To(Succeed())
+	c.Expect(scale.Status.Selector).To(Equal("app=web"))
+	c.Expect(scale.Status.Replicas).To(Equal(int32(9)))
+	scale.Spec.Replicas = 15
+	c.Expect(s.k.SubResource("scale").Update(c.ctx, c.placement, client.WithSubResourceBody(scale))).To(Succeed())
+	c.exactly(10, 5)
+	for _, w := range c.workloads {
+		pods, err := w.Pods(c.ctx)
+		c.Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for i := range pods {
+			names = append(names, pods[i].Name)
+		}
+		c.Expect(names).To(ConsistOf("web-0", "web-1", "web-2", "web-3", "web-4"))
+	}
 }
