@@ -15,7 +15,7 @@ BIN    := build/bin
 TOOLS  := build/tools
 PROTOS := build/protos
 API    := proto/plimsoll/v1
-KINDS  := reconcile/webapp
+KINDS  := reconcile/webapp reconcile/fleet
 
 BUF      := $(TOOLS)/buf
 GOLANGCI := $(TOOLS)/golangci-lint
@@ -60,8 +60,10 @@ build: ## Build the hub and the CLI into build/bin
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
 	$(BUF) generate
-	$(KINDGEN) $(CRDS) paths=./$(KINDS)/... output:crd:dir=$(KINDS)/crd
-	$(KINDGEN) object paths=./$(KINDS)/...
+	for kinds in $(KINDS); do \
+		$(KINDGEN) $(CRDS) paths=./$$kinds/... output:crd:dir=$$kinds/crd && $(KINDGEN) object paths=./$$kinds/... || exit 1; \
+	done
+	cp reconcile/fleet/crd/fleet.plimsoll.dev_fleetplacements.yaml deploy/chart/plimsoll/files/fleetplacements.yaml
 
 CRDS := crd:crdVersions=v1,maxDescLen=200
 
@@ -127,7 +129,7 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that wh
 	@rm -rf build/_verify
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
-	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
+	@for kinds in $(KINDS); do sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $$kinds build/_verify || exit 1; done
 
 .PHONY: verify-dashboards
 verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards makes
@@ -272,6 +274,12 @@ replay: ## Replay recorded spot capacity in TRACES under fleet.Plan and the poli
 	@mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/replay ./test/replay
 	$(BIN)/replay -traces "$(TRACES)" $(REPLAYFLAGS)
+
+.PHONY: traces
+traces: ## Make a synthetic trace from SEED in build/traces, to replay with TRACES=build/traces
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/replay ./test/replay
+	$(BIN)/replay -generate build/traces/synthetic-$(SEED) -seed $(SEED)
 
 # How long faults are done, and with which seed; 0: any.
 DURATION ?= 10m

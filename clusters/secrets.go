@@ -165,7 +165,7 @@ func (w *secretWatch) get(name string) *desired {
 	want := &desired{
 		registration: Registration{
 			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
-			ResourceVersion: newest.ResourceVersion, Annotations: maps.Clone(newest.Annotations),
+			ResourceVersion: newest.ResourceVersion, Labels: maps.Clone(newest.Labels), Annotations: maps.Clone(newest.Annotations),
 		},
 		created: newest.CreationTimestamp.Time, kubeconfig: newest.Data[KubeconfigKey],
 	}

@@ -129,7 +129,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 // build makes every part, each after those that it stands on.
 func (h *Hub) build(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildAPI, h.buildMetrics, h.buildProbes,
+		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildFleet, h.buildAPI, h.buildMetrics, h.buildProbes,
 		h.publish,
 	} {
 		if err := step(ctx); err != nil {

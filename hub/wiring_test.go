@@ -45,7 +45,7 @@ func wired(t *testing.T, config config.Config) []any {
 		config.LeaderElection.Enabled, leaseOptions(&config),
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
-		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		clientError(h), readsPlacements(config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
@@ -71,6 +71,12 @@ func clientError(h *Hub) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// readsPlacements tells whether the hub cluster is asked for FleetPlacements.
+func readsPlacements(config Config) bool {
+	h := &Hub{config: config, hubConfig: &rest.Config{Host: "no://address of a server"}}
+	return h.buildFleet(context.Background()) != nil
 }
 
 // audienceOf is the audience for which the hub cluster is asked to review tokens.

@@ -40,6 +40,8 @@ type Config struct {
 	Spot SpotConfig `yaml:"spot"`
 	// What is asked of WebApps, beyond the rules in their definition.
 	WebApp WebAppConfig `yaml:"webapp"`
+	// FleetPlacements: workloads that run over several members.
+	Fleet FleetConfig `yaml:"fleet"`
 	// Logs go to standard error, one JSON object per line.
 	Log LogConfig `yaml:"log"`
 }
@@ -357,6 +359,13 @@ const (
 	FormatJSON = "json"
 	FormatText = "text"
 )
+
+// FleetConfig is the part of [Config] about FleetPlacements.
+type FleetConfig struct {
+	// With true the hub keeps the FleetPlacements of the hub cluster, whose definition may come later. Delete all of them before
+	// this is switched off: their members would go back to the placement of their own.
+	Enabled bool `yaml:"enabled"`
+}
 
 // LogConfig is the part of [Config] about logs.
 type LogConfig struct {

@@ -155,7 +155,8 @@ func (e *Engine) policy(ctx context.Context, s *subject) (policy Policy, enabled
 		return Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
 	enabled = Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
-	return ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults), enabled, nil
+	policy = ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
+	return policy.under(e.splits.of(s.member, s.key), e.Keys), enabled, nil
 }
 
 // earlier returns the earlier of two times; zero is never.

@@ -30,7 +30,8 @@ type directory struct {
 	allowed  labels.Selector // the configuration's namespaceSelector
 	capacity CapacityLabels
 	kinds    kindTable
-	only     []string // the namespaces that the member is registered for; nil: all
+	splitOf  func(WorkloadKey) *FleetSplit // what fleet placements want; nil: nothing
+	only     []string                      // the namespaces that the member is registered for; nil: all
 
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
@@ -176,6 +177,9 @@ func (d *directory) setPolicyLocked(w *workload) {
 		return
 	}
 	policy := ParsePolicy(d.keys, w.annotations, ns.annotations, d.defaults)
+	if d.splitOf != nil {
+		policy = policy.under(d.splitOf(w.key), d.keys)
+	}
 	if w.policy = &policy; w.enabledAt.IsZero() {
 		w.enabledAt = time.Now()
 	}

@@ -67,6 +67,7 @@ type Engine struct {
 	patcher *Patcher
 	moves   MoveBudget
 	metrics *metrics
+	splits  splits
 
 	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
 	held atomic.Pointer[func(member string) (reason string, held bool)]

@@ -108,6 +108,7 @@ func (m *member) follow(ctx context.Context) {
 	defer f.detach()
 	defer m.withdraw()
 	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()
+	f.directory.splitOf = func(key WorkloadKey) *FleetSplit { return m.engine.splits.of(m.name, key) }
 	all := m.workloadKinds()
 	required, workloads := needed(), all
 	for {

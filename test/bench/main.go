@@ -38,6 +38,7 @@ var runs = []run{
 	{name: "framework", do: (*bench).framework, alone: true},
 	{name: "ledger", do: (*bench).ledger, alone: true},
 	{name: "large", do: (*bench).large, alone: true},
+	{name: "fleet-plan", do: (*bench).fleetPlan, alone: true},
 	{name: "image", do: (*bench).image, alone: true},
 	{name: "gitops", do: (*bench).gitops, alone: true},
 	{name: "e2e", do: (*bench).e2eFailover, alone: true},

@@ -59,6 +59,8 @@ var entries = []entry{
 	{name: "webapp-noop-ms", unit: "ms", target: 1},
 	{name: "webapp-ledger-kb", unit: "KB", target: 4},
 	{name: "plan-80000-ms", unit: "ms", target: 40},
+	{name: "fleet-plan-s", unit: "s", target: 2},
+	{name: "fleet-plan-100-ms", unit: "ms", target: 5},
 	{name: "ordinals-20000-s", unit: "s", target: 1},
 	{name: "join-false-unreachable", unit: "members"},
 	{name: "restart-false-unreachable", unit: "members"},

@@ -94,6 +94,7 @@ var Of = map[string]Sample{
 	"spot.maxMoves":                    {File: `"25%"`, Env: `25%`, Want: config.MoveLimit{spot.MoveLimit{Percent: 25}}, Bad: `"0%"`},
 	"spot.moveCooldown":                {File: `7s`, Want: 7 * time.Second, Bad: `-1s`},
 	"spot.strategy":                    {File: `release`, Want: config.Strategy(spot.StrategyRelease), Bad: `both`},
+	"fleet.enabled":                    {File: `true`, Want: true, Bad: `perhaps`},
 	"webapp.imagePolicy":               {File: `deny`, Want: "deny", Bad: `never`},
 	"webapp.maxReplicas":               {File: `50`, Want: 50, Bad: `0`},
 	"spot.pendingTimeout":              {File: `90s`, Want: 90 * time.Second, Bad: `1s`},

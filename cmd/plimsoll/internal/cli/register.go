@@ -85,6 +85,7 @@ of each. The command fails if one of them does; what was registered stays.`,
 	flags.StringSliceVar(&r.Namespaces, "namespaces", nil, "register these namespaces of the member only, with rights in them alone (default: the whole cluster)")
 	flags.StringSliceVar(&r.WorkloadResources, "workload-resources", nil,
 		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
+	flags.BoolVar(&r.Fleet, "fleet", false, "let the hub set how many replicas workloads have, for FleetPlacements")
 	flags.StringSliceVar(&r.Writes, "writes", nil,
 		"resources that the hub may write for reconcilers that you added to it, as kubectl names them: configmaps,certificates.cert-manager.io")
 	flags.StringSliceVar(&r.Keeps, "keeps", nil,
