@@ -47,6 +47,7 @@ type replica struct {
 	changed   chan struct{} // closed and replaced when a receipt changes
 	calls     atomic.Int64  // that reached the backend
 	orderedBy []string
+	scanned   func() // called before a scan of the ledger; nil: nothing is
 	panics    bool
 	lapsed    bool // could not renew its Lease
 	starting  bool // has not read the registrations yet
@@ -143,7 +144,12 @@ func (r *replica) enter() func() {
 // Owner, Mine and Acts implement Ownership.
 func (r *replica) Owner(member string) string { return r.fleet.owner(member) }
 func (r *replica) Mine(member string) bool    { return r.fleet.owner(member) == r.address }
-func (r *replica) Acts(member string) bool    { return !r.lapsed && r.Mine(member) }
+func (r *replica) Acts(member string) bool {
+	r.mu.Lock()
+	lapsed := r.lapsed
+	r.mu.Unlock()
+	return !lapsed && r.Mine(member)
+}
 
 // Statuses implements Members; the order is any, as promised to nobody.
 func (r *replica) Statuses() []clusters.Status {
@@ -167,6 +173,9 @@ func (r *replica) Synced() bool { return !r.starting }
 
 // RecordsIn implements Objects.
 func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more bool) {
+	if r.scanned != nil {
+		r.scanned()
+	}
 	defer r.enter()()
 	for key, record := range r.records {
 		if key.Member == f.Member && (f.Controller == "" || f.Controller == key.Controller) && (f.Namespace == "" || f.Namespace == key.Namespace) &&
@@ -176,6 +185,20 @@ func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more 
 	}
 	slices.SortFunc(found, func(a, b reconcile.Record) int { return strings.Compare(place(a.Key), place(b.Key)) })
 	return found[:min(f.Limit, len(found))], len(found) > f.Limit
+}
+
+// orders returns who has ordered here, one for each order.
+func (r *replica) orders() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.orderedBy)
+}
+
+// lapse makes the replica one that could not renew its Lease.
+func (r *replica) lapse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lapsed = true
 }
 
 // place is where a key of a member is in lists.

@@ -122,9 +122,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 func (s *objectService) requeueMatching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
 	name := batchName{callerOf(ctx), member, request.GetRequestId(), fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
 	if before, ok := s.batches.named.get(name); ok && name.id != "" && !request.GetValidateOnly() {
-		again := proto.CloneOf(before)
-		again.NothingOrdered = true
-		return again, nil
+		return again(before), nil
 	}
 	keys, err := s.matching(ctx, member, request)
 	if err != nil {
@@ -142,11 +140,21 @@ func (s *objectService) requeueMatching(ctx context.Context, member string, requ
 	default:
 		return nil, status.Error(codes.ResourceExhausted, "too many orders of many keys are under way: try again when they are done")
 	}
-	if name.id != "" {
-		s.batches.named.put(name, answer, namedFor)
+	if name.id != "" { // the same order may have come while this one looked for what matches
+		if before, first := s.batches.named.add(name, answer, namedFor); !first {
+			<-s.batches.places
+			return again(before), nil
+		}
 	}
 	go s.order(keys, name.caller, int(request.GetPerSecond()))
 	return answer, nil
+}
+
+// again is the answer to an order that was accepted before.
+func again(before *plimsollv1.RequeueMatchingResponse) *plimsollv1.RequeueMatchingResponse {
+	answer := proto.CloneOf(before)
+	answer.NothingOrdered = true
+	return answer
 }
 
 // matching are the keys of a member of this replica that an order is about.
