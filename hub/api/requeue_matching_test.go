@@ -147,7 +147,8 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 			keys = append(keys, key)
 		}
 		s.batches.places <- struct{}{}
-		go s.order(keys, "admin", 20)
+		b, ctx := newBatch(t.Context(), &plimsollv1.RequeueMatchingRequest{PerSecond: 20}, "dev", "admin", keys)
+		go s.work(ctx, b)
 		for want := 1; want <= 3; want++ {
 			synctest.Wait()
 			if got := len(first.orders()); got != want {
@@ -163,13 +164,16 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 		if got := len(first.orders()); got != 3 || len(s.batches.places) != 0 {
 			t.Errorf("%d orders after the member has gone, %d places taken", got, len(s.batches.places))
 		}
+		if got := b.receipt(); got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
+			t.Errorf("%v", got)
+		}
 	})
 }
 
 // ledgerService is the service of a replica, without a server before it.
 func (r *replica) ledgerService(t *testing.T) *objectService {
 	return newServices(&core{
-		members: r, workloads: r.lists(), objects: r, ownership: r, peers: r.fleet,
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
 		gate: access{authorizer: everything{}, log: testLog(t)}, stopping: t.Context(), log: testLog(t),
 	}).objects
 }

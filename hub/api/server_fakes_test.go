@@ -149,6 +149,10 @@ func (s *served) objects() plimsollv1.ObjectServiceClient {
 	return plimsollv1.NewObjectServiceClient(s.conn)
 }
 
+func (s *served) events() plimsollv1.EventServiceClient {
+	return plimsollv1.NewEventServiceClient(s.conn)
+}
+
 // call makes a REST call.
 func (s *served) call(t *testing.T, method, path, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
