@@ -49,6 +49,7 @@ type replica struct {
 	calls     atomic.Int64  // that reached the backend
 	orderedBy []string
 	journal   *journal.Journal
+	version   atomic.Uint64     // see Version
 	shut      map[string]string // members that do not answer, and why
 	scanned   func()            // called before a scan of the ledger; nil: nothing is
 	panics    bool
@@ -256,6 +257,9 @@ func (r *replica) Receipt(id string) (reconcile.Receipt, bool) {
 	receipt, ok := r.receipts[id]
 	return receipt, ok
 }
+
+// Version implements Objects. Tests change records by hand, so it is another at each call.
+func (r *replica) Version(string) uint64 { return r.version.Add(1) }
 
 // Closed implements Objects.
 func (r *replica) Closed(member string, gate reconcile.Gate) (string, bool) {

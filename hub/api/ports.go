@@ -50,6 +50,8 @@ type Objects interface {
 	// RequeueFor orders a reconcile for a caller, among whom receipts are shared out; its error wraps one of those of
 	// [reconcile.Runtime.RequeueFor] when the key cannot be known here.
 	RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error)
+	// Version is another number whenever what RecordsIn says of a member may have changed.
+	Version(member string) uint64
 	// Closed tells whether a gate of a member is closed, and why.
 	Closed(member string, gate reconcile.Gate) (reason string, closed bool)
 	// ReceiptsIn returns the orders about a member that were accepted here, by ID.
@@ -69,6 +71,8 @@ type Events interface {
 	// List returns events of a member behind an ID, in the order in which they came, and whether there are more. An empty
 	// namespace means all of them.
 	List(member, namespace, behind string, limit int) (found []journal.Event, more bool)
+	// Version is another number whenever the events of a member are others.
+	Version(member string) uint64
 }
 
 // Ownership tells which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.

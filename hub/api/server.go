@@ -195,9 +195,11 @@ func newServices(c *core) *services {
 	s.objects.feed = newFeed(c, nameOfObject, func(ctx context.Context, member string) ([]*plimsollv1.ObjectState, string, bool) {
 		return s.objects.objectList(&plimsollv1.ListObjectsRequest{}, member, "", "").all(ctx, member)
 	})
+	s.objects.feed.version = c.versionHere(c.objects)
 	s.events.feed = newFeed(c, nameOfEvent, func(ctx context.Context, member string) ([]*plimsollv1.Event, string, bool) {
 		return s.events.eventList(&plimsollv1.ListEventsRequest{}, member, "").all(ctx, member)
 	})
+	s.events.feed.version = c.versionHere(c.events)
 	return s
 }
 

@@ -96,6 +96,8 @@ func (b apiBackend) Receipt(string) (reconcile.Receipt, bool) {
 	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, true
 }
 
+func (apiBackend) Version(string) uint64 { return 0 }
+
 func (apiBackend) Closed(string, reconcile.Gate) (string, bool) { return "", false }
 
 func (apiBackend) ReceiptsIn(string) []reconcile.Receipt { return nil }
