@@ -120,7 +120,7 @@ clean: ## Remove build/, the tools and the control planes included
 ##
 
 .PHONY: verify
-verify: verify-generated verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
+verify: verify-generated verify-breaking verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
 verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
@@ -161,6 +161,10 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
+
+.PHONY: verify-breaking
+verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one that landed last, as far as the clone knows it
+	@base=$$(sh tools/protos/base.sh $(BASE)); if [ -n "$$base" ]; then $(MAKE) --no-print-directory breaking BASE=$$base; fi
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)

@@ -69,7 +69,11 @@ func withReason(is *status.Status, reason string, about map[string]string) *stat
 	case codes.Unavailable:
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
 	case codes.ResourceExhausted:
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryLater)})
+		delay := retryLater
+		if reason == reasonTooManyCalls {
+			delay = retrySoon
+		}
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}
 	if reason == reasonNotAnswering { // its breaker lets a probe through now and then
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryLater)})

@@ -25,6 +25,9 @@ type Options struct {
 	Peers Peers
 	// OwnerTimeout is how long another replica may take for an answer. Default 3 s.
 	OwnerTimeout time.Duration
+	// CallsPerSecond is how many calls a caller may make on this replica in a second, on average; twice as many at once. Opening a
+	// watch is one. Default 500; negative: any number.
+	CallsPerSecond int
 	// RecheckEvery is how often the token and the rights of a watch are looked at; what was looked up lately is remembered for 10 s
 	// more. Default 10 s.
 	RecheckEvery time.Duration
@@ -67,6 +70,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.OwnerTimeout <= 0 {
 		o.OwnerTimeout = 3 * time.Second
+	}
+	if o.CallsPerSecond == 0 {
+		o.CallsPerSecond = 500
 	}
 	if o.RecheckEvery <= 0 {
 		o.RecheckEvery = 10 * time.Second

@@ -55,8 +55,9 @@ func New(options Options) (*Server, error) {
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events,
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
-	chain := publicChain(o, gate, metrics)
-	streams := newStreams(o, gate, metrics)
+	paces := newPace(o.CallsPerSecond)
+	chain := publicChain(o, gate, metrics, paces)
+	streams := newStreams(o, gate, metrics, paces)
 	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))),
 		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)
