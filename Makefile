@@ -60,6 +60,7 @@ build: ## Build the hub and the CLI into build/bin
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
 	$(BUF) generate
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument' -update
 	$(KINDGEN) $(CRDS) paths=./$(KINDS)/... output:crd:dir=$(KINDS)/crd
 	$(KINDGEN) object paths=./$(KINDS)/...
 
@@ -127,6 +128,7 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that wh
 	@rm -rf build/_verify
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument'
 	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
 
 .PHONY: verify-dashboards

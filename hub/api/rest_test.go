@@ -143,9 +143,11 @@ func at(in any, path string) any {
 
 func TestTheOpenAPIDocumentIsServedToAnybody(t *testing.T) {
 	s := serve(t, shop(t), nil)
-	response, body := s.call(t, "GET", "/openapi.json", "", nil)
-	if response.StatusCode != 200 || body != string(plimsollv1.OpenAPI) {
-		t.Errorf("HTTP %d, %d bytes", response.StatusCode, len(body))
+	for path, want := range map[string][]byte{"/openapi.json": plimsollv1.OpenAPI, "/openapi.v3.json": plimsollv1.OpenAPIv3} {
+		response, body := s.call(t, "GET", path, "", nil)
+		if response.StatusCode != 200 || body != string(want) {
+			t.Errorf("%s: HTTP %d, %d bytes", path, response.StatusCode, len(body))
+		}
 	}
 }
 
