@@ -51,7 +51,7 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(mux))
+	handler := http.Handler(front(onlyJSON(mux, mux)))
 	if o.Unauthenticated {
 		handler = sameMachine(mux, handler)
 	}
