@@ -27,7 +27,7 @@ func publicChain(o Options, gate access, metrics *metrics, paces *pace) []grpc.U
 	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
 		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), paces.keepPace, validate(protovalidate.GlobalValidator),
-		authorize(gate),
+		authorize(gate), masked,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -39,7 +40,9 @@ type ListEventsRequest struct {
 	// as text without their prefix, and now the time: event.type == "MOVE" && event.reason == "drought".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before cluster and id, each with " desc" behind it or not, separated by commas; empty: at desc.
-	OrderBy       string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each event, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -114,6 +117,13 @@ func (x *ListEventsRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListEventsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListEventsResponse is a page of events.
@@ -348,7 +358,7 @@ var File_plimsoll_v1_event_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_event_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fplimsoll/v1/event_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x17plimsoll/v1/event.proto\"\xbe\x02\n" +
+	"\x1fplimsoll/v1/event_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x17plimsoll/v1/event.proto\"\xf7\x02\n" +
 	"\x11ListEventsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
@@ -357,7 +367,8 @@ const file_plimsoll_v1_event_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xdb\x01\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xdb\x01\n" +
 	"\x12ListEventsResponse\x12*\n" +
 	"\x06events\x18\x01 \x03(\v2\x12.plimsoll.v1.EventR\x06events\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
@@ -398,27 +409,29 @@ var file_plimsoll_v1_event_service_proto_goTypes = []any{
 	(*ListEventsResponse)(nil),    // 1: plimsoll.v1.ListEventsResponse
 	(*WatchEventsRequest)(nil),    // 2: plimsoll.v1.WatchEventsRequest
 	(*WatchEventsResponse)(nil),   // 3: plimsoll.v1.WatchEventsResponse
-	(*Event)(nil),                 // 4: plimsoll.v1.Event
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),     // 6: plimsoll.v1.UnreachableMember
-	(WatchEventType)(0),           // 7: plimsoll.v1.WatchEventType
+	(*fieldmaskpb.FieldMask)(nil), // 4: google.protobuf.FieldMask
+	(*Event)(nil),                 // 5: plimsoll.v1.Event
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),     // 7: plimsoll.v1.UnreachableMember
+	(WatchEventType)(0),           // 8: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_event_service_proto_depIdxs = []int32{
-	4, // 0: plimsoll.v1.ListEventsResponse.events:type_name -> plimsoll.v1.Event
-	5, // 1: plimsoll.v1.ListEventsResponse.as_of:type_name -> google.protobuf.Timestamp
-	6, // 2: plimsoll.v1.ListEventsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	7, // 3: plimsoll.v1.WatchEventsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	4, // 4: plimsoll.v1.WatchEventsResponse.event:type_name -> plimsoll.v1.Event
-	6, // 5: plimsoll.v1.WatchEventsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0, // 6: plimsoll.v1.EventService.ListEvents:input_type -> plimsoll.v1.ListEventsRequest
-	2, // 7: plimsoll.v1.EventService.WatchEvents:input_type -> plimsoll.v1.WatchEventsRequest
-	1, // 8: plimsoll.v1.EventService.ListEvents:output_type -> plimsoll.v1.ListEventsResponse
-	3, // 9: plimsoll.v1.EventService.WatchEvents:output_type -> plimsoll.v1.WatchEventsResponse
-	8, // [8:10] is the sub-list for method output_type
-	6, // [6:8] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 0: plimsoll.v1.ListEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	5, // 1: plimsoll.v1.ListEventsResponse.events:type_name -> plimsoll.v1.Event
+	6, // 2: plimsoll.v1.ListEventsResponse.as_of:type_name -> google.protobuf.Timestamp
+	7, // 3: plimsoll.v1.ListEventsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	8, // 4: plimsoll.v1.WatchEventsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	5, // 5: plimsoll.v1.WatchEventsResponse.event:type_name -> plimsoll.v1.Event
+	7, // 6: plimsoll.v1.WatchEventsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0, // 7: plimsoll.v1.EventService.ListEvents:input_type -> plimsoll.v1.ListEventsRequest
+	2, // 8: plimsoll.v1.EventService.WatchEvents:input_type -> plimsoll.v1.WatchEventsRequest
+	1, // 9: plimsoll.v1.EventService.ListEvents:output_type -> plimsoll.v1.ListEventsResponse
+	3, // 10: plimsoll.v1.EventService.WatchEvents:output_type -> plimsoll.v1.WatchEventsResponse
+	9, // [9:11] is the sub-list for method output_type
+	7, // [7:9] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_event_service_proto_init() }

@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -179,7 +180,9 @@ type ListObjectsRequest struct {
 	// as text without their prefix, and now the time: object.last_outcome == "ERROR" && object.attempts > 3.
 	Filter string `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: attempts desc, next_try_at.
-	OrderBy       string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each key, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -261,6 +264,13 @@ func (x *ListObjectsRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListObjectsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListObjectsResponse is a page of keys.
@@ -346,7 +356,9 @@ type GetObjectStateRequest struct {
 	// Namespace of the object, a DNS label; empty for kinds that have none.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the object, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Only these fields of the key, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -407,6 +419,13 @@ func (x *GetObjectStateRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *GetObjectStateRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // GetObjectStateResponse is one key.
@@ -1092,7 +1111,9 @@ type ListReceiptsRequest struct {
 	// as text without their prefix, and now the time: receipt.state == "PENDING" && receipt.user == "alice".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before cluster and id, each with " desc" behind it or not, separated by commas: accepted_at desc.
-	OrderBy       string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each receipt, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1167,6 +1188,13 @@ func (x *ListReceiptsRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListReceiptsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListReceiptsResponse is a page of receipts.
@@ -1338,7 +1366,7 @@ var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
-	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
+	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
 	"\x16ListControllersRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -1349,7 +1377,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\vcontrollers\x18\x01 \x03(\v2\x17.plimsoll.v1.ControllerR\vcontrollers\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x8c\x03\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x03\n" +
 	"\x12ListObjectsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
 	"\n" +
@@ -1361,19 +1389,21 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe4\x01\n" +
+	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe4\x01\n" +
 	"\x13ListObjectsResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.plimsoll.v1.ObjectStateR\aobjects\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xb0\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xe9\x02\n" +
 	"\x15GetObjectStateRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12H\n" +
 	"\n" +
 	"controller\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
 	"controller\x12I\n" +
 	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"\xbd\x01\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xbd\x01\n" +
 	"\x16GetObjectStateResponse\x120\n" +
 	"\x06object\x18\x01 \x01(\v2\x18.plimsoll.v1.ObjectStateR\x06object\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
@@ -1430,7 +1460,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\x06sample\x18\x02 \x03(\v2\x16.plimsoll.v1.ObjectKeyR\x06sample\x12'\n" +
 	"\x0fnothing_ordered\x18\x03 \x01(\bR\x0enothingOrdered\x12@\n" +
 	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\x12\x1a\n" +
-	"\breceipts\x18\x05 \x03(\tR\breceipts\"\xc0\x02\n" +
+	"\breceipts\x18\x05 \x03(\tR\breceipts\"\xf9\x02\n" +
 	"\x13ListReceiptsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
@@ -1439,7 +1469,8 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe3\x01\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe3\x01\n" +
 	"\x14ListReceiptsResponse\x120\n" +
 	"\breceipts\x18\x01 \x03(\v2\x14.plimsoll.v1.ReceiptR\breceipts\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
@@ -1498,59 +1529,63 @@ var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*Controller)(nil),              // 18: plimsoll.v1.Controller
 	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
 	(*UnreachableMember)(nil),       // 20: plimsoll.v1.UnreachableMember
-	(*ObjectState)(nil),             // 21: plimsoll.v1.ObjectState
-	(*Receipt)(nil),                 // 22: plimsoll.v1.Receipt
-	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
-	(WatchEventType)(0),             // 24: plimsoll.v1.WatchEventType
-	(*ObjectKey)(nil),               // 25: plimsoll.v1.ObjectKey
+	(*fieldmaskpb.FieldMask)(nil),   // 21: google.protobuf.FieldMask
+	(*ObjectState)(nil),             // 22: plimsoll.v1.ObjectState
+	(*Receipt)(nil),                 // 23: plimsoll.v1.Receipt
+	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
+	(WatchEventType)(0),             // 25: plimsoll.v1.WatchEventType
+	(*ObjectKey)(nil),               // 26: plimsoll.v1.ObjectKey
 }
 var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
 	18, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
 	19, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
 	20, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	21, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
-	19, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	21, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
-	19, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	22, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	23, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	22, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	19, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	24, // 14: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	21, // 15: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
-	20, // 16: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	25, // 17: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
-	20, // 18: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	22, // 19: plimsoll.v1.ListReceiptsResponse.receipts:type_name -> plimsoll.v1.Receipt
-	19, // 20: plimsoll.v1.ListReceiptsResponse.as_of:type_name -> google.protobuf.Timestamp
-	20, // 21: plimsoll.v1.ListReceiptsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	22, // 22: plimsoll.v1.CancelReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	0,  // 23: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
-	2,  // 24: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
-	10, // 25: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
-	4,  // 26: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
-	6,  // 27: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
-	12, // 28: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
-	8,  // 29: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	14, // 30: plimsoll.v1.ObjectService.ListReceipts:input_type -> plimsoll.v1.ListReceiptsRequest
-	16, // 31: plimsoll.v1.ObjectService.CancelReceipt:input_type -> plimsoll.v1.CancelReceiptRequest
-	1,  // 32: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
-	3,  // 33: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
-	11, // 34: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
-	5,  // 35: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
-	7,  // 36: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
-	13, // 37: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
-	9,  // 38: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	15, // 39: plimsoll.v1.ObjectService.ListReceipts:output_type -> plimsoll.v1.ListReceiptsResponse
-	17, // 40: plimsoll.v1.ObjectService.CancelReceipt:output_type -> plimsoll.v1.CancelReceiptResponse
-	32, // [32:41] is the sub-list for method output_type
-	23, // [23:32] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	21, // 3: plimsoll.v1.ListObjectsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	22, // 4: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
+	19, // 5: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 6: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 7: plimsoll.v1.GetObjectStateRequest.read_mask:type_name -> google.protobuf.FieldMask
+	22, // 8: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
+	19, // 9: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 10: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 11: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
+	24, // 12: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
+	23, // 13: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	19, // 14: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 15: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	25, // 16: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	22, // 17: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
+	20, // 18: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	26, // 19: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
+	20, // 20: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 21: plimsoll.v1.ListReceiptsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	23, // 22: plimsoll.v1.ListReceiptsResponse.receipts:type_name -> plimsoll.v1.Receipt
+	19, // 23: plimsoll.v1.ListReceiptsResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 24: plimsoll.v1.ListReceiptsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 25: plimsoll.v1.CancelReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	0,  // 26: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
+	2,  // 27: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
+	10, // 28: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
+	4,  // 29: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
+	6,  // 30: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
+	12, // 31: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
+	8,  // 32: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
+	14, // 33: plimsoll.v1.ObjectService.ListReceipts:input_type -> plimsoll.v1.ListReceiptsRequest
+	16, // 34: plimsoll.v1.ObjectService.CancelReceipt:input_type -> plimsoll.v1.CancelReceiptRequest
+	1,  // 35: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
+	3,  // 36: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
+	11, // 37: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
+	5,  // 38: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
+	7,  // 39: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
+	13, // 40: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
+	9,  // 41: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
+	15, // 42: plimsoll.v1.ObjectService.ListReceipts:output_type -> plimsoll.v1.ListReceiptsResponse
+	17, // 43: plimsoll.v1.ObjectService.CancelReceipt:output_type -> plimsoll.v1.CancelReceiptResponse
+	35, // [35:44] is the sub-list for method output_type
+	26, // [26:35] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_service_proto_init() }
