@@ -60,6 +60,7 @@ build: ## Build the hub and the CLI into build/bin
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
 	$(BUF) generate
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument' -update
 	for kinds in $(KINDS); do \
 		$(KINDGEN) $(CRDS) paths=./$$kinds/... output:crd:dir=$$kinds/crd && $(KINDGEN) object paths=./$$kinds/... || exit 1; \
 	done
@@ -122,13 +123,14 @@ clean: ## Remove build/, the tools and the control planes included
 ##
 
 .PHONY: verify
-verify: verify-generated verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
+verify: verify-generated verify-breaking verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
 verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
 	@rm -rf build/_verify
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument'
 	@for kinds in $(KINDS); do sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $$kinds build/_verify || exit 1; done
 
 .PHONY: verify-dashboards
@@ -163,6 +165,10 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
+
+.PHONY: verify-breaking
+verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one that landed last, as far as the clone knows it
+	@base=$$(sh tools/protos/base.sh $(BASE)); if [ -n "$$base" ]; then $(MAKE) --no-print-directory breaking BASE=$$base; fi
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)

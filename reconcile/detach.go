@@ -78,6 +78,7 @@ func (q *queue) giveUp(r *record) {
 	r.state, r.outcome, r.reason, r.nextTry, r.backoff = keyIdle, codeNotOurs, r.lane.member.detached, 0, false
 	r.attempts, r.lastErr = 0, ""
 	r.setOverdue(false)
+	r.lane.member.touch()
 	if r.ordered {
 		q.rt.receipts.end(r, r.snapshot())
 	}

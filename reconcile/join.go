@@ -16,6 +16,7 @@ func (q *queue) join(name string, e *engagement) *lane {
 	old := q.lanes[name]
 	q.lanes[name] = l
 	m.lanes = append(m.lanes, l)
+	m.touch()
 	if old != nil {
 		q.drop(old)
 		q.rt.receipts.strand(old)
@@ -54,6 +55,7 @@ func (rt *Runtime) abandonLater(name laneName) {
 // drop takes all keys of a lane out of the ledger. Those that run are left to finish, for nothing.
 func (q *queue) drop(l *lane) {
 	l.gone = true
+	l.member.touch()
 	l.reseat()
 	l.member.remove(l)
 	q.rt.timers.drop(l)

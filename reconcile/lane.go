@@ -82,6 +82,7 @@ func (l *lane) reseatBand(b Band, open bool) {
 func (l *lane) enqueue(r *record, b Band, now int64) {
 	r.state, r.band, r.queuedAt = keyQueued, b, now
 	r.reason, r.nextTry, r.backoff = "", 0, false
+	l.member.touch()
 	if b == BandChanged && r.runs == 0 {
 		l.seats[b].line.pushNew(r)
 	} else {

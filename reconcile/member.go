@@ -18,6 +18,24 @@ type member struct {
 	shut   bool   // a gate is closed
 	reason string // the first closed gate's
 	opened int64  // when shut last became false
+
+	version uint64 // see Runtime.Version
+}
+
+// touch notes that what the ledger says of the member has changed.
+func (m *member) touch() {
+	m.rt.versions++
+	m.version = m.rt.versions
+}
+
+// Version is another number whenever what [Runtime.RecordsIn] says of a member may have changed; 0: the member is not known.
+func (rt *Runtime) Version(member string) uint64 {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if m := rt.members[member]; m != nil {
+		return m.version
+	}
+	return 0
 }
 
 func (rt *Runtime) member(name string) *member {
@@ -54,6 +72,9 @@ func (m *member) regate() {
 		}
 	}
 	wasShut := m.shut
+	if m.reason != reason || shut != wasShut || m.version == 0 {
+		m.touch()
+	}
 	m.reason, m.shut = reason, shut
 	if shut == wasShut {
 		return

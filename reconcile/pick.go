@@ -74,6 +74,7 @@ func (q *queue) start(r *record) {
 		record: r, lane: l, waited: time.Duration(now - max(r.queuedAt, m.opened)),
 	}
 	r.state, r.started, r.again = keyRunning, now, bands
+	m.touch()
 	if r.ordered {
 		q.rt.receipts.begin(r)
 	}

@@ -95,6 +95,7 @@ func (q *queue) recordOf(l *lane, key types.NamespacedName) *record {
 		r = newRecord(key, l)
 	}
 	l.records[key] = r
+	l.member.touch()
 	return r
 }
 
@@ -152,6 +153,7 @@ func (q *queue) wait(r *record, next int64, reason string, backoff bool) {
 		return
 	}
 	r.state, r.reason, r.nextTry, r.backoff = keyWaiting, reason, next, backoff
+	r.lane.member.touch()
 	due := next
 	if !backoff && q.resync > 0 {
 		due = min(due, q.rt.now()+q.resyncDelay())
@@ -173,6 +175,7 @@ func (q *queue) forget(r *record) {
 		q.rt.receipts.end(r, r.snapshot())
 	}
 	delete(r.lane.records, r.key)
+	r.lane.member.touch()
 	delete(r.lane.handled, r.key)
 	q.rt.dependencies.forget(r.lane, r.key)
 }
@@ -241,6 +244,7 @@ func (q *queue) done(req mcreconcile.Request) {
 	l.running--
 	m.running--
 	q.settle(run)
+	run.record.lane.member.touch()
 	plentiful := q.spare() == q.reserve+1 // again
 	if plentiful {
 		q.reseat()

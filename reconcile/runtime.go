@@ -93,6 +93,7 @@ type Runtime struct {
 	decide      [gates]func(member string) (reason string)
 	timers      timers
 	receipts    receipts
+	versions    uint64 // the last that a member was given
 	active      active
 	retired     bool
 	indexes     map[indexKey]sharedIndex

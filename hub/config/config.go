@@ -122,6 +122,9 @@ type APIConfig struct {
 	Plaintext bool `yaml:"plaintext"`
 	// The audience that bearer tokens must be made for.
 	Audience string `yaml:"audience"`
+	// How many calls each caller may make on a replica in a second, on average; twice as many at once. 1 to 100000; -1: any
+	// number.
+	CallsPerSecond int `yaml:"callsPerSecond"`
 	// Takes every caller for an administrator, without TLS. Only allowed when grpcAddress and restAddress are loopback
 	// addresses; announced at the start.
 	Unauthenticated bool `yaml:"unauthenticated"`
@@ -384,7 +387,7 @@ func Default() Config {
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
 		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll", StopDelay: 5 * time.Second},
-		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll"},
+		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll", CallsPerSecond: 500},
 		Peer:    PeerConfig{Address: ":9444"},
 		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},
 		Probes:  ProbesConfig{Address: ":8081"},

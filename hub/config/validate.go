@@ -211,6 +211,9 @@ func (v *rules) api(c *APIConfig) {
 	if strings.TrimSpace(c.Audience) == "" {
 		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
 	}
+	if n := c.CallsPerSecond; n != -1 && (n < 1 || n > 100_000) {
+		v.refuse("api.callsPerSecond", n, "must be 1 to 100000, or -1 for any number")
+	}
 	for path, set := range map[string]bool{"api.unauthenticated": c.Unauthenticated, "api.plaintext": c.Plaintext} {
 		for _, address := range []string{c.GRPCAddress, c.RESTAddress} {
 			if set && !isLoopback(address) {

@@ -37,6 +37,7 @@ var byDefault = fleet.Settings{}
 var runs = []run{
 	{name: "framework", do: (*bench).framework, alone: true},
 	{name: "ledger", do: (*bench).ledger, alone: true},
+	{name: "api", do: (*bench).apiRun, alone: true},
 	{name: "large", do: (*bench).large, alone: true},
 	{name: "fleet-plan", do: (*bench).fleetPlan, alone: true},
 	{name: "image", do: (*bench).image, alone: true},

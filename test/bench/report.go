@@ -76,6 +76,12 @@ var entries = []entry{
 	{name: "karpenter-consolidation-floor-breaks", unit: "breaks"},
 	{name: "karpenter-interruption-floor-breaks", unit: "breaks"},
 	{name: "hostile-escapes", unit: "escapes"},
+	{name: "api-get-p99-ms", unit: "ms", target: 2},
+	{name: "api-get-rps", unit: "1/s", target: apiRate, atLeast: true},
+	{name: "api-list-p99-ms", unit: "ms", target: 20},
+	{name: "api-watch-p99-ms", unit: "ms", target: 100},
+	{name: "api-watcher-kb", unit: "KB", target: 20},
+	{name: "api-rest-ratio", unit: "times", target: 0.6, atLeast: true},
 }
 
 // A report collects what was measured.
