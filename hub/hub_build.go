@@ -74,6 +74,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 		return err
 	}
 	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
+	options.CordonedMember = cordonedMember(h.provider)
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
 	}
@@ -214,6 +215,7 @@ func (h *Hub) buildAPI(context.Context) error {
 			return err
 		}
 		h.bundles[apiCAKey] = certificates.Bundle
+		h.bundles[apiAddressKey] = func() []byte { return []byte(h.config.API.Advertise) }
 	}
 	public, err := api.New(options)
 	if err != nil {

@@ -24,6 +24,8 @@ const (
 	MetricsCAKey = "metrics-ca.crt"
 	// apiCAKey is that of what clients of the API trust.
 	apiCAKey = "ca.crt"
+	// apiAddressKey is that of where they find gRPC, as api.advertise says; empty: it says nothing.
+	apiAddressKey = "address"
 
 	publishTimeout = 10 * time.Second
 	publishRetry   = 15 * time.Second // after a failure
