@@ -77,6 +77,8 @@ type hub struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	address string
 
+	ahead time.Duration // of its clock
+
 	mu       sync.Mutex
 	tokens   []string              // that were sent
 	fail     error                 // what every call fails with
@@ -97,6 +99,9 @@ func startHub(t *testing.T) *hub {
 		h.tokens = append(h.tokens, strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ","))
 		fail := h.fail
 		h.mu.Unlock()
+		if err := grpc.SetHeader(ctx, metadata.Pairs(versionHeader, "v1.2.3", timeHeader, now.Add(h.ahead).Format(time.RFC3339Nano))); err != nil {
+			return nil, err
+		}
 		if fail != nil {
 			return nil, fail
 		}
