@@ -66,8 +66,9 @@ type Hub struct {
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
-	gates gates
-	tasks []task
+	gates      gates
+	happenings *happenings
+	tasks      []task
 }
 
 // ownership is what the composition needs of one.
@@ -102,7 +103,7 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}, happenings: newHappenings()}
 	for _, option := range options {
 		option(h)
 	}

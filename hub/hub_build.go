@@ -75,6 +75,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	}
 	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
 	options.CordonedMember = cordonedMember(h.provider)
+	options.Happened = h.happenings.placement
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
 	}
@@ -194,7 +195,7 @@ func (h *Hub) backend() api.Backend {
 		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
-	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
+	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
 }
 
 // buildAPI makes the API's public side.

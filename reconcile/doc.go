@@ -9,7 +9,8 @@
 //	reconciler.go  a reconciler and what it is given; result.go: what it may answer
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves members
 //	marks.go       the names under which a controller is found in what it writes
-//	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results
+//	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results;
+//	               receipts_cancel.go: those of a member, and how they are taken back
 //	ledger.go      the words of the ledger
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it

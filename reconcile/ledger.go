@@ -76,6 +76,10 @@ type Receipt struct {
 	ID       string
 	Key      Key
 	Accepted time.Time
+	// Caller is who ordered it; empty: this program did.
+	Caller string
+	// CancelledAt is when the order was taken back; zero: it was not. Done is true then as well.
+	CancelledAt time.Time
 	// Done is true once a reconcile that began after Accepted has ended; Record is then its outcome, else the state now.
 	Done   bool
 	Record Record

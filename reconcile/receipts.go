@@ -72,7 +72,7 @@ func newReceipts(most int) receipts {
 // accept makes a receipt of a caller for the next reconcile of a record.
 func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
 	rc := &receipt{
-		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now},
+		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now, Caller: caller},
 		record:  r, ended: make(chan struct{}), number: rs.given,
 	}
 	rs.given++
@@ -175,7 +175,7 @@ func (rs *receipts) strand(l *lane) bool {
 // adopt hands stranded receipts to the lane that has come, where their keys are looked at first.
 func (rs *receipts) adopt(l *lane) {
 	for _, rc := range rs.stranded[l.name()] {
-		if rc.lost {
+		if rc.lost || rc.Done { // pushed out, or cancelled
 			continue
 		}
 		r := l.queue.recordOf(l, rc.Key.NamespacedName)

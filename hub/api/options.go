@@ -15,6 +15,7 @@ type Backend struct {
 	Workloads Workloads
 	Objects   Objects
 	Ownership Ownership
+	Events    Events
 }
 
 // Options of the public side, see [New].
@@ -43,8 +44,8 @@ type Options struct {
 }
 
 func (b Backend) check() error {
-	if b.Members == nil || b.Workloads == nil || b.Objects == nil || b.Ownership == nil {
-		return errors.New("API: Members, Workloads, Objects and Ownership are all needed")
+	if b.Members == nil || b.Workloads == nil || b.Objects == nil || b.Ownership == nil || b.Events == nil {
+		return errors.New("API: Members, Workloads, Objects, Ownership and Events are all needed")
 	}
 	return nil
 }

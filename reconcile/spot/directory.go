@@ -37,6 +37,8 @@ type directory struct {
 	workloads  map[WorkloadKey]*workload
 	owners     map[types.UID]*owner
 	journal    journal
+	toldMove   func(WorkloadKey, Move)      // nil: nobody is told
+	dry        map[dryShape]time.Time       // the droughts that were told; only tend looks at it
 	since      time.Time                    // when it was made
 	replaces   time.Time                    // until when another directory of the member may have been in use; zero: none was
 	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here

@@ -96,6 +96,8 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
+	f.directory.toldMove = func(key WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
+	f.directory.nodes.announced = func(before, now *Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}

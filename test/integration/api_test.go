@@ -25,6 +25,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -95,6 +96,14 @@ func (b apiBackend) Receipt(string) (reconcile.Receipt, bool) {
 	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, true
 }
 
+func (apiBackend) Closed(string, reconcile.Gate) (string, bool) { return "", false }
+
+func (apiBackend) ReceiptsIn(string) []reconcile.Receipt { return nil }
+
+func (apiBackend) CancelReceipt(string) (reconcile.Receipt, error) {
+	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt
+}
+
 func (b apiBackend) Wait(_ context.Context, id string) (reconcile.Receipt, error) {
 	receipt, _ := b.Receipt(id)
 	return receipt, nil
@@ -144,7 +153,7 @@ func newAPISite(t *testing.T, hub *kube.Cluster) *apiSite {
 	s.ca = pem
 	b := apiBackend{}
 	server, err := api.New(api.Options{
-		Backend: api.Backend{Members: b, Workloads: b, Objects: b, Ownership: b}, Peers: b,
+		Backend: api.Backend{Members: b, Workloads: b, Objects: b, Ownership: b, Events: journal.New(journal.Limits{})}, Peers: b,
 		Authenticator: tokens, Authorizer: api.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews()),
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),

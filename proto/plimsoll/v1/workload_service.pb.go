@@ -545,7 +545,10 @@ type RequeueWorkloadRequest struct {
 	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Orders it also while the member does not answer: it runs as soon as the member does. Without it that is FAILED_PRECONDITION with
+	// a RetryInfo.
+	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +609,13 @@ func (x *RequeueWorkloadRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RequeueWorkloadRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // RequeueWorkloadResponse acknowledges an order.
@@ -858,12 +868,13 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\vfirst_moves\x18\x04 \x03(\v2\x11.plimsoll.v1.MoveR\n" +
 	"firstMoves\x12/\n" +
 	"\x05as_of\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x06 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xbb\x02\n" +
+	"\vunreachable\x18\x06 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xd1\x02\n" +
 	"\x16RequeueWorkloadRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
 	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
 	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"I\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"I\n" +
 	"\x17RequeueWorkloadResponse\x12.\n" +
 	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"\xf8\x01\n" +
 	"\x15WatchWorkloadsRequest\x12E\n" +
