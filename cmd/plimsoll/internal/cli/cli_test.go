@@ -75,6 +75,7 @@ type hub struct {
 	plimsollv1.UnimplementedClusterServiceServer
 	plimsollv1.UnimplementedWorkloadServiceServer
 	plimsollv1.UnimplementedObjectServiceServer
+	plimsollv1.UnimplementedEventServiceServer
 	address string
 
 	ahead time.Duration // of its clock
@@ -110,6 +111,7 @@ func startHub(t *testing.T) *hub {
 	plimsollv1.RegisterClusterServiceServer(server, h)
 	plimsollv1.RegisterWorkloadServiceServer(server, h)
 	plimsollv1.RegisterObjectServiceServer(server, h)
+	plimsollv1.RegisterEventServiceServer(server, h)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return h

@@ -12,8 +12,8 @@ func getCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "get RESOURCE",
 		Aliases: []string{"list"},
-		Short:   "List clusters, workloads, objects, or controllers",
-		Long: `List clusters, workloads, objects, or controllers.
+		Short:   "List clusters, workloads, objects, controllers, receipts, or events",
+		Long: `List clusters, workloads, objects, controllers, receipts, or events.
 
 The output format is a table unless -o asks for another one. -o json prints what the REST API answers, and templates of
 -o jsonpath and -o go-template are applied to that.`,
@@ -31,7 +31,7 @@ The output format is a table unless -o asks for another one. -o json prints what
 
   # Show what fails, and follow it
   plimsoll get objects --filter 'object.last_outcome == "ERROR"' --watch`,
-		Args: needsResource("clusters, workloads, objects, or controllers"),
+		Args: needsResource("clusters, workloads, objects, controllers, receipts, or events"),
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	add := func(one *cobra.Command, aliases ...string) {
@@ -42,6 +42,8 @@ The output format is a table unless -o asks for another one. -o json prints what
 	add(workloadsCommand(env), "workload", "wl")
 	add(objectsCommand(env), "object")
 	add(controllersCommand(env), "controller")
+	add(receiptsCommand(env), "receipt")
+	add(eventsCommand(env), "event", "ev")
 	return command
 }
 

@@ -63,7 +63,7 @@ With --wait, the command returns when the reconcile has ended. The exit code is 
 				return err
 			}
 			defer api.close()
-			receipt, err := key.order(c.Context(), api)
+			receipt, err := key.order(c.Context(), api, matching.GetForce())
 			if err != nil {
 				return err
 			}
@@ -89,6 +89,7 @@ With --wait, the command returns when the reconcile has ended. The exit code is 
 	complete(command, "cluster", completeClusters(&conn))
 	complete(command, "controller", completeControllers(&conn))
 	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a member are ordered in a second; 0 means 50")
+	flags.BoolVar(&matching.Force, "force", false, "order it also in clusters that do not answer; it runs as soon as they do")
 	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: a name of the order; giving it again with the same name orders nothing twice")
 	conn.flags(command)
 	out.flags(command)
@@ -117,8 +118,11 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *o
 		if answer.GetNothingOrdered() {
 			what = "match; nothing was ordered"
 		}
-		_, err := fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
-		return err
+		fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
+		for _, r := range answer.GetReceipts() {
+			fmt.Fprintf(to, "receipt %s\n", plain(r))
+		}
+		return nil
 	})
 }
 
@@ -134,7 +138,7 @@ func sampled(answer *plimsollv1.RequeueMatchingResponse) []string {
 // ordered is what a reconcile is ordered of.
 type ordered interface {
 	fmt.Stringer
-	order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error)
+	order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error)
 }
 
 // parseOrder reads what to reconcile: a workload or, with a controller, an object that it knows.
@@ -149,10 +153,10 @@ func parseOrder(args []string, namespace, controller string) (ordered, error) {
 	return parseObject(args[0], text, controller)
 }
 
-func (k workloadKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
+func (k workloadKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
-	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue())
+	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue(force))
 	return answer.GetReceipt(), err
 }
 
@@ -171,11 +175,11 @@ func parseObject(cluster, text, controller string) (objectKey, error) {
 	return objectKey{cluster, controller, namespace, name}, nil
 }
 
-func (k objectKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
+func (k objectKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueObject(call, &plimsollv1.RequeueObjectRequest{
-		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name,
+		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name, Force: force,
 	})
 	return answer.GetReceipt(), err
 }

@@ -19,10 +19,15 @@ type query struct {
 	watch           bool
 }
 
+// listFlags are those of a list that cannot be followed.
+func (q *query) listFlags(command *cobra.Command, example string) {
+	command.Flags().StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
+	command.Flags().StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
+}
+
 func (q *query) flags(command *cobra.Command, example string) {
+	q.listFlags(command, example)
 	flags := command.Flags()
-	flags.StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
-	flags.StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
 	flags.BoolVarP(&q.watch, "watch", "w", false, "show what there is and then what changes, line by line, until interrupted")
 	before := command.PreRunE
 	command.PreRunE = func(c *cobra.Command, args []string) error {

@@ -95,8 +95,8 @@ func (k workloadKey) get() *plimsollv1.GetWorkloadRequest {
 	return &plimsollv1.GetWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
 }
 
-func (k workloadKey) requeue() *plimsollv1.RequeueWorkloadRequest {
-	return &plimsollv1.RequeueWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
+func (k workloadKey) requeue(force bool) *plimsollv1.RequeueWorkloadRequest {
+	return &plimsollv1.RequeueWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name, Force: force}
 }
 
 // String is the key as it is given.
