@@ -109,7 +109,7 @@ func TestVariablesOfServicesDoNotConfigureTheHub(t *testing.T) {
 }
 
 func TestVariablesOfTheCLIDoNotStopAHub(t *testing.T) {
-	if _, err := LoadConfig("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c"}); err != nil {
+	if _, err := LoadConfig("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c", "PLIMSOLL_HUB_CONTEXT=h"}); err != nil {
 		t.Error(err)
 	}
 }

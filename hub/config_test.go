@@ -60,6 +60,7 @@ var samples = map[string]sample{
 	"api.audience":                     {file: `fleet`, want: "fleet", bad: `""`},
 	"api.unauthenticated":              {file: `true`, want: true, bad: `yes please`},
 	"peer.address":                     {file: `127.0.0.1:3`, want: "127.0.0.1:3", bad: `":70000"`},
+	"api.advertise":                    {file: `hub.example:443`, want: "hub.example:443", bad: `hub.example`},
 	"peer.advertise":                   {file: `10.0.0.7:9`, want: "10.0.0.7:9", bad: `10.0.0.7`},
 	"metrics.address":                  {file: `127.0.0.1:4`, want: "127.0.0.1:4", bad: `8080`},
 	"metrics.certDir":                  {file: `/metrics-certs`, want: "/metrics-certs", bad: `1`},

@@ -216,7 +216,7 @@ func (h *Hub) buildAPI(context.Context) error {
 			return err
 		}
 		h.bundles[apiCAKey] = certificates.Bundle
-		h.bundles[apiAddressKey] = func() []byte { return []byte(h.config.API.Advertise) }
+		h.bundles[apiAddressKey] = apiAddress(&h.config)
 	}
 	public, err := api.New(options)
 	if err != nil {

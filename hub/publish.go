@@ -35,6 +35,11 @@ const (
 // bundles are what clients have to trust, by the key under which it is published.
 type bundles map[string]func() []byte
 
+// apiAddress is what is published of where people reach gRPC.
+func apiAddress(config *Config) func() []byte {
+	return func() []byte { return []byte(config.API.Advertise) }
+}
+
 // publisher keeps a ConfigMap current. Nothing in the hub depends on it, so a failure is logged and tried again.
 type publisher struct {
 	configMaps corev1client.ConfigMapInterface
