@@ -134,15 +134,11 @@ func startKubelet(t *testing.T, to string) *kubelet {
 	k := &kubelet{to: to}
 	server := httptest.NewTLSServer(k)
 	t.Cleanup(server.Close)
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	at, ok := server.Listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("the kubelet listens at %s", server.Listener.Addr())
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.port = int32(number)
+	k.port = int32(at.AddrPort().Port())
 	return k
 }
 
