@@ -15,8 +15,8 @@ import (
 // request a token of one has its rights.
 var Accounts = []string{"plimsoll-operator", "plimsoll-viewer"}
 
-// tokenLife is the shortest that Kubernetes grants.
-const tokenLife = 10 * time.Minute
+// tokenLife is how long a watch can be followed: a token is not renewed while a command runs.
+const tokenLife = time.Hour
 
 // Token requests a token of the first of the accounts for which the person may.
 func (c *Cluster) Token(ctx context.Context, audience string) (string, error) {
