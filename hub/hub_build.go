@@ -74,6 +74,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 		return err
 	}
 	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
+	options.CordonedMember = cordonedMember(h.provider)
 	options.Happened = h.happenings.placement
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
@@ -215,6 +216,7 @@ func (h *Hub) buildAPI(context.Context) error {
 			return err
 		}
 		h.bundles[apiCAKey] = certificates.Bundle
+		h.bundles[apiAddressKey] = apiAddress(&h.config)
 	}
 	public, err := api.New(options)
 	if err != nil {

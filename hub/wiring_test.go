@@ -27,7 +27,7 @@ import (
 // the composition itself calls.
 func wired(t *testing.T, config config.Config) []any {
 	t.Helper()
-	h := &Hub{config: config, ownership: sole{}}
+	h := &Hub{config: config, ownership: sole{}, happenings: newHappenings()}
 	members, runtime := memberOptions(h), runtimeOptions(h)
 	members.Scheme, runtime.Scheme = nil, nil
 	spots, err := spotOptions(h)
@@ -46,7 +46,7 @@ func wired(t *testing.T, config config.Config) []any {
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), readsPlacements(config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
-		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
+		h.apiOptions().Unauthenticated, plaintext(&config.API), string(apiAddress(&config)()), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
 }

@@ -26,7 +26,7 @@ const maxCall = 45 * time.Second
 func publicChain(o Options, gate access, metrics *metrics, paces *pace) []grpc.UnaryServerInterceptor {
 	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
-		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), paces.keepPace, validate(protovalidate.GlobalValidator),
+		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), about, paces.keepPace, validate(protovalidate.GlobalValidator),
 		authorize(gate), masked,
 	}
 }

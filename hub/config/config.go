@@ -115,6 +115,9 @@ type APIConfig struct {
 	GRPCAddress string `yaml:"grpcAddress"`
 	// Where REST and /openapi.json are served; port 0 takes a free one.
 	RESTAddress string `yaml:"restAddress"`
+	// The host and port at which people reach gRPC from outside, which is published for the plimsoll command. Empty: it opens
+	// a way of its own through the hub cluster's API server.
+	Advertise string `yaml:"advertise"`
 	// A folder with the tls.crt and tls.key of both. Empty: a certificate of the hub's own authority, for the same names as
 	// the webhook's.
 	CertDir string `yaml:"certDir"`

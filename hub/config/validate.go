@@ -41,6 +41,9 @@ func (c *Config) check() []problem {
 		v.refuse("log.format", c.Log.Format, "must be json or text")
 	}
 	v.address("peer.address", c.Peer.Address)
+	if c.API.Advertise != "" {
+		v.advertise("api.advertise", c.API.Advertise)
+	}
 	if c.Peer.Advertise != "" {
 		v.advertise("peer.advertise", c.Peer.Advertise)
 	}

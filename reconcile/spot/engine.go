@@ -35,6 +35,8 @@ type Options struct {
 	Namespaces labels.Selector
 	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
 	ReadOnlyMember func(member string) bool
+	// CordonedMember tells whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
+	CordonedMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
 	// [CapacityLabels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string

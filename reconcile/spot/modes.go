@@ -118,5 +118,9 @@ func (s Settings) For(m Modes, readOnlyMember bool) Settings {
 
 // settingsFor returns the settings as they hold for one workload.
 func (e *Engine) settingsFor(member string, p *Policy) Settings {
-	return e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	s := e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
+		s.Paused, s.PausedBy = true, "the member"
+	}
+	return s
 }

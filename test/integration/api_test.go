@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
@@ -190,14 +190,20 @@ func (s *apiSite) serve(t *testing.T, server *api.Server) {
 	})
 }
 
-// localCertificate is one that is good for 127.0.0.1, and what trusts it.
+// localCertificate is one that is good for 127.0.0.1 and the name of the API's Service, and what trusts it.
 func localCertificate(t *testing.T) (tls.Certificate, *x509.CertPool, []byte) {
 	t.Helper()
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	defer server.Close()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, []string{"plimsoll-api." + apiNamespace + ".svc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pool := x509.NewCertPool()
-	pool.AddCert(server.Certificate())
-	return server.TLS.Certificates[0], pool, pemBlock(server.Certificate().Raw)
+	pool.AppendCertsFromPEM(certificate)
+	return pair, pool, certificate
 }
 
 // answer is the answer of a REST call with a token; "" sends none.

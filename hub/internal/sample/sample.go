@@ -55,6 +55,7 @@ var Of = map[string]Sample{
 	"api.audience":                     {File: `fleet`, Want: "fleet", Bad: `""`},
 	"api.unauthenticated":              {File: `true`, Want: true, Bad: `yes please`},
 	"peer.address":                     {File: `127.0.0.1:3`, Want: "127.0.0.1:3", Bad: `":70000"`},
+	"api.advertise":                    {File: `hub.example:443`, Want: "hub.example:443", Bad: `hub.example`},
 	"peer.advertise":                   {File: `10.0.0.7:9`, Want: "10.0.0.7:9", Bad: `10.0.0.7`},
 	"metrics.address":                  {File: `127.0.0.1:4`, Want: "127.0.0.1:4", Bad: `8080`},
 	"metrics.certDir":                  {File: `/metrics-certs`, Want: "/metrics-certs", Bad: `1`},
