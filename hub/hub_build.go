@@ -215,6 +215,10 @@ func (h *Hub) buildAPI(context.Context) error {
 		}
 		h.bundles[apiCAKey] = certificates.Bundle
 	}
+	var err error
+	if options.Page, err = newPage(&h.config.API); err != nil {
+		return err
+	}
 	public, err := api.New(options)
 	if err != nil {
 		return err

@@ -44,9 +44,18 @@ func wired(t *testing.T, config Config) []any {
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
-		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
+		h.apiOptions().Unauthenticated, plaintext(&config.API), servesPage(t, &config.API), noKubeconfig.Error(),
 		config.Log.Logger(t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
+}
+
+func servesPage(t *testing.T, config *APIConfig) bool {
+	t.Helper()
+	served, err := newPage(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return served != nil
 }
 
 // firstLogged is how a line of the log begins.

@@ -1,0 +1,14 @@
+package hub
+
+import (
+	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/page"
+)
+
+// newPage is the web page that is served beside REST; nil: none.
+func newPage(config *APIConfig) (api.Page, error) {
+	if !config.Page {
+		return nil, nil
+	}
+	return page.New()
+}
