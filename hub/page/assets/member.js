@@ -50,7 +50,7 @@ function header(clusters, name) {
   }
   const w = c.workloads;
   return [
-    h("p", null, badge(clusterState(c), c.state), " ", h("strong", null, c.reason), " since ", ago(c.stateChangedAt)),
+    h("p", null, badge(clusterState(c), c.state), " ", h("strong", null, c.reason), c.stateChangedAt && [", changed ", ago(c.stateChangedAt)]),
     c.message && h("p", null, c.message),
     w && h("div", { class: "bars" }, bar("spot", w.spotActual, w.spotWanted), bar("on-demand", w.onDemandActual, w.onDemandWanted)),
     facts(["Server", c.server || "–"], ["Kubernetes", c.kubernetesVersion || "–"], ["Owner", c.owner || "nobody"],
