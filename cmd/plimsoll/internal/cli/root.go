@@ -57,7 +57,8 @@ register, unregister, force-detach and webapps work with your kubeconfigs, and n
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{checkCommand(env), clustersCommand(env), clusterCommand(env), workloadsCommand(env), workloadCommand(env),
-		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env)} {
+		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env),
+		dashboardCommand(env)} {
 		c.GroupID = "fleet"
 		root.AddCommand(c)
 	}
