@@ -39,6 +39,7 @@ var runs = []run{
 	{name: "ledger", do: (*bench).ledger, alone: true},
 	{name: "large", do: (*bench).large, alone: true},
 	{name: "image", do: (*bench).image, alone: true},
+	{name: "page", do: (*bench).page, alone: true},
 	{name: "gitops", do: (*bench).gitops, alone: true},
 	{name: "e2e", do: (*bench).e2eFailover, alone: true},
 	{name: "karpenter-flap", do: (*bench).karpenterFlap, alone: true},
