@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ var ErrNoChromium = errors.New("there is no chromium: `apt-get install chromium`
 
 // FindChromium returns the browser's path.
 func FindChromium() (string, error) {
-	if path := os.Getenv("PLIMSOLL_CHROMIUM"); path != "" {
-		return path, nil
-	}
-	path, err := exec.LookPath("chromium")
+	path, err := exec.LookPath(cmp.Or(os.Getenv("PLIMSOLL_CHROMIUM"), "chromium"))
 	if err != nil {
 		return "", ErrNoChromium
 	}
