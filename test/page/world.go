@@ -103,17 +103,21 @@ func keyOf(member, namespace, name string) reconcile.Key {
 	return reconcile.Key{Member: member, Controller: controllerOfDeployments, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// Owner, Mine and Acts implement api.Ownership: there is one replica.
+// Owner implements api.Ownership: there is one replica.
 func (*World) Owner(string) string { return "10.0.0.1:9443" }
-func (*World) Mine(string) bool    { return true }
-func (*World) Acts(string) bool    { return true }
+
+// Mine implements api.Ownership.
+func (*World) Mine(string) bool { return true }
+
+// Acts implements api.Ownership.
+func (*World) Acts(string) bool { return true }
 
 // Dial implements api.Peers.
 func (*World) Dial(address string) (grpc.ClientConnInterface, error) {
 	return nil, fmt.Errorf("there is no other replica at %s", address)
 }
 
-// Statuses, Status and Synced implement api.Members.
+// Statuses implements api.Members.
 func (w *World) Statuses() []clusters.Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
