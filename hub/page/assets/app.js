@@ -64,6 +64,7 @@ function signedIn(token) {
 }
 
 function signedOut(message) {
+  if (view && !clusters) return; // a call that was under way has ended: somebody may be typing a token by now
   clusters?.stop();
   clusters = null;
   show(signInView(message, signedIn));

@@ -76,7 +76,7 @@ export class Live {
 
   // ends tells whether a failure will not pass by itself.
   ends(failure) {
-    switch (failure.code) {
+    switch (failure instanceof Failure ? failure.code : null) {
       case UNAUTHENTICATED:
         expired(failure);
         return true;

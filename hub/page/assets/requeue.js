@@ -12,14 +12,14 @@ const orders = new Map();
 export function requeueButton(where, name) {
   const status = h("span", { role: "status", class: "small order" });
   const button = h("button", { type: "button", "aria-label": `Requeue ${name}`, on: { click: async () => {
-    const order = { shows: new Set(), say: () => {} };
-    order.say = (text, tone) => { Object.assign(order, { text, tone }); for (const shown of order.shows) shown(text, tone); };
+    const order = {};
+    order.say = (text, tone) => { Object.assign(order, { text, tone }); order.show(text, tone); };
     orders.set(where(), order);
     attach(order);
     await follow(where(), order);
   } } }, "Requeue");
   function attach(order) {
-    order.shows.add((text, tone) => { status.textContent = text; status.title = text; status.className = `small order cut ${tone}`; });
+    order.show = (text, tone) => { status.textContent = text; status.title = text; status.className = `small order cut ${tone}`; };
     if (order.text) order.say(order.text, order.tone);
   }
   const before = orders.get(where());
