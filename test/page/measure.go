@@ -39,24 +39,30 @@ func stopwatch(n int) string {
 })();`, n)
 }
 
-// MeasurePaint opens the fleet of a world with n members, in a browser whose cache is empty.
-func MeasurePaint(ctx context.Context, world *World, n int) (paint Paint, err error) {
+// MeasureWorld opens the fleet of a world with n members.
+func MeasureWorld(ctx context.Context, world *World, n int) (paint Paint, err error) {
 	site, err := Serve(world, NewPeople(), slog.New(slog.DiscardHandler), "")
 	if err != nil {
 		return Paint{}, err
 	}
 	defer func() { err = errors.Join(err, site.Close()) }()
+	return MeasurePaint(ctx, site.URL, Admin, n)
+}
+
+// MeasurePaint opens the page at an address, which shows n members, in a browser whose cache is empty. Token "" is for an API that asks
+// for none.
+func MeasurePaint(ctx context.Context, address, token string, n int) (Paint, error) {
 	browser, err := StartBrowser(ctx)
 	if err != nil {
 		return Paint{}, err
 	}
 	defer browser.Close()
-	tab, err := browser.NewTab(1280, 900, signedIn(Admin)+stopwatch(n))
+	tab, err := browser.NewTab(1280, 900, signedIn(token)+stopwatch(n))
 	if err != nil {
 		return Paint{}, err
 	}
 	defer tab.Close()
-	if err := errors.Join(tab.Do(chromedp.Navigate(site.URL)), tab.Until("window.painted.whole")); err != nil {
+	if err := errors.Join(tab.Do(chromedp.Navigate(address)), tab.Until("window.painted.whole")); err != nil {
 		return Paint{}, err
 	}
 	times, err := Evaluate[struct{ First, Whole float64 }](tab, "({ First: painted.first, Whole: painted.whole })")
