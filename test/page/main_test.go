@@ -41,10 +41,16 @@ type looking struct {
 // look opens the page of a small fleet. A token signs in beforehand; "": nobody is signed in.
 func look(t *testing.T, token string) *looking {
 	t.Helper()
+	return lookAt(t, NewPeople(), token)
+}
+
+// lookAt opens the page of an API for some people.
+func lookAt(t *testing.T, people *People, token string) *looking {
+	t.Helper()
 	if browser == nil {
 		t.Skip(ErrNoChromium)
 	}
-	site, err := Serve(shop(), NewPeople(), slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), "")
+	site, err := Serve(shop(), people, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), "")
 	if err != nil {
 		t.Fatal(err)
 	}

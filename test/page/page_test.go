@@ -34,6 +34,13 @@ func TestSigningInAndOut(t *testing.T) {
 	}
 }
 
+func TestAnAPIThatAsksForNoTokenIsOpenAtOnce(t *testing.T) {
+	l := lookAt(t, nil, "")
+	l.at("")
+	l.until(readyTile)
+	l.until(`document.querySelector("header nav") && !document.querySelector("header button")`)
+}
+
 func TestTheFleetShowsItsMembersAndWhatBecomesOfThem(t *testing.T) {
 	l := look(t, Admin)
 	l.at("")
