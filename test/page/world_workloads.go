@@ -24,10 +24,8 @@ func (w *World) AddWorkload(member, namespace, name string, replicas, share, flo
 		Member:      member,
 		WorkloadKey: spot.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}},
 		State:       spot.StateConverged, Reason: "every replica is where it belongs",
-		Policy: spot.Policy{Percentage: &share, PercentageSource: spot.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: spot.SourceNamespace},
-		Settings: spot.Settings{
-			Strategy: spot.StrategyEvict, PendingTimeout: time.Minute, MaxMoves: spot.MoveLimit{},
-		},
+		Policy:      spot.Policy{Percentage: &share, PercentageSource: spot.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: spot.SourceNamespace},
+		Settings:    spot.Settings{Strategy: spot.StrategyEvict, PendingTimeout: time.Minute},
 		Explanation: []string{fmt.Sprintf("%d %% of %d replicas belong on spot capacity, and %d must stay on on-demand capacity.", share, replicas, floor)},
 	}
 	for slot := range replicas {
