@@ -102,7 +102,10 @@ function tile({ cluster, queue, dry }) {
 function rove(grid) {
   const all = [...grid.querySelectorAll("a")];
   const current = all.find((a) => a === document.activeElement) ?? all[0];
-  for (const a of all) a.tabIndex = a === current ? 0 : -1;
+  for (const a of all) {
+    const wanted = a === current ? 0 : -1;
+    if (a.tabIndex !== wanted) a.tabIndex = wanted;
+  }
 }
 
 function step(event, grid) {
