@@ -214,10 +214,21 @@ test-unit: ## Run the tests that need no control plane
 # Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
 # side by side themselves (test/integration/main_test.go).
 .PHONY: test-integration
-test-integration: testbed build flux karpenter e2e-images ## Run the tests on real control planes
+test-integration: testbed build flux karpenter e2e-images chromium ## Run the tests on real control planes
 	$(RACE) -timeout 40m $(TESTFLAGS) ./test/integration
 	$(RACE) -timeout 40m -p 2 $(TESTFLAGS) $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
 		./test/... | grep -v /test/integration$$)
+
+# Nothing here installs a browser. Without one the specs of the page are skipped, unless REQUIRE_CHROMIUM=1.
+.PHONY: chromium
+chromium:
+	@command -v "$${PLIMSOLL_CHROMIUM:-chromium}" >/dev/null || { \
+		echo "*** THE WEB PAGE IS NOT TESTED: there is no chromium. On Debian: apt-get install chromium; elsewhere set PLIMSOLL_CHROMIUM to its path."; \
+		test "$$REQUIRE_CHROMIUM" != 1; }
+
+.PHONY: test-page
+test-page: chromium ## Test the hub's web page in headless Chromium, where there is one; SCREENSHOTS=1 makes those in docs/images
+	UPDATE_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -timeout 15m $(TESTFLAGS) ./hub/page ./test/page
 
 # A module of its own: Helm's, kustomize's and Prometheus' packages.
 .PHONY: test-deploy

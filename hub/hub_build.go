@@ -218,6 +218,10 @@ func (h *Hub) buildAPI(context.Context) error {
 		h.bundles[apiCAKey] = certificates.Bundle
 		h.bundles[apiAddressKey] = apiAddress(&h.config)
 	}
+	var err error
+	if options.Page, err = newPage(&h.config.API); err != nil {
+		return err
+	}
 	public, err := api.New(options)
 	if err != nil {
 		return err

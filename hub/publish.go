@@ -14,6 +14,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 const (
@@ -36,8 +38,8 @@ const (
 type bundles map[string]func() []byte
 
 // apiAddress is what is published of where people reach gRPC.
-func apiAddress(config *Config) func() []byte {
-	return func() []byte { return []byte(config.API.Advertise) }
+func apiAddress(c *config.Config) func() []byte {
+	return func() []byte { return []byte(c.API.Advertise) }
 }
 
 // publisher keeps a ConfigMap current. Nothing in the hub depends on it, so a failure is logged and tried again.

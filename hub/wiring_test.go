@@ -46,9 +46,18 @@ func wired(t *testing.T, config config.Config) []any {
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), readsPlacements(config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
-		h.apiOptions().Unauthenticated, plaintext(&config.API), string(apiAddress(&config)()), noKubeconfig.Error(),
+		h.apiOptions().Unauthenticated, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
+}
+
+func servesPage(t *testing.T, config *config.APIConfig) bool {
+	t.Helper()
+	served, err := newPage(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return served != nil
 }
 
 // firstLogged is how a line of the log begins.
@@ -74,8 +83,8 @@ func clientError(h *Hub) string {
 }
 
 // readsPlacements tells whether the hub cluster is asked for FleetPlacements.
-func readsPlacements(config Config) bool {
-	h := &Hub{config: config, hubConfig: &rest.Config{Host: "no://address of a server"}}
+func readsPlacements(c config.Config) bool {
+	h := &Hub{config: c, hubConfig: &rest.Config{Host: "no://address of a server"}}
 	return h.buildFleet(context.Background()) != nil
 }
 

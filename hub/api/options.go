@@ -40,6 +40,9 @@ type Options struct {
 	// TLS serves both listeners. Nil serves plain text, which only loopback listeners may.
 	TLS *tls.Config
 
+	// Page serves what it says it serves on the REST listener, without authentication and before the methods; nil: nothing.
+	Page Page
+
 	// Log is needed. It gets a line for each call: orders and refusals at info, everything else at debug.
 	Log *slog.Logger
 	// Registerer gets the metrics. Nil: nobody does.

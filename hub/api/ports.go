@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"google.golang.org/grpc"
@@ -91,6 +92,13 @@ type Ownership interface {
 type Peers interface {
 	// Dial returns the connection to the replica at address, which the callee keeps and closes. It does not wait for it.
 	Dial(address string) (grpc.ClientConnInterface, error)
+}
+
+// Page is a web page beside the REST methods. Safe for concurrent use.
+type Page interface {
+	http.Handler
+	// Serves tells whether a request is for the page and for no method.
+	Serves(r *http.Request) bool
 }
 
 // Identity is who a bearer token belongs to.

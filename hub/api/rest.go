@@ -51,7 +51,7 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(onlyJSON(mux, mux)))
+	handler := http.Handler(front(onlyJSON(mux, mux), o.Page))
 	if o.Unauthenticated {
 		handler = sameMachine(mux, handler)
 	}
@@ -61,13 +61,17 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 func noHeader(string) (string, bool) { return "", false }
 
 // front serves what is no method, and tells the methods who calls.
-func front(methods http.Handler) http.HandlerFunc {
+func front(methods http.Handler, page Page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		if document, is := openAPI[r.URL.Path]; is && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(document) // a caller who has gone is no concern of ours
+			return
+		}
+		if page != nil && page.Serves(r) {
+			page.ServeHTTP(w, r)
 			return
 		}
 		// How long the answer may take is ours to say.

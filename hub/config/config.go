@@ -131,6 +131,8 @@ type APIConfig struct {
 	// Takes every caller for an administrator, without TLS. Only allowed when grpcAddress and restAddress are loopback
 	// addresses; announced at the start.
 	Unauthenticated bool `yaml:"unauthenticated"`
+	// Serves the web page at /ui/ of restAddress. The page itself takes no token; what it shows comes from the API, to those who sign in.
+	Page bool `yaml:"page"`
 }
 
 // PeerConfig is the part of [Config] about the other replicas.
@@ -390,7 +392,7 @@ func Default() Config {
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
 		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll", StopDelay: 5 * time.Second},
-		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll", CallsPerSecond: 500},
+		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll", CallsPerSecond: 500, Page: true},
 		Peer:    PeerConfig{Address: ":9444"},
 		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},
 		Probes:  ProbesConfig{Address: ":8081"},

@@ -56,6 +56,7 @@ var runs = []run{
 	{name: "interruption", needs: byDefault, do: (*bench).interruption},
 	{name: "idle", needs: byDefault, do: (*bench).idle},
 	{name: "escapes", needs: byDefault, do: (*bench).escapes},
+	{name: "page", needs: byDefault, do: (*bench).page},
 	{name: "bigburst", do: (*bench).bigBurst},
 	{name: "mass", do: (*bench).massMoves},
 	{name: "webapp", do: (*bench).webApps},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -119,8 +120,8 @@ func rotate(t *testing.T, s *cliSite) {
 		NewWithT(t).Eventually(func() error { return takes(old) }, memberPatience).Should(MatchError(apierrors.IsUnauthorized, "unauthorized"),
 			"a token after it was revoked; API servers remember for seconds what they took")
 	}
-	is, _ := clusters.TokenOf(first.Data["kubeconfig"])
-	if now, _ := clusters.TokenOf(s.registered(t, "prod-eu").Data["kubeconfig"]); now.Life() != is.Life() {
+	is, _ := kubeconfig.TokenOf(first.Data["kubeconfig"])
+	if now, _ := kubeconfig.TokenOf(s.registered(t, "prod-eu").Data["kubeconfig"]); now.Life() != is.Life() {
 		t.Errorf("the token lives for %s, and the first one did for %s", now.Life(), is.Life())
 	}
 }

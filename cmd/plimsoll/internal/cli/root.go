@@ -59,7 +59,7 @@ another one. Commands about members work with your kubeconfigs and need no runni
 		}
 	}
 	add("fleet", "The Fleet (asks the hub's API):", getCommand(env), describeCommand(env), explainCommand(env), whatIfCommand(env), requeueCommand(env), cancelCommand(env), eventsCommand(env),
-		topCommand(env), checkCommand(env))
+		topCommand(env), checkCommand(env), dashboardCommand(env))
 	add("members", "Members (works with your kubeconfigs):", registerCommand(env), unregisterCommand(env), rotateCommand(env), cordonCommand(env),
 		uncordonCommand(env), pauseCommand(env), resumeCommand(env), forceDetachCommand(env), webAppsCommand(env))
 	add("other", "Other Commands:", versionCommand(env))

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // Rotate gives the hub another token of its account in a member, of the same life, and returns when it expires. With revoke, the account is
@@ -34,7 +34,7 @@ func Rotate(ctx context.Context, r Registration, member, hub *Context, revoke bo
 	if err != nil {
 		return time.Time{}, err
 	}
-	kubeconfig, old, err := e.rotatable(ctx, secret, found)
+	text, old, err := e.rotatable(ctx, secret, found)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -51,41 +51,41 @@ func Rotate(ctx context.Context, r Registration, member, hub *Context, revoke bo
 	if err != nil {
 		return time.Time{}, err
 	}
-	if kubeconfig, err = clusters.WithToken(kubeconfig, token); err != nil {
+	if text, err = kubeconfig.WithToken(text, token); err != nil {
 		return time.Time{}, e.hub.failed("change "+secret.String(), err)
 	}
-	return expires, e.replace(ctx, secret, found, kubeconfig)
+	return expires, e.replace(ctx, secret, found, text)
 }
 
 // rotatable returns the kubeconfig of a registration and the token in it, if that is one of the member at hand which can be asked for again.
-func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstructured.Unstructured) ([]byte, clusters.Token, error) {
+func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstructured.Unstructured) ([]byte, kubeconfig.Token, error) {
 	uid, err := e.identify(ctx)
 	if err != nil {
-		return nil, clusters.Token{}, err
+		return nil, kubeconfig.Token{}, err
 	}
 	if known := found.GetAnnotations()[UIDAnnotation]; known != "" && known != uid {
-		return nil, clusters.Token{}, e.member.failed("find "+e.Name, errors.New("this is another cluster than the one that is registered: name its context with --context"))
+		return nil, kubeconfig.Token{}, e.member.failed("find "+e.Name, errors.New("this is another cluster than the one that is registered: name its context with --context"))
 	}
 	text, _, err := unstructured.NestedString(found.Object, "data", KubeconfigKey)
 	if err != nil {
-		return nil, clusters.Token{}, e.hub.failed("read "+secret.String(), err)
+		return nil, kubeconfig.Token{}, e.hub.failed("read "+secret.String(), err)
 	}
-	kubeconfig, err := base64.StdEncoding.DecodeString(text)
+	decoded, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, clusters.Token{}, e.hub.failed("read "+secret.String(), errors.New("its kubeconfig is not base64"))
+		return nil, kubeconfig.Token{}, e.hub.failed("read "+secret.String(), errors.New("its kubeconfig is not base64"))
 	}
-	switch token, ok := clusters.TokenOf(kubeconfig); {
+	switch token, ok := kubeconfig.TokenOf(decoded); {
 	case !ok:
 		return nil, token, e.hub.failed("rotate "+secret.String(), errors.New("its kubeconfig has no token of a service account: rotate the credentials where they were made"))
 	case token.Life() == 0:
 		return nil, token, e.hub.failed("rotate "+secret.String(), fmt.Errorf("its token does not expire: plimsoll register %s --token-duration 720h replaces it, and deletes it", e.Name))
 	default:
-		return kubeconfig, token, nil
+		return decoded, token, nil
 	}
 }
 
 // renewAccount deletes the hub's account in the member and creates it again: tokens are bound to the UID of their account.
-func (e *enrolment) renewAccount(ctx context.Context, of clusters.Token) error {
+func (e *enrolment) renewAccount(ctx context.Context, of kubeconfig.Token) error {
 	account, err := serviceAccount(of.Namespace, of.Account)
 	if err != nil {
 		return err
@@ -108,10 +108,10 @@ func serviceAccount(namespace, name string) (object, error) {
 }
 
 // replace gives the hub a kubeconfig, unless somebody else has changed the registration in between.
-func (e *enrolment) replace(ctx context.Context, secret object, found *unstructured.Unstructured, kubeconfig []byte) error {
+func (e *enrolment) replace(ctx context.Context, secret object, found *unstructured.Unstructured, text []byte) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": string(found.GetUID()), "resourceVersion": found.GetResourceVersion()},
-		"data":     map[string]any{KubeconfigKey: kubeconfig},
+		"data":     map[string]any{KubeconfigKey: text},
 	})
 	if err != nil {
 		return e.hub.failed("change "+secret.String(), errors.New("it cannot be encoded")) // the cause might quote the token
