@@ -2,35 +2,11 @@ package spot
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
-
-// FleetSplit is what a fleet placement wants of a workload in a member. It takes the place of percentage and floor.
-type FleetSplit struct {
-	// Replicas that the member is to have. The workload's spec asks for as many as soon as the fleet placement has written it.
-	Replicas int
-	// OnDemand of them are on on-demand capacity, and the others on spot.
-	OnDemand int
-}
-
-// under returns the policy as it is under a split.
-func (p Policy) under(s *FleetSplit, keys Keys) Policy {
-	if s == nil {
-		return p
-	}
-	all, floor := 100, s.OnDemand
-	p.Percentage, p.PercentageSource = &all, SourceFleet
-	p.MinOnDemand, p.MinOnDemandSource = &floor, SourceFleet
-	p.Problems = slices.DeleteFunc(slices.Clone(p.Problems), func(found Problem) bool {
-		return slices.Contains([]string{keys.SpotPercentage(), keys.MinOnDemand(), pathPercentage, pathMinOnDemand}, found.Key)
-	})
-	p.Fleet = s
-	return p
-}
 
 // splits are those of all members. The zero value has none. It is safe for concurrent use.
 type splits struct {
@@ -109,47 +85,6 @@ func (d *directory) readPolicies(keys []WorkloadKey) {
 		if w := d.workloads[key]; w != nil {
 			d.setPolicyLocked(w)
 		}
-	}
-}
-
-// inTransit tells whether a workload is to have another number of replicas than its spec asks for yet: then its pods get their
-// slots for that number, and none is moved for the mix.
-func (pl *planner) inTransit() bool {
-	return pl.policy.Fleet != nil && pl.policy.Fleet.Replicas != pl.Replicas
-}
-
-// movedByFleet tells whether a fleet placement moves the replicas. It makes before it breaks, over all members, and asks for one of
-// another type first; what differs from the split here came about since it looked, and would be broken by a move for the mix.
-// Ordinals exist only once, so that nobody can make another one first: those are moved here.
-func (pl *planner) movedByFleet() bool { return pl.policy.Fleet != nil && !pl.Ordinals }
-
-// slotsOf is for how many replicas the pods of an owner get their slots.
-func (pl *planner) slotsOf(o *ownerPods) int {
-	if !pl.inTransit() || pl.Rolling || pl.sole() != o || o.Replicas != pl.Replicas {
-		return o.Replicas
-	}
-	return pl.policy.Fleet.Replicas
-}
-
-// beyond gives pods that have no slot below n those from there on. They are the first that the owner gives up when it shrinks.
-func (t *table) beyond(n int) {
-	var homeless []int
-	used := map[int]bool{}
-	for at, pod := range t.pods {
-		switch {
-		case t.slots[at] != NoSlot:
-		case pod.Slot >= n && !used[pod.Slot]:
-			t.slots[at], used[pod.Slot] = int32(pod.Slot), true
-		default:
-			homeless = append(homeless, at)
-		}
-	}
-	slot := n
-	for _, at := range homeless {
-		for used[slot] {
-			slot++
-		}
-		t.slots[at], used[slot] = int32(slot), true
 	}
 }
 
@@ -236,11 +171,6 @@ func (v *FleetView) add(pod *Pod) {
 	default:
 		c.Waiting++
 	}
-}
-
-// waits tells whether a plan waits for something of a kind.
-func (r *PlanResult) waits(kind WaitKind) bool {
-	return slices.ContainsFunc(r.Waits, func(w Wait) bool { return w.Kind == kind })
 }
 
 // replicasOf returns how many replicas a workload's spec asks for.

@@ -143,11 +143,11 @@ var trouble = map[string]struct {
 	},
 	"a fleet placement has no target": {
 		`plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="TargetNotFound"} _x9 1x80`,
-		24 * time.Minute, 26 * time.Minute, "PlimsollFleetPlacementStopped", "not carried out: TargetNotFound",
+		23 * time.Minute, 26 * time.Minute, "PlimsollFleetPlacementStopped", "not carried out: TargetNotFound",
 	},
 	"replicas of a fleet placement have no place": {
 		`plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Incomplete"} _x9 2x80`,
-		24 * time.Minute, 26 * time.Minute, "PlimsollFleetReplicasMissing", "fewer replicas than are wanted",
+		23 * time.Minute, 26 * time.Minute, "PlimsollFleetReplicasMissing", "fewer replicas than are wanted",
 	},
 	"a token was not renewed": {
 		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,
