@@ -58,6 +58,7 @@ var samples = map[string]sample{
 	"api.certDir":                      {file: `/api-certs`, want: "/api-certs", bad: `1`},
 	"api.plaintext":                    {file: `true`, want: true, bad: `1`},
 	"api.audience":                     {file: `fleet`, want: "fleet", bad: `""`},
+	"api.callsPerSecond":               {file: `50`, want: 50, bad: `0`},
 	"api.unauthenticated":              {file: `true`, want: true, bad: `yes please`},
 	"peer.address":                     {file: `127.0.0.1:3`, want: "127.0.0.1:3", bad: `":70000"`},
 	"peer.advertise":                   {file: `10.0.0.7:9`, want: "10.0.0.7:9", bad: `10.0.0.7`},
