@@ -46,7 +46,7 @@ func wired(t *testing.T, config config.Config) []any {
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), readsPlacements(config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
-		h.apiOptions().Unauthenticated, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
+		h.apiOptions().Unauthenticated, h.apiOptions().CallsPerSecond, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
 }
@@ -100,7 +100,7 @@ func audienceOf(t *testing.T, config config.Config) (audience []string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	h := &Hub{config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
+	h := &Hub{happenings: newHappenings(), config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
 	var options api.Options
 	if err := h.admit(&options); err != nil {
 		t.Fatal(err)
