@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -103,18 +104,18 @@ func (r fleetRepository) objects(file string) Objects {
 
 func TestTheHubOfTheFleetRepositoryStartsWithItsConfiguration(t *testing.T) {
 	objects := newFleetRepository(t).build("hub")
-	var config hub.Config
+	var read config.Config
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && strings.HasPrefix(object.GetName(), "plimsoll-config-") {
 			text, _, _ := unstructured.NestedString(object.Object, "data", "config.yaml")
 			var err error
-			if config, err = hub.LoadConfig(writeText(t, text), podEnvironment); err != nil {
+			if read, err = config.Load(writeText(t, text), podEnvironment); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if config.Webhook.URL != "https://plimsoll.example.com" || len(config.Clusters.AllowedNetworks) != 1 {
-		t.Errorf("%+v", config)
+	if read.Webhook.URL != "https://plimsoll.example.com" || len(read.Clusters.AllowedNetworks) != 1 {
+		t.Errorf("%+v", read)
 	}
 }
 
@@ -335,14 +336,14 @@ func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
 	for _, entry := range entries {
 		values[entry.(map[string]any)["secretKey"].(string)] = "a-token"
 	}
-	kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
-	if !strings.Contains(kubeconfig, "a-token") {
-		t.Errorf("the token is not in it:\n%s", kubeconfig)
+	filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
+	if !strings.Contains(filledIn, "a-token") {
+		t.Errorf("the token is not in it:\n%s", filledIn)
 	}
 	const placeholder = "LS0t..."
-	kubeconfig = strings.ReplaceAll(kubeconfig, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
-	if _, err := clusters.Vet("prod-eu", []byte(kubeconfig), clusters.Rules{}); err != nil {
-		t.Errorf("%v:\n%s", err, kubeconfig)
+	filledIn = strings.ReplaceAll(filledIn, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
+	if _, err := kubeconfig.Vet("prod-eu", []byte(filledIn), kubeconfig.Rules{}); err != nil {
+		t.Errorf("%v:\n%s", err, filledIn)
 	}
 }
 
@@ -364,9 +365,9 @@ func TestMembersAreOneListOfTheChart(t *testing.T) {
 	}
 	for key, object := range made {
 		name := object.GetName()
-		kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
-		if _, err := clusters.Vet(name, []byte(kubeconfig), clusters.Rules{}); err != nil || !strings.Contains(kubeconfig, "a-token") || !strings.Contains(kubeconfig, name+".example.com") {
-			t.Errorf("%s: %v:\n%s", key, err, kubeconfig)
+		filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
+		if _, err := kubeconfig.Vet(name, []byte(filledIn), kubeconfig.Rules{}); err != nil || !strings.Contains(filledIn, "a-token") || !strings.Contains(filledIn, name+".example.com") {
+			t.Errorf("%s: %v:\n%s", key, err, filledIn)
 		}
 		if text(t, object, "spec", "target", "template", "metadata", "labels", clusters.MemberLabel) != "true" || object.GetNamespace() != fleet.Registrations ||
 			text(t, object, "spec", "target", "template", "type") != "plimsoll.dev/kubeconfig" ||
