@@ -1,4 +1,4 @@
-# Everything a clone needs beyond Go, git, make and a C compiler is brought here, pinned, into build/.
+# Everything a clone needs beyond Go, git, make and (for the race detector) a C compiler is built here, pinned, into build/.
 # `make` alone prints what there is.
 
 GO        ?= go
@@ -69,7 +69,7 @@ generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway 
 CRDS := crd:crdVersions=v1,maxDescLen=200
 
 .PHONY: manifests
-manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
+manifests: ## Generate the files of deploy/ that follow from the configuration, the CLI and the chart
 	$(GO) test ./hub/config -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
@@ -81,7 +81,7 @@ dashboards: ## Write the Grafana dashboards of the chart from tools/dashboards
 	cd tools/dashboards && $(GO) run . $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: testbed
-testbed: ## Build the control planes that tests, demo and bench run on (up to 12 minutes the first time)
+testbed: ## Build the control planes that tests, demo and bench run on (4 to 20 minutes the first time)
 	bash test/kube/controlplane/build.sh
 
 # The image's name, and the architectures that `make image-files` builds for.
