@@ -35,7 +35,10 @@ func (c *Cluster) forward(ctx context.Context) (string, func(), error) {
 		return "", nil, c.failed("forward a port", err)
 	}
 	go func() { ended <- forwarder.ForwardPorts() }()
-	stop := func() { close(stopped); <-ended }
+	stop := func() {
+		close(stopped)
+		_ = <-ended // of what was asked to end
+	}
 	select {
 	case err := <-ended:
 		return "", nil, c.failed("forward a port to pod/"+c.namespace+"/"+pod, err)
