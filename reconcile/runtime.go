@@ -64,11 +64,12 @@ func (o *Options) setDefaults() {
 
 func (o *Options) validate() error {
 	var errs []error
-	for name, n := range map[string]int{
-		"WorkersPerMember": o.WorkersPerMember, "Workers": o.Workers, "Receipts": o.Receipts, "Deadline": int(o.Deadline),
-	} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", name, n))
+	for _, option := range []struct {
+		name  string
+		value int
+	}{{"WorkersPerMember", o.WorkersPerMember}, {"Workers", o.Workers}, {"Receipts", o.Receipts}, {"Deadline", int(o.Deadline)}} {
+		if option.value < 0 {
+			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", option.name, option.value))
 		}
 	}
 	return errors.Join(errs...)

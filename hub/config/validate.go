@@ -211,10 +211,13 @@ func (v *rules) api(c *APIConfig) {
 	if strings.TrimSpace(c.Audience) == "" {
 		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
 	}
-	for path, set := range map[string]bool{"api.unauthenticated": c.Unauthenticated, "api.plaintext": c.Plaintext} {
+	for _, key := range []struct {
+		path string
+		set  bool
+	}{{"api.unauthenticated", c.Unauthenticated}, {"api.plaintext", c.Plaintext}} {
 		for _, address := range []string{c.GRPCAddress, c.RESTAddress} {
-			if set && !isLoopback(address) {
-				v.refuse(path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
+			if key.set && !isLoopback(address) {
+				v.refuse(key.path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
 			}
 		}
 	}
