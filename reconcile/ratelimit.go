@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// rateLimit bounds how many keys of one lane begin a second, after a burst; zero: no bound.
+// rateLimit bounds how many keys of one flow begin a second, after a burst; zero: no bound.
 type rateLimit struct {
 	perSecond float64
 	burst     int
 }
 
-// A bucket holds what a lane may begin now under its rate limit. Guarded by Runtime.mu.
+// A bucket holds what a flow may begin now under its rate limit. Guarded by Runtime.mu.
 type bucket struct {
 	limit rateLimit
 	level float64
@@ -42,10 +42,10 @@ func (b *bucket) wait() time.Duration {
 	return time.Duration(math.Ceil((1-b.level)/b.limit.perSecond*float64(time.Second))) + time.Microsecond
 }
 
-// limited tells whether the lane's rate limit keeps it from beginning a key of a band now, and sees to it that it is seated
+// limited tells whether the flow's rate limit keeps it from beginning a key of a priority now, and sees to it that it is seated
 // again when it does no more. What a person ordered is not limited.
-func (l *lane) limited(b Band) bool {
-	if l.bucket == nil || b == BandOrdered || !l.bucket.empty(l.queue.rt.now()) {
+func (l *flow) limited(b Priority) bool {
+	if l.bucket == nil || b == PriorityOrdered || !l.bucket.empty(l.queue.rt.now()) {
 		return false
 	}
 	if !l.bucket.armed {
@@ -55,7 +55,7 @@ func (l *lane) limited(b Band) bool {
 	return true
 }
 
-func (l *lane) refilled() {
+func (l *flow) refilled() {
 	rt := l.queue.rt
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
