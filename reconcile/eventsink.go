@@ -94,13 +94,13 @@ func (s *eventSink) tooMany(h happening) bool {
 	b := s.objects[about]
 	if b == nil {
 		s.forgetQuiet(now)
-		b = newBucket(eventLimit, now)
+		b = newBucket(eventLimit)
 		s.objects[about] = b
 	}
 	if b.empty(now) {
 		return true
 	}
-	b.take()
+	b.take(now)
 	return false
 }
 
@@ -110,7 +110,7 @@ func (s *eventSink) forgetQuiet(now int64) {
 		return
 	}
 	for about, b := range s.objects {
-		if !b.empty(now) && b.level >= float64(b.limit.burst) {
+		if b.full(now) {
 			delete(s.objects, about)
 		}
 	}

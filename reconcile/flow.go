@@ -30,7 +30,7 @@ type seat struct {
 }
 
 func newFlow(q *queue, m *member, e *engagement) *flow {
-	l := &flow{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}, bucket: newBucket(q.limit, q.rt.now())}
+	l := &flow{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}, bucket: newBucket(q.limit)}
 	for b := range l.seats {
 		l.seats[b].flow = l
 	}

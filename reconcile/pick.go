@@ -80,7 +80,7 @@ func (q *queue) start(r *record) {
 	l.running++
 	m.running++
 	if l.bucket != nil && r.priority != PriorityOrdered {
-		l.bucket.take()
+		l.bucket.take(now)
 	}
 	q.active.add()
 	m.active.add()
