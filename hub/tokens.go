@@ -145,7 +145,7 @@ func (k *tokenKeeper) learn(member, version string, secret *corev1.Secret) *memb
 	known.token, known.known = kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
 	known.putBack = known.known && known.token.Expires.Before(known.written)
 	if known.putBack && !before {
-		k.log.Warn("somebody wrote an older token over the renewed one: the hub does not renew it any more", "member", member,
+		k.log.Warn("the renewed token was overwritten by an older one: the hub no longer renews it", "member", member,
 			"expires", known.token.Expires, "annotate", kubeconfig.TokenRenewalAnnotation+"="+kubeconfig.RenewedElsewhere)
 	}
 	return known
