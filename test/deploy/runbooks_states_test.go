@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -84,14 +84,14 @@ func lateToken(s *runbookSite) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := m.Kubeconfig(s.Context())
+	registered, err := m.Kubeconfig(s.Context())
 	if err != nil {
 		return err
 	}
-	if kubeconfig, err = clusters.WithToken(kubeconfig, token); err != nil {
+	if registered, err = kubeconfig.WithToken(registered, token); err != nil {
 		return err
 	}
-	return s.fleet.Reregister(s.Context(), m, kubeconfig)
+	return s.fleet.Reregister(s.Context(), m, registered)
 }
 
 func refusedRegistration(s *runbookSite) error {
