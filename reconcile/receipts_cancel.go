@@ -54,25 +54,25 @@ func (rt *Runtime) CancelReceipt(id string) (Receipt, error) {
 	}
 	rs := &rt.receipts
 	rs.keep(r, slices.DeleteFunc(rs.pending[r], func(other *receipt) bool { return other == rc }))
-	if !r.ordered && r.state == keyQueued && r.band == BandOrdered {
+	if !r.ordered && r.state == keyQueued && r.priority == PriorityOrdered {
 		since := r.queuedAt
-		r.lane.dequeue(r)
-		r.lane.enqueue(r, BandChanged, since)
-		r.lane.queue.handOut()
+		r.flow.dequeue(r)
+		r.flow.enqueue(r, PriorityChanged, since)
+		r.flow.queue.handOut()
 	}
 	return rc.snapshot(), nil
 }
 
-// Closed tells whether a gate of a member is closed, and why.
-func (rt *Runtime) Closed(member string, g Gate) (reason string, closed bool) {
-	if g >= gates {
+// Closed tells whether a hold keeps the keys of a member from running, and why.
+func (rt *Runtime) Closed(member string, g Hold) (reason string, closed bool) {
+	if g >= holds {
 		return "", false
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	s := rt.decided(g, member)
-	if m := rt.members[member]; m != nil && m.gates[g].mode != followAll {
-		s = m.gates[g]
+	if m := rt.members[member]; m != nil && m.holds[g].mode != followAll {
+		s = m.holds[g]
 	}
 	return s.reason, s.mode == modeHeld
 }

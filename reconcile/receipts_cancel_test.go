@@ -22,11 +22,11 @@ func TestAnOrderIsTakenBackUntilItsReconcileBegins(t *testing.T) {
 		synctest.Wait()
 		step <- struct{}{} // the first reconcile
 		synctest.Wait()
-		h.Hold("a", GateBreaker, "it does not answer")
-		if reason, closed := h.Closed("a", GateBreaker); !closed || reason != "it does not answer" {
+		h.Hold("a", HoldBreaker, "it does not answer")
+		if reason, closed := h.Closed("a", HoldBreaker); !closed || reason != "it does not answer" {
 			t.Errorf("the gate: %q, %v", reason, closed)
 		}
-		if _, closed := h.Closed("b", GateBreaker); closed {
+		if _, closed := h.Closed("b", HoldBreaker); closed {
 			t.Error("the gate of another member is closed")
 		}
 		var orders []Receipt
@@ -41,8 +41,8 @@ func TestAnOrderIsTakenBackUntilItsReconcileBegins(t *testing.T) {
 		if err != nil || !cancelled.Done || cancelled.CancelledAt.IsZero() || cancelled.Caller != "alice" {
 			t.Fatalf("%+v, %v", cancelled, err)
 		}
-		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Band != BandOrdered {
-			t.Errorf("band %s, though another order is open", record.Band)
+		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Priority != PriorityOrdered {
+			t.Errorf("priority %s, though another order is open", record.Priority)
 		}
 		if _, err := h.CancelReceipt(orders[0].ID); !errors.Is(err, ErrReceiptBegun) {
 			t.Errorf("the second time: %v", err)
@@ -53,7 +53,7 @@ func TestAnOrderIsTakenBackUntilItsReconcileBegins(t *testing.T) {
 		if all := h.ReceiptsIn("a"); len(all) != 2 || len(h.ReceiptsIn("b")) != 0 {
 			t.Errorf("receipts: %+v", all)
 		}
-		h.Release("a", GateBreaker)
+		h.Release("a", HoldBreaker)
 		synctest.Wait()
 		if _, err := h.CancelReceipt(orders[1].ID); !errors.Is(err, ErrReceiptBegun) {
 			t.Errorf("while it runs: %v", err)
@@ -70,7 +70,7 @@ func TestAKeyWhoseOnlyOrderIsTakenBackWaitsLikeOneThatChanged(t *testing.T) {
 		a, leave := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
 		synctest.Wait()
-		h.Hold("a", GateBreaker, "")
+		h.Hold("a", HoldBreaker, "")
 		receipt, err := h.Requeue(keyOf("c", "a", "one"))
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAKeyWhoseOnlyOrderIsTakenBackWaitsLikeOneThatChanged(t *testing.T) {
 		if _, err := h.CancelReceipt(receipt.ID); err != nil {
 			t.Fatal(err)
 		}
-		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Band != BandChanged || record.State != StateHeld {
+		if record, _ := h.Lookup(keyOf("c", "a", "one")); record.Priority != PriorityChanged || record.State != StateHeld {
 			t.Errorf("%+v", record)
 		}
 		stranded, err := h.Requeue(keyOf("c", "a", "one"))

@@ -41,13 +41,13 @@ func TestTheVersionOfAMemberIsAnotherWheneverItsRecordsAre(t *testing.T) {
 		changed("it runs again")
 		step <- nil
 		changed("it is done")
-		h.Hold("a", GateBreaker, "does not answer")
+		h.Hold("a", HoldBreaker, "does not answer")
 		changed("a gate is closed")
 		if _, err := h.Requeue(keyOf("c", "a", "one")); err != nil {
 			t.Fatal(err)
 		}
 		changed("it is ordered and held")
-		h.Release("a", GateBreaker)
+		h.Release("a", HoldBreaker)
 		changed("it runs")
 		step <- nil
 		synctest.Wait()

@@ -262,11 +262,11 @@ func (r *replica) Receipt(id string) (reconcile.Receipt, bool) {
 func (r *replica) Version(string) uint64 { return r.version.Add(1) }
 
 // Closed implements Objects.
-func (r *replica) Closed(member string, gate reconcile.Gate) (string, bool) {
+func (r *replica) Closed(member string, gate reconcile.Hold) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reason, shut := r.shut[member]
-	return reason, shut && gate == reconcile.GateBreaker
+	return reason, shut && gate == reconcile.HoldBreaker
 }
 
 // ReceiptsIn implements Objects.

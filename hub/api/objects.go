@@ -87,7 +87,7 @@ const reasonNotAnswering = "MEMBER_NOT_ANSWERING"
 
 // answers refuses orders about a member that does not answer, where nothing would run, unless they are forced.
 func (c *core) answers(member string, force bool) error {
-	reason, closed := c.objects.Closed(member, reconcile.GateBreaker)
+	reason, closed := c.objects.Closed(member, reconcile.HoldBreaker)
 	if !closed || force {
 		return nil
 	}
@@ -137,7 +137,7 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		NextTryAt:      moment(record.NextTry),
 
 		LastHandledRequest: record.Handled,
-		Band:               bandsOf[record.Band],
+		Band:               bandsOf[record.Priority],
 	}
 }
 
@@ -153,10 +153,10 @@ var reconcileStates = map[reconcile.State]plimsollv1.ReconcileState{
 	reconcile.StateHeld:    plimsollv1.ReconcileState_RECONCILE_STATE_HELD,
 }
 
-var bandsOf = map[reconcile.Band]plimsollv1.ReconcileBand{
-	reconcile.BandOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
-	reconcile.BandChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
-	reconcile.BandBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
+var bandsOf = map[reconcile.Priority]plimsollv1.ReconcileBand{
+	reconcile.PriorityOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
+	reconcile.PriorityChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
+	reconcile.PriorityBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
 }
 
 var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{

@@ -54,7 +54,7 @@ type Objects interface {
 	// Version is another number whenever what RecordsIn says of a member may have changed.
 	Version(member string) uint64
 	// Closed tells whether a gate of a member is closed, and why.
-	Closed(member string, gate reconcile.Gate) (reason string, closed bool)
+	Closed(member string, gate reconcile.Hold) (reason string, closed bool)
 	// ReceiptsIn returns the orders about a member that were accepted here, by ID.
 	ReceiptsIn(member string) []reconcile.Receipt
 	// CancelReceipt takes an order back; see [reconcile.Runtime.CancelReceipt].

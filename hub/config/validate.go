@@ -217,10 +217,13 @@ func (v *rules) api(c *APIConfig) {
 	if n := c.CallsPerSecond; n != -1 && (n < 1 || n > 100_000) {
 		v.refuse("api.callsPerSecond", n, "must be 1 to 100000, or -1 for any number")
 	}
-	for path, set := range map[string]bool{"api.unauthenticated": c.Unauthenticated, "api.plaintext": c.Plaintext} {
+	for _, key := range []struct {
+		path string
+		set  bool
+	}{{"api.unauthenticated", c.Unauthenticated}, {"api.plaintext", c.Plaintext}} {
 		for _, address := range []string{c.GRPCAddress, c.RESTAddress} {
-			if set && !isLoopback(address) {
-				v.refuse(path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
+			if key.set && !isLoopback(address) {
+				v.refuse(key.path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
 			}
 		}
 	}

@@ -27,7 +27,7 @@ const (
 
 // Schedule is how often, and by how many workers, workloads are looked at.
 type Schedule struct {
-	// Resync is the time after which a workload is looked at without a change; 0: never.
+	// Resync is the time after which a workload is looked at without a change; 0: as the runtime has it, negative: never.
 	Resync time.Duration
 	// Workers per controller and member; 0: the framework's default.
 	Workers int

@@ -124,7 +124,7 @@ func (*apiBackend) RequeueFor(reconcile.Key, string) (reconcile.Receipt, error) 
 func (*apiBackend) Receipt(string) (reconcile.Receipt, bool)               { return reconcile.Receipt{}, false }
 func (*apiBackend) ReceiptsIn(string) []reconcile.Receipt                  { return nil }
 func (*apiBackend) Version(string) uint64                                  { return 1 }
-func (*apiBackend) Closed(string, reconcile.Gate) (reason string, is bool) { return "", false }
+func (*apiBackend) Closed(string, reconcile.Hold) (reason string, is bool) { return "", false }
 
 func (*apiBackend) CancelReceipt(string) (reconcile.Receipt, error) {
 	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt

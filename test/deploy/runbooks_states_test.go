@@ -84,14 +84,14 @@ func lateToken(s *runbookSite) error {
 	if err != nil {
 		return err
 	}
-	config, err := m.Kubeconfig(s.Context())
+	registered, err := m.Kubeconfig(s.Context())
 	if err != nil {
 		return err
 	}
-	if config, err = kubeconfig.WithToken(config, token); err != nil {
+	if registered, err = kubeconfig.WithToken(registered, token); err != nil {
 		return err
 	}
-	return s.fleet.Reregister(s.Context(), m, config)
+	return s.fleet.Reregister(s.Context(), m, registered)
 }
 
 func refusedRegistration(s *runbookSite) error {

@@ -98,7 +98,7 @@ func (b apiBackend) Receipt(string) (reconcile.Receipt, bool) {
 
 func (apiBackend) Version(string) uint64 { return 0 }
 
-func (apiBackend) Closed(string, reconcile.Gate) (string, bool) { return "", false }
+func (apiBackend) Closed(string, reconcile.Hold) (string, bool) { return "", false }
 
 func (apiBackend) ReceiptsIn(string) []reconcile.Receipt { return nil }
 

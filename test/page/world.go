@@ -68,7 +68,7 @@ func (w *World) FailKey(member, namespace, name, message string, attempts int) {
 	key := keyOf(member, namespace, name)
 	now := time.Now()
 	w.records[member][key] = reconcile.Record{
-		Key: key, State: reconcile.StateWaiting, Band: reconcile.BandChanged, Reason: "back-off", Attempts: attempts, LastOutcome: reconcile.OutcomeError,
+		Key: key, State: reconcile.StateWaiting, Priority: reconcile.PriorityChanged, Reason: "back-off", Attempts: attempts, LastOutcome: reconcile.OutcomeError,
 		LastError: message, LastStarted: now.Add(-time.Second), LastEnded: now, NextTry: now.Add(time.Minute), Runs: uint64(attempts),
 	}
 }
@@ -182,7 +182,7 @@ func (w *World) RequeueFor(key reconcile.Key, _ string) (reconcile.Receipt, erro
 	if !ok {
 		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
 	}
-	record.State, record.Band, record.Reason, record.NextTry = reconcile.StateQueued, reconcile.BandOrdered, "", time.Time{}
+	record.State, record.Priority, record.Reason, record.NextTry = reconcile.StateQueued, reconcile.PriorityOrdered, "", time.Time{}
 	w.records[key.Member][key] = record
 	receipt := reconcile.Receipt{ID: fmt.Sprintf("order-%d", len(w.receipts)), Key: key, Accepted: time.Now(), Record: record}
 	w.receipts[receipt.ID] = receipt

@@ -13,7 +13,7 @@ var versions atomic.Uint64
 func (*World) Version(string) uint64 { return versions.Add(1) }
 
 // Closed implements api.Objects: nothing keeps keys from running.
-func (*World) Closed(string, reconcile.Gate) (string, bool) { return "", false }
+func (*World) Closed(string, reconcile.Hold) (string, bool) { return "", false }
 
 // ReceiptsIn implements api.Objects.
 func (w *World) ReceiptsIn(member string) (found []reconcile.Receipt) {

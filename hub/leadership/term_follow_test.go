@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A subscriber that asked in the moment between the end of a tenure and its late renewal was refused. It has to ask again,
-// though whoever looks only now and then has seen one tenure without a gap.
+// A subscriber that asked in the moment between the end of a term and its late renewal was refused. It has to ask again,
+// though whoever looks only now and then has seen one term without a gap.
 func TestSubscribersAskAgainAfterEachRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newTenure("a_id/10.0.0.1:1", time.Second)
+		owner := newTerm("a_id/10.0.0.1:1", time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		asked := 0

@@ -8,7 +8,7 @@ import (
 func TestAGateCanBeDecidedMemberByMember(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	mine := map[string]bool{"a": true}
-	b.rt.Decide(GateOwnership, func(member string) string {
+	b.rt.Decide(HoldOwnership, func(member string) string {
 		if mine[member] {
 			return ""
 		}
@@ -32,14 +32,14 @@ func TestAGateCanBeDecidedMemberByMember(t *testing.T) {
 
 	mine["a"], mine["b"] = false, true
 	expect("b", "it is another replica's") // until it is asked again
-	b.rt.DecideAgain(GateOwnership)
+	b.rt.DecideAgain(HoldOwnership)
 	expect("a", "it is another replica's")
 	expect("b", "")
 	b.finish(q, req, done)
 	b.mustTake(t, q, "b", "two")
 
-	b.rt.HoldAll(GateOwnership, "stopping")
-	b.rt.DecideAgain(GateOwnership)
+	b.rt.HoldAll(HoldOwnership, "stopping")
+	b.rt.DecideAgain(HoldOwnership)
 	expect("b", "stopping")
 }
 

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// A Trial is how one reconcile outside the queue ended; see [Controller.Try].
-type Trial struct {
+// A OnceResult is how one reconcile outside the queue ended; see [Controller.ReconcileOnce].
+type OnceResult struct {
 	// Result is what the reconciler answered, in the words of [Result.String]; that of an error is Done.
 	Result string
 	// Outcome is what the ledger would say.
@@ -22,12 +22,12 @@ type Trial struct {
 	Events []string
 }
 
-var errTried = errors.New("the trial is over")
+var errTried = errors.New("it was reconciled once, and is over")
 
-// Try reconciles one key once, as a worker would, with everything that the framework does around the reconciler, and
+// ReconcileOnce reconciles one key once, as a worker would, with everything that the framework does around the reconciler, and
 // without queue, informers or back-off. It is for tests, which bring a cluster of their own; package reconciletest does.
 // The controller must not be running in the member. Members to look at for dependencies are those that were engaged.
-func (c *Controller) Try(ctx context.Context, member string, cl cluster.Cluster, key types.NamespacedName) Trial {
+func (c *Controller) ReconcileOnce(ctx context.Context, member string, cl cluster.Cluster, key types.NamespacedName) OnceResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.rt.instances.seen(ctx, member, cl)
@@ -37,7 +37,7 @@ func (c *Controller) Try(ctx context.Context, member string, cl cluster.Cluster,
 	defer c.ended(e)
 	defer e.cancel(errTried)
 	e.scope.inTurn = true
-	var t Trial
+	var t OnceResult
 	e.events.tap = func(h happening) {
 		t.Events = append(t.Events, fmt.Sprintf("%s %s: %s", h.kind, h.reason, h.message))
 	}

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// tenure is what a replica knows of the Lease: whether it holds it and until when, and who does if it does not.
+// term is what a replica knows of the Lease: whether it holds it and until when, and who does if it does not.
 //
 // All times of its own holding are read before the request that renewed the Lease was sent; other replicas wait for the
-// whole duration after they saw that renewal. So this replica's view of its tenure ends before anybody else's can begin,
+// whole duration after they saw that renewal. So this replica's view of its term ends before anybody else's can begin,
 // whatever the clocks say. It ends when either clock of this machine says so: the monotonic clock stands still while the
 // machine is suspended, and the wall clock can be set back.
-type tenure struct {
+type term struct {
 	identity string
 	margin   time.Duration // before the end, in which no write starts any more
 	now      func() time.Time
@@ -33,9 +33,9 @@ type tenure struct {
 	seen        bool          // a record, since the Lease was last found to be gone
 	used        bool          // somebody held the Lease at some time
 	duration    time.Duration // the longest that was seen
-	until       time.Time     // when the holder's tenure ends, as far as was seen
+	until       time.Time     // when the holder's term ends, as far as was seen
 	vacated     time.Time     // when the holder was first seen to be nobody
-	notBefore   time.Time     // when the last tenure of another replica ends that it did not give up itself
+	notBefore   time.Time     // when the last term of another replica ends that it did not give up itself
 	heldAt      time.Time     // when the Lease was last known to be held, by whomever
 	gap         time.Duration // for how long it was not known to be held before our holding began; negative: it never was
 	changed     chan struct{}
@@ -44,8 +44,8 @@ type tenure struct {
 	writes *writes
 }
 
-func newTenure(identity string, margin time.Duration) *tenure {
-	return &tenure{identity: identity, margin: margin, now: time.Now, writes: newWrites(), changed: make(chan struct{}, 1)}
+func newTerm(identity string, margin time.Duration) *term {
+	return &term{identity: identity, margin: margin, now: time.Now, writes: newWrites(), changed: make(chan struct{}, 1)}
 }
 
 // stamp returns the renewal time for a request that is sent now, and since when others may have seen it.
@@ -54,7 +54,7 @@ func newTenure(identity string, margin time.Duration) *tenure {
 // one renewal time into all requests of a try, so a renewal whose answer got lost looks like the one that follows it, and
 // those who wait go on counting from the first. So each request gets a time of its own, one that others can see counts
 // from the first of its second, and none goes back.
-func (t *tenure) stamp() (renewal, since time.Time) {
+func (t *term) stamp() (renewal, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -70,7 +70,7 @@ func (t *tenure) stamp() (renewal, since time.Time) {
 }
 
 // renewed notes that the Lease was written with our name in it, in a way that others can have seen no earlier than sent.
-func (t *tenure) renewed(sent, renewal time.Time, duration time.Duration, transitions int) {
+func (t *term) renewed(sent, renewal time.Time, duration time.Duration, transitions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holds(t.now())
@@ -80,7 +80,7 @@ func (t *tenure) renewed(sent, renewal time.Time, duration time.Duration, transi
 }
 
 // holds notes that we hold the Lease, before the new deadline is set; the caller holds mu.
-func (t *tenure) holds(now time.Time) {
+func (t *term) holds(now time.Time) {
 	if t.deadline.IsZero() || passed(now, t.deadline) {
 		t.gap = -1
 		if !t.heldAt.IsZero() {
@@ -91,7 +91,7 @@ func (t *tenure) holds(now time.Time) {
 }
 
 // handedOver returns for how long nobody may have acted before this replica did; false: nobody is known to have acted before.
-func (t *tenure) handedOver() (took time.Duration, known bool) {
+func (t *term) handedOver() (took time.Duration, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.gap, t.gap >= 0
@@ -105,9 +105,9 @@ func later(a, b time.Time) time.Time {
 }
 
 // created notes that a Lease that is about to be written is a new one. The former one was deleted, and its holder, which
-// renewed it before that, may not know. It acts for no longer than a tenure from now. If we held one that was deleted, we go on
+// renewed it before that, may not know. It acts for no longer than a term from now. If we held one that was deleted, we go on
 // until that holding would have ended, and not beyond: meanwhile somebody else may have created a Lease that was deleted as well.
-func (t *tenure) created(duration time.Duration) {
+func (t *term) created(duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.used {
@@ -116,7 +116,7 @@ func (t *tenure) created(duration time.Duration) {
 }
 
 // resign ends our holding at once, as far as we are concerned.
-func (t *tenure) resign() {
+func (t *term) resign() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.deadline = time.Time{}
@@ -125,7 +125,7 @@ func (t *tenure) resign() {
 
 // saw notes a record that was read. newest says that it was read after everything that we wrote; what a watch shows may be
 // older than that.
-func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
+func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !newest && t.isOld(r) {
@@ -143,7 +143,7 @@ func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	}
 	t.deadline, t.resumes = time.Time{}, time.Time{} // somebody has taken the Lease from us, by hand if it was too early
 	if !t.seen || r.HolderIdentity != t.holder || !r.RenewTime.Time.Equal(t.renewal) {
-		t.until, t.notBefore = t.tenureOf(r)
+		t.until, t.notBefore = t.termOf(r)
 	}
 	t.holder, t.renewal, t.transitions = r.HolderIdentity, r.RenewTime.Time, r.LeaderTransitions
 	t.duration, t.used = max(seconds(r.LeaseDurationSeconds), t.duration), true
@@ -152,14 +152,14 @@ func (t *tenure) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 }
 
 // isOld tells whether a record is from before what is known.
-func (t *tenure) isOld(r resourcelock.LeaderElectionRecord) bool {
+func (t *term) isOld(r resourcelock.LeaderElectionRecord) bool {
 	return (!t.deadline.IsZero() || t.holder != "") && r.LeaderTransitions < t.transitions ||
 		r.LeaderTransitions == t.transitions && r.RenewTime.Time.Before(t.renewal)
 }
 
 // sawOurs notes a record with our name: renewed knows better, unless we do not act and never wrote it. Then it comes from a
 // backup of the hub cluster or was written by hand, and the replica that acts may not know of it yet.
-func (t *tenure) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
+func (t *term) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
 	now, renewal := t.now(), r.RenewTime.Time
 	acts := !t.deadline.IsZero() && !passed(now, t.deadline)
 	if acts || !newest || renewal.Equal(t.stamped) || renewal.Equal(t.confirmed) || renewal.Equal(t.renewal) {
@@ -169,10 +169,10 @@ func (t *tenure) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
 	t.notBefore = now.Add(max(seconds(r.LeaseDurationSeconds), t.duration))
 }
 
-// tenureOf returns until when the holder in a record that is new here may act, and when anybody else may. A replica that
+// termOf returns until when the holder in a record that is new here may act, and when anybody else may. A replica that
 // gives the Lease up leaves a record without a holder and of one second. Any other record without a holder was written by
 // hand or comes from a backup, and the former holder may not know of it yet.
-func (t *tenure) tenureOf(r resourcelock.LeaderElectionRecord) (until, notBefore time.Time) {
+func (t *term) termOf(r resourcelock.LeaderElectionRecord) (until, notBefore time.Time) {
 	duration := seconds(r.LeaseDurationSeconds)
 	switch {
 	case r.HolderIdentity != "":
@@ -189,8 +189,8 @@ func (t *tenure) tenureOf(r resourcelock.LeaderElectionRecord) (until, notBefore
 const releasedSeconds = 1
 
 // vanished notes that the Lease was deleted. That ends our holding, for anybody may create it anew. It does not end the
-// tenure of another replica, which may not know that it is gone.
-func (t *tenure) vanished() {
+// term of another replica, which may not know that it is gone.
+func (t *term) vanished() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.deadline.IsZero() && !t.now().Before(t.notBefore) { // else we did not act yet, and somebody else may
@@ -205,7 +205,7 @@ func (t *tenure) vanished() {
 }
 
 // vacant returns for how long nobody has held the Lease, as far as is known.
-func (t *tenure) vacant() time.Duration {
+func (t *term) vacant() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	since := t.until
@@ -219,14 +219,14 @@ func (t *tenure) vacant() time.Duration {
 }
 
 // resumable tells whether the Lease was deleted under us, so that it is ours to create anew.
-func (t *tenure) resumable() bool {
+func (t *term) resumable() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.resumes.IsZero() && !passed(t.now(), t.resumes)
 }
 
 // othersEnded returns an error while another replica may still act, as far as was seen.
-func (t *tenure) othersEnded() error {
+func (t *term) othersEnded() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if left := t.notBefore.Sub(t.now()); left > 0 {
@@ -237,14 +237,14 @@ func (t *tenure) othersEnded() error {
 
 // suspect says that a Lease that cannot be found may have been deleted, though it was never seen here, and that its holder
 // acts for up to duration.
-func (t *tenure) suspect(duration time.Duration) {
+func (t *term) suspect(duration time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.used, t.duration = true, duration
 }
 
 // signal wakes follow; the caller holds mu.
-func (t *tenure) signal() {
+func (t *term) signal() {
 	select {
 	case t.changed <- struct{}{}:
 	default:
@@ -253,20 +253,20 @@ func (t *tenure) signal() {
 
 // Owner returns the address in the identity of the holder, as [NewIdentity] writes it, and until when the holding is known to
 // last. It is the same for all members.
-func (t *tenure) Owner(string) (string, time.Time) {
+func (t *term) Owner(string) (string, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return AddressOf(t.holder), t.until
 }
 
 // Mine tells whether this replica may act on a member now, and until when it may if nothing changes.
-func (t *tenure) Mine(string) (time.Time, bool) {
+func (t *term) Mine(string) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.mineLocked()
 }
 
-func (t *tenure) mineLocked() (until time.Time, ok bool) {
+func (t *term) mineLocked() (until time.Time, ok bool) {
 	if t.deadline.IsZero() {
 		return time.Time{}, false
 	}
@@ -285,14 +285,14 @@ func passed(now, at time.Time) bool {
 
 // Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed, and at each renewal. f
 // must return soon. Subscribe before [Lease.Contend].
-func (t *tenure) Subscribe(f func()) {
+func (t *term) Subscribe(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.subscribers = append(t.subscribers, f)
 }
 
 // MineAny tells whether there may be a member on which this replica may act now.
-func (t *tenure) MineAny() bool {
+func (t *term) MineAny() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.mineLocked()
@@ -300,7 +300,7 @@ func (t *tenure) MineAny() bool {
 }
 
 // MayWrite tells whether a write to the member may begin now; the error says why not.
-func (t *tenure) MayWrite(member string) error {
+func (t *term) MayWrite(member string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.refusalLocked(member)
@@ -308,7 +308,7 @@ func (t *tenure) MayWrite(member string) error {
 
 // BeginWrite implements clusters.Fence: a write that begins now and takes no longer than the margin ends before any other
 // replica can begin.
-func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err error) {
+func (t *term) BeginWrite(member string) (until time.Time, ended func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.refusalLocked(member); err != nil {
@@ -325,7 +325,7 @@ func (t *tenure) BeginWrite(member string) (until time.Time, ended func(), err e
 var errStopping = errors.New("this replica stops")
 
 // refusalLocked says why this replica may not write to the member now, if it may not.
-func (t *tenure) refusalLocked(member string) error {
+func (t *term) refusalLocked(member string) error {
 	if t.writes.stopped(member) {
 		return errStopping
 	}
@@ -354,7 +354,7 @@ type standing struct {
 // follow tells the subscribers when what they can ask has changed, until ctx ends. Losing the Lease needs no event: time
 // passes. They are also told of each renewal: a renewal that comes late may follow a moment in which a subscriber was refused,
 // and which nobody else has seen.
-func (t *tenure) follow(ctx context.Context) {
+func (t *term) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var told standing
@@ -382,7 +382,7 @@ func (t *tenure) follow(ctx context.Context) {
 }
 
 // standing returns what is true now and when that changes by itself; 0: it does not.
-func (t *tenure) standing() (now standing, changes time.Duration, subscribers []func()) {
+func (t *term) standing() (now standing, changes time.Duration, subscribers []func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, ok := t.mineLocked()

@@ -8,9 +8,9 @@ import (
 func TestAClosedGateHoldsKeysAndCostsNoWorker(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
-	b.rt.HoldAll(GateOwnership, "owned by hub-1")
+	b.rt.HoldAll(HoldOwnership, "owned by hub-1")
 	l, free := b.join(q, "m"), b.join(q, "free")
-	b.rt.Release("free", GateOwnership)
+	b.rt.Release("free", HoldOwnership)
 	wakeChanged(q, l, "a")
 	h := b.sit(q)
 	if _, ok := h.got(); ok {
@@ -21,22 +21,22 @@ func TestAClosedGateHoldsKeysAndCostsNoWorker(t *testing.T) {
 	}
 	wakeChanged(q, free, "b")
 	if out, ok := h.got(); !ok || out.req != request("free", nsName("b")) {
-		t.Fatalf("the waiting worker got %v, want the member whose own gate is open", out)
+		t.Fatalf("the waiting worker got %v, want the member that itself was released", out)
 	}
-	wakeChanged(q, l, "late") // fills behind the gate
+	wakeChanged(q, l, "late") // fills behind the hold
 
-	b.rt.Hold("m", GateBreaker, "does not answer")
+	b.rt.Hold("m", HoldBreaker, "does not answer")
 	h = b.sit(q)
-	b.rt.ReleaseAll(GateOwnership)
+	b.rt.ReleaseAll(HoldOwnership)
 	if _, ok := h.got(); ok {
-		t.Fatal("a key ran although one gate is still closed")
+		t.Fatal("a key ran although one hold still applies")
 	}
 	if r := b.record(t, "c", "m", "late"); r.Reason != "does not answer" {
-		t.Errorf("reason %q, want that of the gate that is closed", r.Reason)
+		t.Errorf("reason %q, want that of the hold that applies", r.Reason)
 	}
-	b.rt.Release("m", GateBreaker)
+	b.rt.Release("m", HoldBreaker)
 	if out, ok := h.got(); !ok || out.req != request("m", nsName("a")) {
-		t.Fatalf("the worker got %v %v, want the held key as soon as the gate opens", out, ok)
+		t.Fatalf("the worker got %v %v, want the held key as soon as the hold is released", out, ok)
 	}
 	b.mustTake(t, q, "m", "late")
 }
@@ -47,17 +47,17 @@ func TestAGateSettingOfAMemberOverridesThatOfAll(t *testing.T) {
 		_, held := b.rt.Held(member)
 		return held
 	}
-	b.rt.Hold("a", GateOwnership, "")
-	b.rt.ReleaseAll(GateOwnership)
+	b.rt.Hold("a", HoldOwnership, "")
+	b.rt.ReleaseAll(HoldOwnership)
 	if !held("a") || held("b") {
-		t.Error("ReleaseAll opened a gate that was closed for one member")
+		t.Error("ReleaseAll released a hold of one member")
 	}
-	b.rt.HoldAll(GateOwnership, "stopping")
-	b.rt.Release("a", GateOwnership)
+	b.rt.HoldAll(HoldOwnership, "stopping")
+	b.rt.Release("a", HoldOwnership)
 	if held("a") || !held("b") {
-		t.Error("HoldAll closed a gate that was opened for one member, or left another open")
+		t.Error("HoldAll held what was released for one member, or left another released")
 	}
-	b.rt.Follow("a", GateOwnership)
+	b.rt.Follow("a", HoldOwnership)
 	if !held("a") {
 		t.Error("a member that follows all again is not held with them")
 	}
@@ -76,7 +76,7 @@ func TestDrainWaitsForWhatRuns(t *testing.T) {
 	wakeChanged(q, l, "a")
 	wakeChanged(q, l, "b")
 	req := b.mustTake(t, q, "m", "a")
-	b.rt.HoldAll(GateOwnership, "handing over")
+	b.rt.HoldAll(HoldOwnership, "handing over")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.rt.Drain(ctx); err == nil {

@@ -10,8 +10,8 @@ import (
 // maxErrorLength bounds, in bytes, what a record keeps of an error.
 const maxErrorLength = 1024
 
-// verdict is what one reconcile means for its record.
-type verdict struct {
+// decision is what one reconcile means for its record.
+type decision struct {
 	outcome  outcomeCode
 	attempts uint32 // consecutive tries without success, this one included
 	reason   string // shown while it waits, or is idle for a reason
@@ -50,7 +50,7 @@ type asking struct {
 }
 
 // judge decides what an ending means after so many failed attempts before it. random is in [0, 1).
-func judge(end ending, attempts uint32, p pace, random float64) verdict {
+func judge(end ending, attempts uint32, p pace, random float64) decision {
 	v := judgeEnding(end, attempts, p, random)
 	v.asked = end.asked
 	if v.overdue = end.overdue != ""; v.overdue {
@@ -59,12 +59,12 @@ func judge(end ending, attempts uint32, p pace, random float64) verdict {
 	return v
 }
 
-func judgeEnding(end ending, attempts uint32, p pace, random float64) verdict {
+func judgeEnding(end ending, attempts uint32, p pace, random float64) decision {
 	switch {
 	case end.outcome == codeGone:
-		return verdict{outcome: codeGone, next: nextGone}
+		return decision{outcome: codeGone, next: nextGone}
 	case end.terminal():
-		v := verdict{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
+		v := decision{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
 		stalled := p.stalled
 		if end.ours {
 			stalled = cmp.Or(stalled, defaultStalledRetry)
@@ -74,7 +74,7 @@ func judgeEnding(end ending, attempts uint32, p pace, random float64) verdict {
 		}
 		return v
 	case end.err != nil:
-		v := verdict{outcome: end.outcome, attempts: attempts + 1, err: clip(end.err.Error()), next: nextRetry}
+		v := decision{outcome: end.outcome, attempts: attempts + 1, err: clip(end.err.Error()), next: nextRetry}
 		if v.outcome == codeNone {
 			v.outcome = codeError
 		}
@@ -86,8 +86,8 @@ func judgeEnding(end ending, attempts uint32, p pace, random float64) verdict {
 }
 
 // judgeResult decides what an ending without an error means.
-func judgeResult(end ending, attempts uint32, p pace, random float64) verdict {
-	v := verdict{outcome: end.outcome, reason: clip(end.result.reason)}
+func judgeResult(end ending, attempts uint32, p pace, random float64) decision {
+	v := decision{outcome: end.outcome, reason: clip(end.result.reason)}
 	switch {
 	case end.result.verb == verbRequeue:
 		v.attempts, v.next, v.after = attempts+1, nextRetry, p.backoff(attempts+1, random)
@@ -117,8 +117,8 @@ var retryReasons = map[outcomeCode]string{
 	codeTimeout: "backing off after a missed deadline",
 }
 
-// failed tells whether the verdict is an error, a panic or a missed deadline.
-func (v verdict) failed() bool {
+// failed tells whether the decision is an error, a panic or a missed deadline.
+func (v decision) failed() bool {
 	switch v.outcome {
 	case codeError, codeTerminal, codePanic, codeTimeout:
 		return true

@@ -2,77 +2,81 @@ package reconcile
 
 import "context"
 
-// Gate is one of the reasons that keep all keys of a member from running. Gates are independent: a key runs when all of
-// its member's gates are open. A closed gate stops nothing that already runs ([Runtime.Drain] waits for that), and queues
-// go on filling behind it.
-type Gate uint8
+// Hold is one of the reasons that keep all keys of a member from running. Holds are independent: a key runs when
+// none applies to its member. A hold stops nothing that already runs ([Runtime.Drain] waits for that), and queues go on filling
+// behind it.
+type Hold uint8
 
 const (
-	// GateOwnership is closed while this replica does not own the member.
-	GateOwnership Gate = iota
-	// GateBreaker is closed while the member does not answer.
-	GateBreaker
-	gates // count
+	// HoldOwnership applies while this replica does not own the member.
+	HoldOwnership Hold = iota
+	// HoldBreaker applies while the member does not answer.
+	HoldBreaker
+	holds // count
 )
 
-// String names the gate.
-func (g Gate) String() string {
+// String names the hold.
+func (g Hold) String() string {
 	switch g {
-	case GateOwnership:
+	case HoldOwnership:
 		return "ownership"
-	case GateBreaker:
+	case HoldBreaker:
 		return "breaker"
 	}
 	return "unknown"
 }
 
-// setting is what one gate was told; the zero value follows what was told to all members, which is open at first.
+// setting is what was told about one hold; the zero value follows what was told to all members, which is released at first.
 type setting struct {
-	mode   gateMode
+	mode   holdMode
 	reason string
 }
 
-type gateMode uint8
+type holdMode uint8
 
 const (
-	followAll gateMode = iota
+	followAll holdMode = iota
 	modeHeld
 	modeReleased
 	modeDecided // member by member, by what Decide was given
 )
 
-func holdFor(g Gate, reason string) setting {
+func holdFor(g Hold, reason string) setting {
 	if reason == "" {
 		reason = g.String()
 	}
 	return setting{mode: modeHeld, reason: reason}
 }
 
-// Hold closes a gate of a member, also of one that is to come: its keys are held with the reason and cost no worker. It
+// Hold applies a hold to a member, also to one that is to come: its keys are held with the reason and cost no worker. It
 // overrides HoldAll and ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
-func (rt *Runtime) Hold(member string, g Gate, reason string) {
-	rt.setGate(member, g, holdFor(g, reason))
+func (rt *Runtime) Hold(member string, g Hold, reason string) {
+	rt.setHold(member, g, holdFor(g, reason))
 }
 
-// Release opens a gate of a member; held keys may run at once, nothing is listed again. It overrides HoldAll and
+// Release releases a hold of a member; held keys may run at once, nothing is listed again. It overrides HoldAll and
 // ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
-func (rt *Runtime) Release(member string, g Gate) { rt.setGate(member, g, setting{mode: modeReleased}) }
+func (rt *Runtime) Release(member string, g Hold) {
+	rt.setHold(member, g, setting{mode: modeReleased})
+}
 
-// Follow forgets what Hold or Release said of a member's gate: it follows HoldAll and ReleaseAll again. Call it when a
+// Follow forgets what Hold or Release said of a member's hold: it follows HoldAll and ReleaseAll again. Call it when a
 // member is unregistered; the runtime keeps the settings of members that merely left.
-func (rt *Runtime) Follow(member string, g Gate) { rt.setGate(member, g, setting{}) }
+func (rt *Runtime) Follow(member string, g Hold) { rt.setHold(member, g, setting{}) }
 
-// HoldAll closes a gate of all members, those to come included.
-func (rt *Runtime) HoldAll(g Gate, reason string) { rt.setAll(g, holdFor(g, reason)) }
+// HoldAll applies a hold to all members, those to come included.
+func (rt *Runtime) HoldAll(g Hold, reason string) {
+	rt.setAll(g, holdFor(g, reason))
+}
 
-// ReleaseAll opens a gate of all members, those to come included. All gates are open at first.
-func (rt *Runtime) ReleaseAll(g Gate) { rt.setAll(g, setting{mode: modeReleased}) }
+// ReleaseAll releases a hold of all members, those to come included. All are released at first.
+func (rt *Runtime) ReleaseAll(g Hold) { rt.setAll(g, setting{mode: modeReleased}) }
 
-// Decide has a gate of all members, those to come included, be as decide says of each: the reason why it is closed, or empty.
+// Decide has a hold of all members, those to come included, be as decide says of each: the reason why it applies, or empty.
 // It takes the place of what HoldAll or ReleaseAll said, and is asked when a member comes and at each [Runtime.DecideAgain].
 // decide answers from memory: it is called while the runtime is locked, and must not call the runtime.
-func (rt *Runtime) Decide(g Gate, decide func(member string) (reason string)) {
-	if g >= gates {
+func (rt *Runtime) Decide(g Hold, decide func(member string) (reason string)) {
+	if g >= holds {
 		return
 	}
 	rt.mu.Lock()
@@ -83,8 +87,8 @@ func (rt *Runtime) Decide(g Gate, decide func(member string) (reason string)) {
 
 // DecideAgain asks what [Runtime.Decide] was given about all members again. It does nothing when HoldAll or ReleaseAll was
 // called since.
-func (rt *Runtime) DecideAgain(g Gate) {
-	if g >= gates {
+func (rt *Runtime) DecideAgain(g Hold) {
+	if g >= holds {
 		return
 	}
 	rt.mu.Lock()
@@ -97,8 +101,8 @@ func (rt *Runtime) DecideAgain(g Gate) {
 	}
 }
 
-// decided returns the setting of a gate of all for one member.
-func (rt *Runtime) decided(g Gate, member string) setting {
+// decided returns the setting of a hold of all for one member.
+func (rt *Runtime) decided(g Hold, member string) setting {
 	s := rt.all[g]
 	if s.mode != modeDecided {
 		return s
@@ -109,29 +113,29 @@ func (rt *Runtime) decided(g Gate, member string) setting {
 	return setting{mode: modeReleased}
 }
 
-// Retire closes GateOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
+// Retire closes HoldOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
 // would never run here. What runs goes on; see [Runtime.Drain].
 func (rt *Runtime) Retire(reason string) {
-	rt.HoldAll(GateOwnership, reason)
+	rt.HoldAll(HoldOwnership, reason)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.retired = true
 }
 
-func (rt *Runtime) setGate(name string, g Gate, s setting) {
-	if g >= gates {
+func (rt *Runtime) setHold(name string, g Hold, s setting) {
+	if g >= holds {
 		return
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	m := rt.member(name)
-	m.gates[g] = s
+	m.holds[g] = s
 	m.regate()
 	m.tidy()
 }
 
-func (rt *Runtime) setAll(g Gate, s setting) {
-	if g >= gates {
+func (rt *Runtime) setAll(g Hold, s setting) {
+	if g >= holds {
 		return
 	}
 	rt.mu.Lock()
@@ -142,7 +146,7 @@ func (rt *Runtime) setAll(g Gate, s setting) {
 	}
 }
 
-// Held tells whether a gate of the member is closed, or it was detached by force, and why.
+// Held tells whether a hold of the member applies, or it was detached by force, and why.
 func (rt *Runtime) Held(member string) (reason string, held bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -152,7 +156,7 @@ func (rt *Runtime) Held(member string) (reason string, held bool) {
 		}
 		return m.closed()
 	}
-	for g := range gates {
+	for g := range holds {
 		if s := rt.decided(g, member); s.mode == modeHeld {
 			return s.reason, true
 		}

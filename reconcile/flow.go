@@ -2,43 +2,43 @@ package reconcile
 
 import "k8s.io/apimachinery/pkg/types"
 
-// A lane holds the keys of one controller in one member: all its records by name, and those that are queued in line, one
-// line per band. It lives as long as one engagement. Guarded by Runtime.mu.
-type lane struct {
+// A flow holds the keys of one controller in one member: all its records by name, and those that are queued in line, one
+// line per priority. It lives as long as one engagement. Guarded by Runtime.mu.
+type flow struct {
 	queue      *queue
 	member     *member
 	engagement *engagement
 	records    map[types.NamespacedName]*record
 	handled    map[types.NamespacedName]string // by which requests of people the last reconciles were asked for; few have one
-	seats      [bands]seat
+	seats      [priorities]seat
 	picks      uint32
 	bucket     *bucket // nil: no rate limit
 	running    int
 	overdue    int  // records whose cleaning up has taken too long
 	gone       bool // the member left or was replaced; nothing may enter any more
-	needs      laneNeeds
+	needs      flowNeeds
 	measures   measures
 }
 
-// A seat is a lane's place in one band of its queue. It sits in the band's round, where members take turns, exactly when
+// A seat is a flow's place in one priority of its queue. It sits in the priority's round, where members take turns, exactly when
 // a worker could take a key from it.
 type seat struct {
-	lane       *lane
+	flow       *flow
 	line       line
 	prev, next *seat
 	seated     bool
 }
 
-func newLane(q *queue, m *member, e *engagement) *lane {
-	l := &lane{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}, bucket: newBucket(q.limit, q.rt.now())}
+func newFlow(q *queue, m *member, e *engagement) *flow {
+	l := &flow{queue: q, member: m, engagement: e, records: map[types.NamespacedName]*record{}, bucket: newBucket(q.limit)}
 	for b := range l.seats {
-		l.seats[b].lane = l
+		l.seats[b].flow = l
 	}
 	return l
 }
 
 // handle notes what a reconcile that has ended was asked for by.
-func (l *lane) handle(key types.NamespacedName, asked asking) {
+func (l *flow) handle(key types.NamespacedName, asked asking) {
 	switch {
 	case !asked.seen:
 	case asked.value == "":
@@ -51,23 +51,23 @@ func (l *lane) handle(key types.NamespacedName, asked asking) {
 	}
 }
 
-func (l *lane) name() laneName { return laneName{controller: l.queue.name, member: l.member.name} }
+func (l *flow) name() flowName { return flowName{controller: l.queue.name, member: l.member.name} }
 
-// open tells whether a worker may take a key of this lane now, if there is one.
-func (l *lane) open() bool {
+// open tells whether a worker may take a key of this flow now, if there is one.
+func (l *flow) open() bool {
 	return !l.gone && !l.queue.down && !l.member.shut && l.running < l.queue.perMember &&
 		l.member.running < l.queue.rt.opts.WorkersPerMember && (l.running == 0 || !l.queue.scarce())
 }
 
-// reseat puts the lane into, or takes it out of, the rounds of its queue, as its keys, caps and gates have it now.
-func (l *lane) reseat() {
+// reseat puts the flow into, or takes it out of, the rounds of its queue, as its keys, caps and holds have it now.
+func (l *flow) reseat() {
 	open := l.open()
 	for b := range l.seats {
-		l.reseatBand(Band(b), open)
+		l.reseatBand(Priority(b), open)
 	}
 }
 
-func (l *lane) reseatBand(b Band, open bool) {
+func (l *flow) reseatBand(b Priority, open bool) {
 	s := &l.seats[b]
 	if want := open && s.line.n > 0 && !l.limited(b); want == s.seated {
 		return
@@ -78,12 +78,12 @@ func (l *lane) reseatBand(b Band, open bool) {
 	}
 }
 
-// enqueue puts a record that is in no line at the end of the line of its band.
-func (l *lane) enqueue(r *record, b Band, now int64) {
-	r.state, r.band, r.queuedAt = keyQueued, b, now
+// enqueue puts a record that is in no line at the end of the line of its priority.
+func (l *flow) enqueue(r *record, b Priority, now int64) {
+	r.state, r.priority, r.queuedAt = keyQueued, b, now
 	r.reason, r.nextTry, r.backoff = "", 0, false
 	l.member.touch()
-	if b == BandChanged && r.runs == 0 {
+	if b == PriorityChanged && r.runs == 0 {
 		l.seats[b].line.pushNew(r)
 	} else {
 		l.seats[b].line.push(r)
@@ -92,9 +92,9 @@ func (l *lane) enqueue(r *record, b Band, now int64) {
 }
 
 // dequeue takes a queued record out of its line.
-func (l *lane) dequeue(r *record) {
-	l.seats[r.band].line.remove(r)
-	l.reseatBand(r.band, l.open())
+func (l *flow) dequeue(r *record) {
+	l.seats[r.priority].line.remove(r)
+	l.reseatBand(r.priority, l.open())
 }
 
 // A line is a first-in, first-out list that runs through its records. Those that were never reconciled stand before all others, in
@@ -160,7 +160,7 @@ func (q *line) remove(r *record) {
 	q.n--
 }
 
-// A round is the list of seats that take turns in one band of one queue; the head is next.
+// A round is the list of seats that take turns in one priority of one queue; the head is next.
 type round struct{ head, tail *seat }
 
 func (o *round) push(s *seat) {
