@@ -19,5 +19,6 @@
 //   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go, trim.go: what is cached of them;
 //     client.go: what may not be written back.
 //   - access.go: what the member permits. namespaces.go, scope.go, parts.go: members that are named namespaces of a cluster.
+//   - intake.go, frames.go, decodes.go, pace.go: what a member may send, and how fast; package bodies: the memory for it.
 //   - assess.go: all of this as one [Status]; record.go, metrics.go and subscribe.go tell it.
 package clusters
