@@ -29,7 +29,7 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	members := &fleetMembers{provider: h.provider, readOnly: readOnlyMember(h.provider), lost: map[string]time.Time{}}
+	members := &fleetMembers{provider: h.provider, readOnly: readOnlyMember(h.provider), cordoned: cordonedMember(h.provider), lost: map[string]time.Time{}}
 	controller, err := placing.New(ctx, placing.Options{
 		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Enabled: keys.Enabled(),
 		Acts:    func(member string) bool { _, mine := h.ownership.Mine(member); return mine },
@@ -47,6 +47,7 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 type fleetMembers struct {
 	provider *clusters.Provider
 	readOnly func(member string) bool
+	cordoned func(member string) bool
 
 	mu   sync.Mutex
 	lost map[string]time.Time // members that cannot be worked in, and since when this replica knows
@@ -61,7 +62,7 @@ func (m *fleetMembers) list() []placing.Member {
 	for _, status := range m.provider.Statuses() {
 		member, engaged := m.provider.Member(status.Name)
 		one := placing.Member{
-			Name: status.Name, Labels: status.Registration.Labels, Annotations: status.Registration.Annotations, ReadOnly: m.readOnly(status.Name),
+			Name: status.Name, Labels: status.Registration.Labels, Annotations: status.Registration.Annotations, ReadOnly: m.readOnly(status.Name), Cordoned: m.cordoned(status.Name),
 			Reachable: (status.State == clusters.StateReady || status.State == clusters.StateDegraded) && engaged && !member.BreakerOpen(),
 		}
 		if there[status.Name] = true; one.Reachable {

@@ -191,5 +191,8 @@ func (s *sight) supply(a *asked, since time.Time) *fleet.Member {
 	case s.view.SpotOnTrial:
 		m.Spot.Room, m.Spot.Assured = max(1-s.view.Spot.Starting-s.view.Spot.Waiting, 0), false
 	}
+	if s.member.Cordoned {
+		m.Spot.Room, m.OnDemand.Room, m.Spot.Assured = 0, 0, false
+	}
 	return m
 }

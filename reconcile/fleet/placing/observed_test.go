@@ -92,6 +92,20 @@ func TestSinceWhenAMemberIsOutOfReach(t *testing.T) {
 	}
 }
 
+func TestACordonedMemberTakesNoMoreReplicas(t *testing.T) {
+	for name, s := range map[string]sight{
+		"spot has room":  {known: true},
+		"spot is probed": {known: true, view: spot.FleetView{SpotOnTrial: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.member = &Member{Name: "a", Reachable: true, Cordoned: true}
+			if m := s.supply(&asked{}, time.Time{}); m.Spot.Room != 0 || m.OnDemand.Room != 0 || m.Spot.Assured {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+}
+
 func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
 	d := dryness{}.see(&spot.FleetView{SpotDrySince: epoch}, true, epoch.Add(time.Minute))
 	gone := d.see(&spot.FleetView{}, true, epoch.Add(time.Hour))

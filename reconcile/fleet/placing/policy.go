@@ -48,6 +48,8 @@ type Member struct {
 	Since     time.Time
 	// ReadOnly says that nothing is to be written there.
 	ReadOnly bool
+	// Cordoned says that it takes no more replicas than it has.
+	Cordoned bool
 }
 
 // policyOf reads what a FleetPlacement asks for. The members are in the order of their names.
