@@ -11,8 +11,6 @@ const (
 	// ReservationTTL is how long a slot is kept for a pod that is not seen. The pod was refused after us, most likely; until
 	// then its slot is the first to be given out again.
 	ReservationTTL = 2 * time.Minute
-	// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
-	SettleTime = 10 * time.Second
 	// overtaken is how much later another pod must have been admitted that is seen, so that one that is not seen does not
 	// exist: pods are seen in the order in which they were stored, and admitted pods are stored within moments.
 	overtaken = 3 * time.Second
@@ -73,26 +71,6 @@ func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.relea
 type tombstone struct {
 	version uint64
 	at      time.Time
-}
-
-// tally counts by capacity type.
-type tally struct{ all, spot, onDemand int }
-
-func (t *tally) add(capacity Capacity, n int) {
-	t.all += n
-	switch capacity {
-	case Spot:
-		t.spot += n
-	case OnDemand:
-		t.onDemand += n
-	}
-}
-
-func (t *tally) of(capacity Capacity) int {
-	if capacity == Spot {
-		return t.spot
-	}
-	return t.onDemand
 }
 
 // NewAccounting returns an empty accounting: of a StatefulSet if ordinals is true, else of a ReplicaSet.

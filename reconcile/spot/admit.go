@@ -2,7 +2,6 @@ package spot
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,11 +38,6 @@ type Patcher struct {
 
 	slotKey, reservationKey, movedKey, triedKey               string
 	slotPath, reservationPath, movedPath, triedPath, costPath string // JSON pointers
-}
-
-type toleration struct {
-	corev1.Toleration
-	json, list string // as JSON: itself, and a list of it alone
 }
 
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
@@ -225,9 +219,4 @@ func (p *Patcher) tolerate(ops *patch, has []corev1.Toleration, s *Steering) {
 			}
 		}
 	}
-}
-
-// pointer escapes a key for a JSON pointer (RFC 6901).
-func pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

@@ -280,3 +280,18 @@ func containsAll(values, wanted []string) bool {
 	}
 	return true
 }
+
+// OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
+// the labels of a node; false when it is not known, or no more.
+func (c CapacityLabels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Capacity {
+	if pod.Spec.NodeName != "" {
+		if labels, ok := node(pod.Spec.NodeName); ok {
+			return c.OfNode(labels)
+		}
+	}
+	var required *corev1.NodeSelector
+	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+		required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return c.OfPodSpec(pod.Spec.NodeSelector, required)
+}

@@ -158,14 +158,6 @@ func (e *Engine) policy(ctx context.Context, s *subject) (policy Policy, enabled
 	return ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults), enabled, nil
 }
 
-// earlier returns the earlier of two times; zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
-
 // observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when
 // to look again although nothing has changed.
 func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings Settings) (o Observed, recheck time.Time, err error) {

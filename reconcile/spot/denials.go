@@ -58,7 +58,7 @@ func (d *denialsMet) add(message string, retry time.Time) {
 		d.message = message
 	}
 	d.pods++
-	d.retry = soonest(d.retry, retry)
+	d.retry = earlier(d.retry, retry)
 }
 
 // denials remembers which writes the API server refused, by the UID of a pod or of an owner whose pods cannot be released, so

@@ -88,5 +88,5 @@ type DroughtPlan struct {
 // add takes in the plan of another drought.
 func (p *DroughtPlan) add(other DroughtPlan) {
 	p.Create, p.Open, p.Delete = append(p.Create, other.Create...), append(p.Open, other.Open...), append(p.Delete, other.Delete...)
-	p.Recheck = soonest(p.Recheck, other.Recheck)
+	p.Recheck = earlier(p.Recheck, other.Recheck)
 }

@@ -271,18 +271,42 @@ func (d *droughts) setProblem(problem string) bool {
 	return news
 }
 
-// forget drops the verdicts about shapes that no owner's pods have any more.
-func (d *droughts) forget(dir *directory, now time.Time) {
+// forget drops the verdicts about shapes that no owner's pods have any more; shapes returns those that they have.
+func (d *droughts) forget(shapes func() []Shape, now time.Time) {
 	if !d.dry.Load() {
 		return
 	}
-	shapes := dir.shapes()
+	have := shapes()
 	needed := func(verdict Shape) bool {
-		return slices.ContainsFunc(shapes, func(s Shape) bool { return s.AtLeast(verdict) })
+		return slices.ContainsFunc(have, func(s Shape) bool { return s.AtLeast(verdict) })
 	}
 	d.change(func() {
 		for _, drought := range d.both() {
 			drought.Forget(needed, now)
 		}
 	})
+}
+
+// concerns tells whether a pod that is steered to a capacity type may change what is known: it waits or did, or it may have been
+// bound since what is to be proven.
+func (d *droughts) concerns(uid types.UID, capacity Capacity, created time.Time, waits bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, spot := d.spot.pending[uid]
+	_, onDemand := d.onDemand.pending[uid]
+	return spot || onDemand || waits || d.of(capacity).bindingTells(created)
+}
+
+// nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
+func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.of(capacity).NodeComing(uid, now)
+}
+
+// unasked says why nobody can find out whether a type that is dry has room again; empty: probes ask.
+func (d *droughts) unasked() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.problem
 }

@@ -44,20 +44,21 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 }
 
 func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
-	d := newDroughts(DefaultDroughtSettings())
+	dir := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := dir.droughts
 	dry, wet := Observed{Owners: []Owner{{DrySince: time.Now()}}}, Observed{Owners: []Owner{{}}}
 	if !d.setProblem("create pods: forbidden") || d.setProblem("create pods: forbidden") {
 		t.Error("a problem is news once")
 	}
 	for o, want := range map[*Observed]int{&dry: 1, &wet: 0} {
 		var plan PlanResult
-		if d.noteProblem(o, &plan); len(plan.Notes) != want {
+		if dir.noteProblems(o, &plan); len(plan.Notes) != want {
 			t.Errorf("got %v, want %d notes", plan.Notes, want)
 		}
 	}
 	d.setProblem("")
 	var plan PlanResult
-	if d.noteProblem(&dry, &plan); len(plan.Notes) != 0 {
+	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
 		t.Errorf("the problem is over, and %v is told", plan.Notes)
 	}
 }
@@ -77,11 +78,11 @@ func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
-	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 1 {
+	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(Spot) != 1 {
 		t.Fatal("there is no verdict")
 	}
 	d.removeOwner("set-web-1")
-	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 0 {
+	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(Spot) != 0 {
 		t.Error("the verdict stands for nobody")
 	}
 }

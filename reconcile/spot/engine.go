@@ -266,3 +266,8 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 	}
 	return count
 }
+
+// settingsFor returns the settings as they hold for one workload.
+func (e *Engine) settingsFor(member string, p *Policy) Settings {
+	return e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+}

@@ -1,7 +1,6 @@
 package spot
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,21 +34,6 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 	}
 	for _, note := range r.Notes {
 		lines = append(lines, sentence(note))
-	}
-	return lines
-}
-
-// explain says in plain sentences what was planned.
-func (p *planned) explain() []string {
-	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
-	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
-		lines = append(lines, fallBacks)
-	}
-	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
-		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
-	}
-	if p.settings.Paused {
-		lines = append(lines, "Moves are paused; new pods are placed.")
 	}
 	return lines
 }
@@ -162,22 +146,4 @@ func problems(list []Problem) string {
 		texts[i] = list[i].String()
 	}
 	return strings.Join(texts, "; ")
-}
-
-// count returns a number with its noun: one, and many unless an s makes it.
-func count(n int, one string, many ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case len(many) > 0:
-		return fmt.Sprintf("%d %s", n, many[0])
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

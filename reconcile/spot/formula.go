@@ -1,6 +1,9 @@
 package spot
 
-import "sort"
+import (
+	"sort"
+	"strconv"
+)
 
 // Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
 type Mix struct {
@@ -87,3 +90,22 @@ func Split(n int, p Policy) (spot, onDemand int) {
 
 // SlotIsSpot tells whether a slot is a spot slot under a policy; see [Mix.IsSpot].
 func SlotIsSpot(slot int, p Policy) bool { return p.Mix().IsSpot(slot) }
+
+// maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
+const maxSlot = 1 << 17
+
+// floorCost is the deletion cost of slot 0 where the floor needs it; the costs of the other slots of the floor are below, and
+// above 0.
+const floorCost = 1_000_000
+
+// Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
+// Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
+// hub was away, go before the floor does.
+func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
+
+func (m Mix) cost(slot int) int {
+	if slot < m.Floor {
+		return floorCost - slot
+	}
+	return -slot
+}

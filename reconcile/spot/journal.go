@@ -1,6 +1,7 @@
 package spot
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -93,4 +94,19 @@ func (d *directory) noteMove(o *owner, m Move) {
 	if o.kind != "" && d.workloads[o.workload] != nil {
 		d.journal.moved(o.workload, m)
 	}
+}
+
+// explain says in plain sentences what was planned.
+func (p *planned) explain() []string {
+	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
+	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
+		lines = append(lines, fallBacks)
+	}
+	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
+		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
+	}
+	if p.settings.Paused {
+		lines = append(lines, "Moves are paused; new pods are placed.")
+	}
+	return lines
 }

@@ -3,10 +3,9 @@ package spot
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
 // DefaultPrefix is the prefix of labels and annotations where the configuration names no other.
@@ -95,8 +94,33 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 	return workloadLabels[key] == enabledValue && namespaceLabels[key] == enabledValue
 }
 
-// shorten cuts a value that a stranger wrote to what fits into a message.
-func shorten(value string) string { return shortenTo(value, 64) }
+// triedTime is how long a replica is not tried again that found no node although a probe had: its volume is most likely
+// bound to a zone without such nodes.
+const triedTime = 24 * time.Hour
 
-// shortenTo makes a text that a stranger wrote one line of at most so many bytes.
-func shortenTo(value string, limit int) string { return plain.Text(value, limit) }
+// ProbeShape is the annotation with the verdict's shape; see [Shape.String].
+func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
+
+// ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
+func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }
+
+// ProbeSince is the annotation with the time since when the capacity is dry, in RFC 3339.
+func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
+
+// ProbeTries is the annotation with the number of probes that were in vain before this one.
+func (k Keys) ProbeTries() string { return k.Prefix + "/probe-tries" }
+
+// ProbeRelapses is the annotation with the number of times in a row that a probe found room and no replica did; missing: 0.
+func (k Keys) ProbeRelapses() string { return k.Prefix + "/probe-relapses" }
+
+// ProbeNext is the annotation with the time at which the gate comes off, in RFC 3339.
+func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
+
+// ProbeOpened is the annotation with the time at which the gate came off, in RFC 3339.
+func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
+
+// ProbeSteering is the annotation that says by what the probe was sent to spot; see [Steering].
+func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
+
+// Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
+func (k Keys) Released() string { return k.Prefix + "/released" }

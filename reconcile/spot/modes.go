@@ -90,33 +90,3 @@ func SwitchedOn(annotations map[string]string, key string) bool {
 	value, set := annotations[key]
 	return set && value != "false"
 }
-
-// For returns the settings as they hold for one workload of a member.
-func (s Settings) For(m Modes, readOnlyMember bool) Settings {
-	if m.Strategy != "" {
-		s.Strategy = m.Strategy
-	}
-	if m.MaxMovesSource != SourceNone {
-		s.MaxMoves = m.MaxMoves
-	}
-	if m.CooldownSource != SourceNone {
-		s.Cooldown = m.Cooldown
-	}
-	if m.PendingTimeout > 0 {
-		s.PendingTimeout = m.PendingTimeout
-	}
-	s.Paused = s.Paused || m.Paused != SourceNone
-	switch {
-	case s.ReadOnly:
-	case readOnlyMember:
-		s.ReadOnly, s.ReadOnlyBy = true, "the member"
-	case m.ReadOnly != SourceNone:
-		s.ReadOnly, s.ReadOnlyBy = true, "the "+m.ReadOnly.String()
-	}
-	return s
-}
-
-// settingsFor returns the settings as they hold for one workload.
-func (e *Engine) settingsFor(member string, p *Policy) Settings {
-	return e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
-}

@@ -2,6 +2,7 @@ package spot
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -44,6 +45,17 @@ type nodeFacts struct {
 
 func newNodeTable() *nodeTable {
 	return &nodeTable{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
+}
+
+// labelled returns the nodes that there are with their labels. The caller holds mu.
+func (t *nodeTable) labelled() iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for name, facts := range t.known {
+			if !yield(name, facts.labels) {
+				return
+			}
+		}
+	}
 }
 
 // set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it

@@ -1,9 +1,6 @@
 package spot
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +9,7 @@ import (
 // State is one word for where a workload stands.
 type State string
 
-// States, as DESIGN and the API name them.
+// States, as the API names them.
 const (
 	StateUnmanaged State = "Unmanaged" // enabled, but no value is set anywhere: counted, never moved
 	StateConverged State = "Converged" // every replica is where it belongs
@@ -21,41 +18,6 @@ const (
 	StateInvalid   State = "Invalid"   // percentage or floor cannot be used: nothing is moved, new pods go on-demand
 	StateReadOnly  State = "ReadOnly"  // replicas should move, and the hub is configured to move nothing
 )
-
-// MoveLimit is how many replicas of a workload may be on the move at a time. Use [ParseMoveLimit].
-type MoveLimit struct {
-	Percent int // of the replicas, rounded down; used when Count is 0
-	Count   int
-}
-
-// ParseMoveLimit reads a number of replicas ("3") or a share of them ("10%").
-func ParseMoveLimit(value string) (MoveLimit, error) {
-	share, percent := strings.CutSuffix(value, "%")
-	n, ok := parseNumber(share, maxSlot)
-	if !ok || n == 0 || (percent && n > 100) {
-		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", shorten(value), ruleMaxMoves)
-	}
-	if percent {
-		return MoveLimit{Percent: n}, nil
-	}
-	return MoveLimit{Count: n}, nil
-}
-
-// String returns the limit as [ParseMoveLimit] reads it.
-func (l MoveLimit) String() string {
-	if l.Count > 0 {
-		return strconv.Itoa(l.Count)
-	}
-	return strconv.Itoa(l.Percent) + "%"
-}
-
-// Of returns how many of n replicas may be on the move at a time; at least one.
-func (l MoveLimit) Of(n int) int {
-	if l.Count > 0 {
-		return l.Count
-	}
-	return max(n*l.Percent/100, 1)
-}
 
 // Settings are the parts of the configuration that plans depend on.
 type Settings struct {
@@ -74,26 +36,6 @@ type Settings struct {
 	PendingTimeout time.Duration
 	// Strategy is how replicas that serve are moved.
 	Strategy Strategy
-}
-
-// Strategy is how a replica that serves is moved.
-type Strategy string
-
-// Strategies. The zero value is [StrategyEvict].
-const (
-	// StrategyEvict breaks before it makes: the pod is evicted, and its replacement starts while it ends.
-	StrategyEvict Strategy = "evict"
-	// StrategyRelease makes before it breaks: the pod leaves its ReplicaSet and goes on serving; it is evicted when its
-	// replacement is ready. It is for pods of ReplicaSets; where it is not possible, pods are evicted.
-	StrategyRelease Strategy = "release"
-)
-
-// ParseStrategy reads a strategy.
-func ParseStrategy(value string) (Strategy, error) {
-	if s := Strategy(value); s == StrategyEvict || s == StrategyRelease {
-		return s, nil
-	}
-	return "", fmt.Errorf("strategy %q: want %s", shorten(value), ruleStrategy)
 }
 
 // Observed is what is known of one workload and its pods. [Plan] changes nothing in it.
@@ -345,14 +287,14 @@ type PodPlan struct {
 // empty when it is not known, message is what the API server said, and retry is when it is tried again.
 func (r *PlanResult) Refused(pods int, budget, message string, retry time.Time) {
 	r.wait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
-	r.Recheck = soonest(r.Recheck, retry)
+	r.Recheck = earlier(r.Recheck, retry)
 }
 
 // Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
 func (r *PlanResult) Deferred(moves int, scope string, retry time.Time) {
 	r.wait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
 		Reason: "the ceiling of moves of the " + scope + " is reached"})
-	r.Recheck = soonest(r.Recheck, retry)
+	r.Recheck = earlier(r.Recheck, retry)
 }
 
 // wait adds a wait; one of the same kind and subject is counted up.
@@ -360,17 +302,37 @@ func (r *PlanResult) wait(w Wait) {
 	for i := range r.Waits {
 		if known := &r.Waits[i]; known.Kind == w.Kind && known.Subject == w.Subject {
 			known.Replicas += w.Replicas
-			known.Until = soonest(known.Until, w.Until)
+			known.Until = earlier(known.Until, w.Until)
 			return
 		}
 	}
 	r.Waits = append(r.Waits, w)
 }
 
-// soonest returns the earlier of two times; zero is never.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
+// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
+const SettleTime = 10 * time.Second
+
+// For returns the settings as they hold for one workload of a member.
+func (s Settings) For(m Modes, readOnlyMember bool) Settings {
+	if m.Strategy != "" {
+		s.Strategy = m.Strategy
 	}
-	return a
+	if m.MaxMovesSource != SourceNone {
+		s.MaxMoves = m.MaxMoves
+	}
+	if m.CooldownSource != SourceNone {
+		s.Cooldown = m.Cooldown
+	}
+	if m.PendingTimeout > 0 {
+		s.PendingTimeout = m.PendingTimeout
+	}
+	s.Paused = s.Paused || m.Paused != SourceNone
+	switch {
+	case s.ReadOnly:
+	case readOnlyMember:
+		s.ReadOnly, s.ReadOnlyBy = true, "the member"
+	case m.ReadOnly != SourceNone:
+		s.ReadOnly, s.ReadOnlyBy = true, "the "+m.ReadOnly.String()
+	}
+	return s
 }

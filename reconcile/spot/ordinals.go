@@ -180,15 +180,3 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 	}
 	a.ordinals.prune(a.knows)
 }
-
-// OrdinalOf returns the number at the end of the name of a StatefulSet's pod.
-func OrdinalOf(name string) (int, bool) {
-	start := len(name)
-	for start > 0 && name[start-1] >= '0' && name[start-1] <= '9' {
-		start--
-	}
-	if start == 0 || name[start-1] != '-' {
-		return 0, false
-	}
-	return parseNumber(name[start:], 1<<ordinalBits)
-}

@@ -3,6 +3,7 @@ package spot
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,4 +181,12 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time
 		outcome = OutcomeSpot
 	}
 	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, DoubtNone, nil
+}
+
+// together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
+func (pod *PodRequest) together(dir *directory, o *owner) {
+	pod.Together = nil
+	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.countsByDefault() }) {
+		pod.Together = dir.together(o)
+	}
 }

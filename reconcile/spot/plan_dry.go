@@ -114,7 +114,7 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	var until time.Time
 	for _, pod := range o.alive {
 		if pl.now.Before(pod.TriedUntil) {
-			until = soonest(until, pod.TriedUntil)
+			until = earlier(until, pod.TriedUntil)
 		}
 	}
 	why := "no " + string(pl.from.Other()) + " node had room for them when they were moved"

@@ -1,8 +1,6 @@
 package spot
 
-import (
-	"slices"
-)
+import "slices"
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
 // duplicates, gaps and pods without slots, and leaves the excess, and only the excess, on slots of the other type.

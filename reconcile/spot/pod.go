@@ -13,9 +13,6 @@ import (
 // NoSlot is the slot of a pod that holds none.
 const NoSlot = -1
 
-// maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
-const maxSlot = 1 << 17
-
 // Annotations by which a pod asks to be left where it is.
 const (
 	annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // of Karpenter: "true"
@@ -143,21 +140,6 @@ func (p *Pod) conditions(pod *corev1.Pod) {
 	}
 }
 
-// OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
-// the labels of a node; false when it is not known, or no more.
-func (c CapacityLabels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Capacity {
-	if pod.Spec.NodeName != "" {
-		if labels, ok := node(pod.Spec.NodeName); ok {
-			return c.OfNode(labels)
-		}
-	}
-	var required *corev1.NodeSelector
-	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
-		required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return c.OfPodSpec(pod.Spec.NodeSelector, required)
-}
-
 // parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
 func parseSlot(value string) int {
 	slot, ok := parseNumber(value, maxSlot)
@@ -165,22 +147,6 @@ func parseSlot(value string) int {
 		return NoSlot
 	}
 	return slot
-}
-
-// floorCost is the deletion cost of slot 0 where the floor needs it; the costs of the other slots of the floor are below, and
-// above 0.
-const floorCost = 1_000_000
-
-// Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
-// Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
-// hub was away, go before the floor does.
-func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
-
-func (m Mix) cost(slot int) int {
-	if slot < m.Floor {
-		return floorCost - slot
-	}
-	return -slot
 }
 
 // ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
@@ -194,4 +160,9 @@ func ownCost(slot int, text string) (cost int, own bool) {
 		cost = -cost
 	}
 	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
+}
+
+// waits tells whether the scheduler found no node for a pod that counts.
+func (p *Pod) waits() bool {
+	return p.Alive() && p.Capacity != Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
 }

@@ -299,19 +299,3 @@ func parsePercentage(value string) (int, bool) {
 }
 
 func parseMinOnDemand(value string) (int, bool) { return parseNumber(value, maxMinOnDemand) }
-
-// parseNumber reads decimal digits only: no sign, no exponent, no separators.
-func parseNumber(value string, limit int) (int, bool) {
-	if value == "" || len(value) > 9 {
-		return 0, false
-	}
-	n := 0
-	for i := range len(value) {
-		digit := value[i] - '0'
-		if digit > 9 {
-			return 0, false
-		}
-		n = n*10 + int(digit)
-	}
-	return n, n <= limit
-}

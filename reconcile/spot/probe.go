@@ -11,30 +11,6 @@ import (
 
 // Annotations on a probe pod.
 
-// ProbeShape is the annotation with the verdict's shape; see [Shape.String].
-func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
-
-// ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
-func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }
-
-// ProbeSince is the annotation with the time since when the capacity is dry, in RFC 3339.
-func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
-
-// ProbeTries is the annotation with the number of probes that were in vain before this one.
-func (k Keys) ProbeTries() string { return k.Prefix + "/probe-tries" }
-
-// ProbeRelapses is the annotation with the number of times in a row that a probe found room and no replica did; missing: 0.
-func (k Keys) ProbeRelapses() string { return k.Prefix + "/probe-relapses" }
-
-// ProbeNext is the annotation with the time at which the gate comes off, in RFC 3339.
-func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
-
-// ProbeOpened is the annotation with the time at which the gate came off, in RFC 3339.
-func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
-
-// ProbeSteering is the annotation that says by what the probe was sent to spot; see [Steering].
-func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
-
 // Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
 func (p *Probe) Annotations(keys Keys) map[string]string {
 	annotations := map[string]string{

@@ -114,7 +114,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if m.directory.Load() != dir {
 		return now.Add(tendRetry), nil // not complete yet
 	}
-	dir.droughts.forget(dir, now)
+	dir.droughts.forget(dir.shapes, now)
 	if !m.mayTend() {
 		dir.droughts.step(now)
 		return now.Add(tendHeld), nil

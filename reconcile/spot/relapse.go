@@ -11,9 +11,6 @@ const (
 	// plainRelapses is how often in a row that has to happen to a shape which a probe has in full, until it is believed that
 	// something else keeps its replicas away, and not that others were faster.
 	plainRelapses = 3
-	// triedTime is how long a replica is not tried again that found no node although a probe had: its volume is most likely
-	// bound to a zone without such nodes.
-	triedTime = 24 * time.Hour
 )
 
 // ended is what is remembered of a verdict that is over.

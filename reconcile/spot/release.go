@@ -45,9 +45,6 @@ func activeDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {
 	return seconds, has == nil || *has > seconds
 }
 
-// Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
-func (k Keys) Released() string { return k.Prefix + "/released" }
-
 // ReleasedHash is the pod-template-hash of a pod that was released. Its ReplicaSet selects it no more, and no other does.
 func ReleasedHash(hash string) string { return releasedPrefix + hash }
 

@@ -52,7 +52,7 @@ func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial
 	err := releasePod(ctx, a.subject.client, a.Keys, namespace, &r)
 	if err == nil {
 		a.dir.denials.end(o.uid)
-		a.dir.noteMove(o, r.move(time.Now()))
+		a.dir.noteMove(o, moveOfRelease(&r, time.Now()))
 		return true, denial{}, nil
 	}
 	o.failed(r.Pod, r.Released.For, unanswered(err))

@@ -50,23 +50,6 @@ func idOf(text string) (id reservationID) {
 	return reservationID(sum[:len(id)])
 }
 
-// capacityCode is a Capacity without a pointer.
-type capacityCode uint8
-
-var capacities = [...]Capacity{Unknown, Spot, OnDemand}
-
-func codeOf(capacity Capacity) capacityCode {
-	switch capacity {
-	case Spot:
-		return 1
-	case OnDemand:
-		return 2
-	}
-	return 0
-}
-
-func (c capacityCode) capacity() Capacity { return capacities[c] }
-
 // at returns a reservation to read or change; the pointer is good until the next add.
 func (t *reservations) at(r ref) *reservation { return &t.items[r] }
 

@@ -332,3 +332,29 @@ func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 func parsePart[T any](text string) (part T, ok bool) {
 	return part, json.Unmarshal([]byte(text), &part) == nil
 }
+
+// maxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
+const maxSpreads = 4
+
+// spreadConstraints are the topology spread constraints of a shape that must hold.
+func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
+	var list []corev1.TopologySpreadConstraint
+	for _, constraint := range s.Constraints {
+		text, ok := strings.CutPrefix(constraint, constraintSpread)
+		_, text, _ = strings.Cut(text, "/") // after the namespace
+		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < maxSpreads {
+			if slices.Contains(s.Constraints, constraintSpreadAll+c.TopologyKey) {
+				c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func policyOfSpread(p *corev1.NodeInclusionPolicy) corev1.NodeInclusionPolicy {
+	if p == nil {
+		return ""
+	}
+	return *p
+}

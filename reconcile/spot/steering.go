@@ -244,3 +244,13 @@ func (l *NodeLabel) values(capacity Capacity) []string {
 	}
 	return l.OnDemand
 }
+
+type toleration struct {
+	corev1.Toleration
+	json, list string // as JSON: itself, and a list of it alone
+}
+
+// pointer escapes a key for a JSON pointer (RFC 6901).
+func pointer(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

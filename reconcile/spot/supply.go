@@ -16,11 +16,6 @@ func (d *directory) observeSupply(ctx context.Context, key WorkloadKey, o *Obser
 	return d.observeDrought(key, o, settings, now)
 }
 
-// waits tells whether the scheduler found no node for a pod that counts.
-func (p *Pod) waits() bool {
-	return p.Alive() && p.Capacity != Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
-}
-
 // droughtPod is what a drought has to know of a pod.
 func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) SpotPod {
 	p := SpotPod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
@@ -75,7 +70,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 			continue
 		}
 		waiting = waiting || pod.waits()
-		if d.droughts.busy(waiting) && d.droughts.concerns(pod) && d.owner(pod.Owner) != nil {
+		if d.droughts.busy(waiting) && d.droughts.concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
 			recheck = earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
@@ -174,41 +169,16 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 	return dry
 }
 
-// concerns tells whether a pod may change what is known: it waits or did, or it may have been bound since what is to be proven.
-func (d *droughts) concerns(pod *Pod) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, spot := d.spot.pending[pod.UID]
-	_, onDemand := d.onDemand.pending[pod.UID]
-	return spot || onDemand || pod.waits() || d.of(pod.Capacity).bindingTells(pod.Created)
-}
-
-// nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
-func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.of(capacity).NodeComing(uid, now)
-}
-
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
 func (d *directory) noteProblems(o *Observed, plan *PlanResult) {
-	d.droughts.noteProblem(o, plan)
+	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
+	if problem := d.droughts.unasked(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
+		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+problem)
+	}
 	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.waits() }) {
 		return
 	}
 	if problem := d.signs.problems(); problem != "" {
 		plan.Notes = append(plan.Notes, "it cannot be seen whether nodes are on their way: "+problem)
-	}
-}
-
-// noteProblem says of a workload for which a type is dry why nobody can find out whether it has room again.
-func (d *droughts) noteProblem(o *Observed, plan *PlanResult) {
-	if !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.problem != "" {
-		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+d.problem)
 	}
 }

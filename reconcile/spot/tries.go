@@ -34,7 +34,7 @@ func (d *Drought) try(v *verdict, plan *DroughtPlan, now time.Time) string {
 	p, exists := d.probes[name]
 	if over := d.probeOver(&p); exists && !p.Gated {
 		if now.Before(over) {
-			plan.Recheck = soonest(plan.Recheck, over)
+			plan.Recheck = earlier(plan.Recheck, over)
 			return name
 		}
 		v.Tries++
@@ -46,7 +46,7 @@ func (d *Drought) try(v *verdict, plan *DroughtPlan, now time.Time) string {
 	case !exists:
 		plan.Create = append(plan.Create, Probe{Name: name, Verdict: v.Verdict, Gated: true})
 	case now.Before(v.NextProbe):
-		plan.Recheck = soonest(plan.Recheck, v.NextProbe)
+		plan.Recheck = earlier(plan.Recheck, v.NextProbe)
 	case d.easiest(v) && !d.tells(v):
 		plan.Open = append(plan.Open, name)
 	}
@@ -116,12 +116,4 @@ func doubled(d time.Duration, n int, most time.Duration) time.Duration {
 		return most
 	}
 	return min(d<<n, most)
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

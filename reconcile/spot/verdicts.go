@@ -135,7 +135,7 @@ func (d *Drought) NodeJoined(now time.Time) {
 func (d *Drought) Dry(shape Shape) (since time.Time, dry bool) {
 	for _, v := range d.verdicts {
 		if shape.AtLeast(v.Shape) {
-			since, dry = soonest(since, v.Since), true
+			since, dry = earlier(since, v.Since), true
 		}
 	}
 	return since, dry
@@ -168,7 +168,7 @@ func (d *Drought) Judge(now time.Time) (next time.Time) {
 	for _, p := range d.pending {
 		switch overdue := d.overdue(&p, now); {
 		case now.Before(overdue):
-			next = soonest(next, overdue)
+			next = earlier(next, overdue)
 		case !p.Unasked:
 			d.judge(&p.SpotPod, now)
 		}

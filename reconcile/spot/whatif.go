@@ -88,20 +88,20 @@ func excessIn(v *WorkloadView) int {
 func firstMoves(plan *PlanResult) []Move {
 	var moves []Move
 	for i := range plan.Releases {
-		moves = append(moves, plan.Releases[i].move(time.Time{}))
+		moves = append(moves, moveOfRelease(&plan.Releases[i], time.Time{}))
 	}
 	for i := range plan.Evictions {
-		moves = append(moves, plan.Evictions[i].move(time.Time{}))
+		moves = append(moves, moveOfEviction(&plan.Evictions[i], time.Time{}))
 	}
 	return moves
 }
 
-// move is what is remembered of a release.
-func (r *Release) move(at time.Time) Move {
+// moveOfRelease is what is remembered of a release.
+func moveOfRelease(r *Release, at time.Time) Move {
 	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: StrategyRelease, Why: r.Why}
 }
 
-// move is what is remembered of an eviction.
-func (e *Eviction) move(at time.Time) Move {
+// moveOfEviction is what is remembered of an eviction.
+func moveOfEviction(e *Eviction, at time.Time) Move {
 	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: StrategyEvict, Why: e.Why}
 }
