@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // action is one plan while it is carried out, and what became of its writes.
@@ -61,7 +62,7 @@ func (a *action) searchAgain(plan *PlanResult) {
 			o.searchAgain()
 		}
 	}
-	plan.Recheck = earlier(plan.Recheck, a.now.Add(liveListPatience))
+	plan.Recheck = when.Earlier(plan.Recheck, a.now.Add(liveListPatience))
 }
 
 // comesFirst tells whether what is done for the purpose depends on no slot that this plan gives.
@@ -82,7 +83,7 @@ func (a *action) settle(plan *PlanResult) {
 	idle := len(a.released)+len(a.eviction.evicted) == 0
 	if d := a.denials; d.pods > 0 {
 		plan.wait(Wait{Kind: WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
-		plan.Recheck = earlier(plan.Recheck, d.retry)
+		plan.Recheck = when.Earlier(plan.Recheck, d.retry)
 		if idle && a.stamped == 0 {
 			plan.State, plan.Reason = StateWaiting, d.message
 		}

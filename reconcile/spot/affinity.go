@@ -98,8 +98,8 @@ func sameExpression(a, b corev1.NodeSelectorRequirement) bool {
 	return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 }
 
-// steer sends a pod that is not made yet to a capacity type, as admissions do; spot pods also get the tolerations.
-func (s *Steering) steer(spec *corev1.PodSpec, capacity Capacity, tolerations []corev1.Toleration) {
+// Steer sends a pod that is not made yet to a capacity type, as admissions do; spot pods also get the tolerations.
+func (s *Steering) Steer(spec *corev1.PodSpec, capacity Capacity, tolerations []corev1.Toleration) {
 	w := s.way(capacity)
 	if w.key != "" {
 		if spec.NodeSelector == nil {

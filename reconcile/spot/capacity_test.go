@@ -16,13 +16,14 @@ func mustLabels(t testing.TB, configured ...NodeLabel) CapacityLabels {
 	return c
 }
 
-// Steer returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
-func (c CapacityLabels) Steer(capacity Capacity) (key, value string) {
-	label := c.labels[0]
-	if capacity == Spot {
-		return label.Key, label.Spot[0]
+// steersBy returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
+func steersBy(c CapacityLabels, capacity Capacity) (key, value string) {
+	var spec corev1.PodSpec
+	c.Configured().Steer(&spec, capacity, nil)
+	for key, value = range spec.NodeSelector {
+		return key, value
 	}
-	return label.Key, label.OnDemand[0]
+	return "", ""
 }
 
 func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
@@ -53,10 +54,10 @@ func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
 
 func TestTheConfiguredLabelComesFirstAndSteers(t *testing.T) {
 	c := mustLabels(t, NodeLabel{Key: "example.com/market", Spot: []string{"cheap", "idle"}, OnDemand: []string{"firm"}})
-	if key, value := c.Steer(Spot); key != "example.com/market" || value != "cheap" {
+	if key, value := steersBy(c, Spot); key != "example.com/market" || value != "cheap" {
 		t.Errorf("steers to spot by %s=%s", key, value)
 	}
-	if key, value := c.Steer(OnDemand); key != "example.com/market" || value != "firm" {
+	if key, value := steersBy(c, OnDemand); key != "example.com/market" || value != "firm" {
 		t.Errorf("steers to on-demand by %s=%s", key, value)
 	}
 	labels := map[string]string{"example.com/market": "idle", "karpenter.sh/capacity-type": "on-demand"}
@@ -124,27 +125,6 @@ func TestAPodSpecTellsItsCapacityBySelectorElseByRequiredAffinity(t *testing.T) 
 	} {
 		if got := c.OfPodSpec(tc.selector, tc.required); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-// A cache of 80,000 pods must not hold 80,000 affinities.
-func TestTheCacheKeepsTheCapacityTypeOfAnAffinityAndNotTheAffinity(t *testing.T) {
-	c := mustLabels(t)
-	kind := podKind(testKeys, c)
-	keep := func(selector map[string]string, capacity Capacity) *corev1.Pod {
-		t.Helper()
-		pod, kept := podOf(nil, nil, selector), podOf(nil, nil, nil)
-		steered(t, c, map[string]string{labelAKSPool: "a"}).steer(&pod.Spec, capacity, nil)
-		kind.Keep(pod, kept)
-		if got := c.OfPod(kept, nil); got != capacity {
-			t.Errorf("of a pod for %s the cache tells %q: %s", capacity, got, textOf(kept.Spec))
-		}
-		return kept
-	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if first, second := keep(nil, capacity), keep(map[string]string{steerKey: "strange"}, capacity); first.Spec.Affinity != second.Spec.Affinity {
-			t.Errorf("two pods for %s hold an affinity each", capacity)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // Names of the controllers, as the ledger, the metrics and the API show them.
@@ -139,7 +140,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	now := time.Now()
 	plan := Plan(observed, policy, settings, now)
 	e.metrics.planTook(time.Since(now))
-	plan.Recheck = earlier(plan.Recheck, recheck)
+	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
 	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
@@ -169,7 +170,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
 		return o, recheck, err
 	}
-	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
+	recheck = when.Earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	dir.observeSpreads(&o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // DroughtSettings are the times of droughts. The zero value is not usable; see [DefaultDroughtSettings].
@@ -88,5 +90,5 @@ type DroughtPlan struct {
 // add takes in the plan of another drought.
 func (p *DroughtPlan) add(other DroughtPlan) {
 	p.Create, p.Open, p.Delete = append(p.Create, other.Create...), append(p.Open, other.Open...), append(p.Delete, other.Delete...)
-	p.Recheck = earlier(p.Recheck, other.Recheck)
+	p.Recheck = when.Earlier(p.Recheck, other.Recheck)
 }

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // Sign is one way in which a node is said to go away soon: a taint or a condition. Fields that are empty match anything,
@@ -84,20 +86,20 @@ func (s *Sign) validate() error {
 	case (s.Taint == "") == (s.Condition == ""):
 		return errors.New("want either a taint or a condition")
 	case s.Taint != "" && ofCondition:
-		return fmt.Errorf("taint %q: status, reason and message are a condition's", shorten(s.Taint))
+		return fmt.Errorf("taint %q: status, reason and message are a condition's", text.Value(s.Taint))
 	case s.Condition != "" && ofTaint:
-		return fmt.Errorf("condition %q: effect and value are a taint's", shorten(s.Condition))
+		return fmt.Errorf("condition %q: effect and value are a taint's", text.Value(s.Condition))
 	case !slices.Contains(effects, s.Effect):
-		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", shorten(s.Taint), shorten(string(s.Effect)))
+		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", text.Value(s.Taint), text.Value(string(s.Effect)))
 	case s.Within < 0:
-		return fmt.Errorf("%q: within %s: want no less than 0", shorten(s.Taint+s.Condition), s.Within)
+		return fmt.Errorf("%q: within %s: want no less than 0", text.Value(s.Taint+s.Condition), s.Within)
 	case s.Within > 0 && s.Weight == WeightAdvisory:
-		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", shorten(s.Taint+s.Condition), s.Within)
+		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", text.Value(s.Taint+s.Condition), s.Within)
 	case !slices.Contains(states, s.Status):
-		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", shorten(s.Condition), shorten(string(s.Status)))
+		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", text.Value(s.Condition), text.Value(string(s.Status)))
 	}
 	if name := s.Taint + s.Condition; len(validation.IsQualifiedName(name)) > 0 {
-		return fmt.Errorf("%q: %s", shorten(name), validation.IsQualifiedName(name)[0])
+		return fmt.Errorf("%q: %s", text.Value(name), validation.IsQualifiedName(name)[0])
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // keptMoves is how many moves of a workload are remembered.
@@ -103,7 +105,7 @@ func (p *planned) explain() []string {
 		lines = append(lines, fallBacks)
 	}
 	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
-		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
+		lines = append(lines, text.Sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
 	}
 	if p.settings.Paused {
 		lines = append(lines, "Moves are paused; new pods are placed.")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // DefaultPrefix is the prefix of labels and annotations where the configuration names no other.
@@ -32,7 +34,7 @@ func NewKeys(prefix string) (Keys, error) {
 		prefix = DefaultPrefix
 	}
 	if problems := validation.IsDNS1123Subdomain(prefix); len(problems) > 0 {
-		return Keys{}, fmt.Errorf("annotation prefix %q: %s", shorten(prefix), strings.Join(problems, "; "))
+		return Keys{}, fmt.Errorf("annotation prefix %q: %s", text.Value(prefix), strings.Join(problems, "; "))
 	}
 	return Keys{Prefix: prefix}, nil
 }

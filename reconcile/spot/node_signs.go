@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // How signs of coming nodes are read: live, only while a pod is about to have waited for too long, once for all that ask.
@@ -125,7 +127,7 @@ func (s *nodeSigns) events(ctx context.Context, namespace, reason string) signsR
 		return s.pages(ctx, list, func() {
 			for i := range list.Items {
 				e := &list.Items[i]
-				into.events[e.InvolvedObject.UID] = later(into.events[e.InvolvedObject.UID], timeOf(e))
+				into.events[e.InvolvedObject.UID] = when.Later(into.events[e.InvolvedObject.UID], timeOf(e))
 			}
 		}, client.InNamespace(namespace), client.MatchingFields{"reason": reason})
 	})
@@ -133,9 +135,9 @@ func (s *nodeSigns) events(ctx context.Context, namespace, reason string) signsR
 
 // timeOf returns when an Event was last seen.
 func timeOf(e *corev1.Event) time.Time {
-	at := later(e.EventTime.Time, e.LastTimestamp.Time)
+	at := when.Later(e.EventTime.Time, e.LastTimestamp.Time)
 	if e.Series != nil {
-		at = later(at, e.Series.LastObservedTime.Time)
+		at = when.Later(at, e.Series.LastObservedTime.Time)
 	}
 	if at.IsZero() {
 		return e.CreationTimestamp.Time

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // nodeStart is what is known of how a node starts.
@@ -66,7 +68,7 @@ func (s *nodeStart) coming(now time.Time, limit time.Duration) bool {
 }
 
 // joined returns when the node could take pods, as far as it says.
-func (s *nodeStart) joined() time.Time { return later(s.made, s.ready) }
+func (s *nodeStart) joined() time.Time { return when.Later(s.made, s.ready) }
 
 // joinedOf returns when a node came; zero: that is not known.
 func (t *nodeTable) joinedOf(name string) time.Time {

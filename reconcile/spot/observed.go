@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // State is one word for where a workload stands.
@@ -287,14 +289,14 @@ type PodPlan struct {
 // empty when it is not known, message is what the API server said, and retry is when it is tried again.
 func (r *PlanResult) Refused(pods int, budget, message string, retry time.Time) {
 	r.wait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
-	r.Recheck = earlier(r.Recheck, retry)
+	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
 // Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
 func (r *PlanResult) Deferred(moves int, scope string, retry time.Time) {
 	r.wait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
 		Reason: "the ceiling of moves of the " + scope + " is reached"})
-	r.Recheck = earlier(r.Recheck, retry)
+	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
 // wait adds a wait; one of the same kind and subject is counted up.
@@ -302,7 +304,7 @@ func (r *PlanResult) wait(w Wait) {
 	for i := range r.Waits {
 		if known := &r.Waits[i]; known.Kind == w.Kind && known.Subject == w.Subject {
 			known.Replicas += w.Replicas
-			known.Until = earlier(known.Until, w.Until)
+			known.Until = when.Earlier(known.Until, w.Until)
 			return
 		}
 	}

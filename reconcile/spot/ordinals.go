@@ -1,6 +1,10 @@
 package spot
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+)
 
 // spareOrdinals is how far from the ordinals that are wanted others are remembered, and how many of any are, beside as many
 // as are wanted, before those that nobody needs are forgotten.
@@ -163,7 +167,7 @@ func (a *Accounting) forgetOrdinalOf(r ref) {
 // observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, a pod that was seen
 // before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
 func (a *Accounting) observeOrdinal(p *Pod) {
-	number, ok := OrdinalOf(p.Name)
+	number, ok := text.Ordinal(p.Name)
 	if !ok || p.Capacity == Unknown {
 		return
 	}

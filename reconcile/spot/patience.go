@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 const (
@@ -34,7 +36,7 @@ func (s *sign) until(since time.Time, own, node time.Duration) time.Time {
 	case s.coming:
 		return latest
 	case !s.last.IsZero():
-		if bound := later(over, s.last.Add(bindTime)); bound.Before(latest) {
+		if bound := when.Later(over, s.last.Add(bindTime)); bound.Before(latest) {
 			return bound
 		}
 		return latest
@@ -115,7 +117,7 @@ func (d *Drought) pendingSince(p *SpotPod) time.Time {
 	since := p.UnschedulableSince
 	for _, over := range d.past {
 		if p.Shape.AtLeast(over.Shape) {
-			since = later(since, over.at)
+			since = when.Later(since, over.at)
 		}
 	}
 	return since

@@ -3,6 +3,9 @@ package spot
 import (
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // dry tells whether spot has no room for the owner's pods, and onDemandDry the same of on-demand.
@@ -88,7 +91,7 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	if pl.from == OnDemand {
 		where = "on-demand"
 	}
-	pl.state(StateWaiting, "%s %s: %s", count(pl.excess, "replica stays", "replicas stay"), where, why)
+	pl.state(StateWaiting, "%s %s: %s", text.Count(pl.excess, "replica stays", "replicas stay"), where, why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Since: since}, "%s", why)
 	pl.excess, pl.from = 0, Unknown
 	return true
@@ -114,11 +117,11 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	var until time.Time
 	for _, pod := range o.alive {
 		if pl.now.Before(pod.TriedUntil) {
-			until = earlier(until, pod.TriedUntil)
+			until = when.Earlier(until, pod.TriedUntil)
 		}
 	}
 	why := "no " + string(pl.from.Other()) + " node had room for them when they were moved"
-	pl.state(StateWaiting, "%s where they are: %s", count(pl.excess, "replica stays", "replicas stay"), why)
+	pl.state(StateWaiting, "%s where they are: %s", text.Count(pl.excess, "replica stays", "replicas stay"), why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Until: until}, "%s", why)
 	pl.recheck(until)
 	pl.excess, pl.from = 0, Unknown
@@ -156,7 +159,7 @@ func (pl *planner) tellComing(o *ownerPods) {
 	}
 	for _, capacity := range []Capacity{Spot, OnDemand} {
 		if n := coming.of(capacity); n > 0 {
-			pl.note("%s for %s capacity, and a node is on its way", count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacity)
+			pl.note("%s for %s capacity, and a node is on its way", text.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacity)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package spot
 import (
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 const (
@@ -116,7 +118,7 @@ func (pl *planner) standInUntil(purpose Purpose) time.Time {
 		if opens := w.Next(shuts); !opens.IsZero() {
 			shuts = opens.Add(w.Duration)
 		}
-		until = earlier(later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
+		until = when.Earlier(when.Later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
 	}
 	return until.Truncate(time.Second)
 }
@@ -136,7 +138,7 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		}
 	}
 	if missing := o.Replicas - len(o.alive) - len(o.doomed); missing > 0 {
-		if until := later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
+		if until := when.Later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
 			all, onDemand = missing, missing
 			pl.recheck(until)
 		}

@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+)
 
 const (
 	// provenFor is how long a replica that was moved, and is ready, proves that its capacity type has room.
@@ -161,7 +165,7 @@ func (pl *planner) lastMove() time.Time {
 		if shown.IsZero() || shown.After(pl.now) || shown.Before(pl.LastMove.Add(SettleTime)) {
 			continue
 		}
-		last = later(last, shown.Add(time.Second))
+		last = when.Later(last, shown.Add(time.Second))
 	}
 	return last
 }

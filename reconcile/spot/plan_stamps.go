@@ -1,6 +1,10 @@
 package spot
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+)
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
 // duplicates, gaps and pods without slots, and leaves the excess, and only the excess, on slots of the other type.
@@ -113,7 +117,7 @@ func (pl *planner) noteCosts() {
 	}
 	if own > 0 {
 		pl.note("%s a deletion cost that Plimsoll did not set, and it stays: when the workload shrinks, it decides which of them go, not the slot",
-			count(own, "pod has", "pods have"))
+			text.Count(own, "pod has", "pods have"))
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // probeSlot is the value of the slot label of probes: it keeps them in the cache, and is no slot.
@@ -125,7 +127,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
-	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
+	return when.Earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
 }
 
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
@@ -248,7 +250,7 @@ func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespac
 // probePod is the pod of a probe.
 func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev1.Pod {
 	spec := p.Shape.PodSpec()
-	steering.steer(&spec, p.Capacity, e.SpotTolerations)
+	steering.Steer(&spec, p.Capacity, e.SpotTolerations)
 	if p.Gated {
 		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
 	}

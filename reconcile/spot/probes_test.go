@@ -39,7 +39,7 @@ func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
 		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
 	}
-	key, value := e.Capacity.Steer(Spot)
+	key, value := steersBy(e.Capacity, Spot)
 	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}

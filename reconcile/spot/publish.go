@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
@@ -68,19 +70,19 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
 	}
 	if now.Skew != "" && (!known || before.Skew == "") {
-		all = append(all, announcement{true, "Skewed", sentence(now.Skew)})
+		all = append(all, announcement{true, "Skewed", text.Sentence(now.Skew)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
-		all = append(all, announcement{true, "Contradiction", sentence(c.reason()) + " " + c.consequence()})
+		all = append(all, announcement{true, "Contradiction", text.Sentence(c.reason()) + " " + c.consequence()})
 	}
 	if !known || signOf(before) == signOf(now) {
 		return all
 	}
 	switch now.State {
 	case StateConverged:
-		all = append(all, announcement{false, "Converged", count(now.SpotActual, "replica") + " on spot, " + count(now.OnDemandActual, "replica") + " on on-demand capacity"})
+		all = append(all, announcement{false, "Converged", text.Count(now.SpotActual, "replica") + " on spot, " + text.Count(now.OnDemandActual, "replica") + " on on-demand capacity"})
 	case StateWaiting, StateReadOnly, StateUnmanaged:
-		all = append(all, announcement{false, string(now.State), sentence(now.Reason)})
+		all = append(all, announcement{false, string(now.State), text.Sentence(now.Reason)})
 	}
 	return all // Moving: each batch says what it moves
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // releasedIndex finds the pods that were released.
@@ -61,7 +62,7 @@ func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, setting
 		return reconcile.Done(), nil
 	}
 	plan := Finish(observed, settings, now)
-	plan.Recheck = earlier(plan.Recheck, recheck)
+	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	result, err := e.act(ctx, dir, s, &plan, now)
 	return result, errors.Join(err, e.removeEnded(ctx, s, observed.Pods, settings))
 }

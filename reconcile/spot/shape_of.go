@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // Kinds of constraints, as they begin.
@@ -48,8 +50,8 @@ type shapeReader struct {
 	shape           Shape
 }
 
-func (r *shapeReader) constrain(kind, text string) {
-	r.shape.Constraints = append(r.shape.Constraints, kind+text)
+func (r *shapeReader) constrain(kind, text_ string) {
+	r.shape.Constraints = append(r.shape.Constraints, kind+text_)
 }
 
 // requests adds up what the scheduler counts: the containers and sidecars together, or what an init container needs beside
@@ -189,7 +191,7 @@ func (r *shapeReader) podConstraints() {
 
 // claims reads the volumes and devices that may be bound to some nodes.
 func (r *shapeReader) claims() {
-	ordinal, _ := OrdinalOf(r.name)
+	ordinal, _ := text.Ordinal(r.name)
 	suffix := "-" + r.name
 	for i := range r.spec.Volumes {
 		v := &r.spec.Volumes[i]
@@ -226,8 +228,8 @@ func (r *shapeReader) tolerations() {
 
 // textOf is the JSON of a part of a pod's spec, which can always be written.
 func textOf(part any) string {
-	text, _ := json.Marshal(part)
-	return string(text)
+	text_, _ := json.Marshal(part)
+	return string(text_)
 }
 
 // PodSpec returns the spec of a pause pod that is as hard to place as the shape: what it asks for, and all constraints that a
@@ -252,12 +254,12 @@ func (s Shape) PodSpec() corev1.PodSpec {
 	container := corev1.Container{Name: "probe", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
 	spec := corev1.PodSpec{}
 	for _, c := range s.Constraints {
-		kind, text, _ := strings.Cut(c, ":")
-		constrainSpec(&spec, &container, kind+":", text)
+		kind, text_, _ := strings.Cut(c, ":")
+		constrainSpec(&spec, &container, kind+":", text_)
 	}
-	for _, text := range s.Tolerations {
+	for _, text_ := range s.Tolerations {
 		var t corev1.Toleration
-		if json.Unmarshal([]byte(text), &t) == nil {
+		if json.Unmarshal([]byte(text_), &t) == nil {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}
@@ -265,16 +267,16 @@ func (s Shape) PodSpec() corev1.PodSpec {
 	return spec
 }
 
-func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text string) {
+func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text_ string) {
 	switch kind {
 	case constraintSelector:
 		if spec.NodeSelector == nil {
 			spec.NodeSelector = map[string]string{}
 		}
-		key, value, _ := strings.Cut(text, "=")
+		key, value, _ := strings.Cut(text_, "=")
 		spec.NodeSelector[key] = value
 	case constraintNode:
-		if e, ok := parsePart[corev1.NodeSelectorRequirement](text); ok {
+		if e, ok := parsePart[corev1.NodeSelectorRequirement](text_); ok {
 			required := requiredNodes(spec)
 			if len(required.NodeSelectorTerms) == 0 {
 				required.NodeSelectorTerms = make([]corev1.NodeSelectorTerm, 1)
@@ -282,11 +284,11 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			required.NodeSelectorTerms[0].MatchExpressions = append(required.NodeSelectorTerms[0].MatchExpressions, e)
 		}
 	case constraintNodes:
-		if terms, ok := parsePart[[]corev1.NodeSelectorTerm](text); ok {
+		if terms, ok := parsePart[[]corev1.NodeSelectorTerm](text_); ok {
 			requiredNodes(spec).NodeSelectorTerms = terms
 		}
 	case constraintNear:
-		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
+		if term, ok := parsePart[corev1.PodAffinityTerm](text_); ok {
 			a := affinity(spec)
 			if a.PodAffinity == nil {
 				a.PodAffinity = &corev1.PodAffinity{}
@@ -295,7 +297,7 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			*list = append(*list, term)
 		}
 	case constraintApart:
-		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
+		if term, ok := parsePart[corev1.PodAffinityTerm](text_); ok {
 			a := affinity(spec)
 			if a.PodAntiAffinity == nil {
 				a.PodAntiAffinity = &corev1.PodAntiAffinity{}
@@ -304,13 +306,13 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			*list = append(*list, term)
 		}
 	case constraintPort:
-		protocol, port, _ := strings.Cut(text, "/")
-		if number, ok := parseNumber(port, 65535); ok {
+		protocol, port, _ := strings.Cut(text_, "/")
+		if number, ok := text.Number(port, 65535); ok {
 			container.Ports = append(container.Ports, corev1.ContainerPort{
 				Protocol: corev1.Protocol(protocol), HostPort: int32(number), ContainerPort: int32(number)})
 		}
 	case constraintScheduler:
-		spec.SchedulerName = text
+		spec.SchedulerName = text_
 	}
 }
 
@@ -329,8 +331,8 @@ func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-func parsePart[T any](text string) (part T, ok bool) {
-	return part, json.Unmarshal([]byte(text), &part) == nil
+func parsePart[T any](text_ string) (part T, ok bool) {
+	return part, json.Unmarshal([]byte(text_), &part) == nil
 }
 
 // maxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
@@ -340,9 +342,9 @@ const maxSpreads = 4
 func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
 	var list []corev1.TopologySpreadConstraint
 	for _, constraint := range s.Constraints {
-		text, ok := strings.CutPrefix(constraint, constraintSpread)
-		_, text, _ = strings.Cut(text, "/") // after the namespace
-		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < maxSpreads {
+		text_, ok := strings.CutPrefix(constraint, constraintSpread)
+		_, text_, _ = strings.Cut(text_, "/") // after the namespace
+		if c, read := parsePart[corev1.TopologySpreadConstraint](text_); ok && read && len(list) < maxSpreads {
 			if slices.Contains(s.Constraints, constraintSpreadAll+c.TopologyKey) {
 				c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
 			}

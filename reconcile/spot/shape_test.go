@@ -69,7 +69,7 @@ func constrained(steering string) *corev1.PodSpec {
 
 func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
 	labels := mustLabels(t)
-	steering, _ := labels.Steer(Spot)
+	steering, _ := steersBy(labels, Spot)
 	got := ShapeOf(constrained(steering), "shop", "db-12", labels)
 	want := []string{
 		`apart:{"labelSelector":{"matchLabels":{"app":"web"}},"namespaces":["shop"],"topologyKey":"zone"}`,
@@ -96,7 +96,7 @@ func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
 // A probe is a pod of the verdict's shape, as far as a pod of another namespace can be.
 func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
 	labels := mustLabels(t)
-	steering, _ := labels.Steer(Spot)
+	steering, _ := steersBy(labels, Spot)
 	shape := ShapeOf(constrained(steering), "shop", "db-12", labels)
 	spec := shape.PodSpec()
 	probe := ShapeOf(&spec, "plimsoll", "probe", labels)
@@ -124,7 +124,7 @@ func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
 
 func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
 	labels := mustLabels(t)
-	steering, _ := labels.Steer(Spot)
+	steering, _ := steersBy(labels, Spot)
 	spec := constrained(steering)
 	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
@@ -132,26 +132,6 @@ func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
 	for _, c := range ShapeOf(spec, "shop", "", labels).Constraints {
 		if c[:4] == "node" {
 			t.Errorf("%s", c)
-		}
-	}
-}
-
-// Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
-func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
-	labels := mustLabels(t)
-	zones := required(term(requirement("zone", corev1.NodeSelectorOpIn, "a")), term(requirement("zone", corev1.NodeSelectorOpIn, "b")))
-	for name, own := range map[string]*corev1.Affinity{
-		"none":         nil,
-		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
-		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
-	} {
-		for _, capacity := range []Capacity{Spot, OnDemand} {
-			template := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}, Affinity: own.DeepCopy()}
-			pod := *template.DeepCopy()
-			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).steer(&pod, capacity, nil)
-			if diff := cmp.Diff(ShapeOf(&template, "shop", "", labels), ShapeOf(&pod, "shop", "", labels)); diff != "" {
-				t.Errorf("%s, %s: %s", name, capacity, diff)
-			}
 		}
 	}
 }
@@ -200,5 +180,18 @@ func TestATextThatIsNoShapeIsAnError(t *testing.T) {
 		if _, err := ParseShape(text); err == nil {
 			t.Errorf("%.20q is accepted", text)
 		}
+	}
+}
+
+// Admission sets the policy on pods, and a drought of theirs is one of their template's.
+func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
+	labels := mustLabels(t)
+	plain := ShapeOf(spreading(testZone, nil), "shop", "web-1", labels)
+	all := spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore) })
+	if got := ShapeOf(all, "shop", "web-1", labels); got.String() != plain.String() {
+		t.Errorf("%s, want %s", got, plain)
+	}
+	if template := ShapeOf(all, "shop", "", labels); !template.AtLeast(plain) {
+		t.Errorf("a verdict on pods says nothing of their template: %s", template)
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
@@ -135,7 +137,7 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		spot, onDemand = earlier(spot, d.droughts.since(Spot, shape)), d.droughts.since(OnDemand, shape)
+		spot, onDemand = when.Earlier(spot, d.droughts.since(Spot, shape)), d.droughts.since(OnDemand, shape)
 	}
 	return spot, onDemand
 }

@@ -3,6 +3,7 @@ package spot
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,5 +51,25 @@ func TestEqualShapesAreHeldOnce(t *testing.T) {
 	}
 	if len(in.texts) > maxInterned {
 		t.Errorf("%d are held", len(in.texts))
+	}
+}
+
+// Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
+func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
+	labels := mustLabels(t)
+	zones := required(term(requirement("zone", corev1.NodeSelectorOpIn, "a")), term(requirement("zone", corev1.NodeSelectorOpIn, "b")))
+	for name, own := range map[string]*corev1.Affinity{
+		"none":         nil,
+		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
+		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
+	} {
+		for _, capacity := range []Capacity{Spot, OnDemand} {
+			template := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}, Affinity: own.DeepCopy()}
+			pod := *template.DeepCopy()
+			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).Steer(&pod, capacity, nil)
+			if diff := cmp.Diff(ShapeOf(&template, "shop", "", labels), ShapeOf(&pod, "shop", "", labels)); diff != "" {
+				t.Errorf("%s, %s: %s", name, capacity, diff)
+			}
+		}
 	}
 }

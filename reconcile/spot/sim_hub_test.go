@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // simHub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
@@ -185,14 +188,14 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	h.requests++
 	a := h.accounting(s.uid)
 	ask := Ask{ID: fmt.Sprintf("request-%d", h.requests), Wanted: s.replicas, Mix: h.mix(s.simWorkload)}
-	ask.Ordinal, _ = OrdinalOf(p.Name)
+	ask.Ordinal, _ = text.Ordinal(p.Name)
 	answer := a.Reserve(ask, h.now)
 	if answer.Doubt == DoubtUnproven && h.rand.Float64() >= h.blind {
 		var pods []Pod
 		for _, p := range h.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
 			pods = append(pods, h.enrich(p.Pod))
 		}
-		a.Sync(pods, later(h.now, a.ProvenBy()), h.now)
+		a.Sync(pods, when.Later(h.now, a.ProvenBy()), h.now)
 		answer = a.Reserve(ask, h.now)
 		h.assert(answer.Doubt != DoubtUnproven, "%s rests on a live list, and is in doubt", ask.ID)
 	}
@@ -237,7 +240,7 @@ func (h *simHub) observed(w *simWorkload) Observed {
 		owner.DrySince, _ = h.droughts[Spot].Dry(w.shape())
 		owner.OnDemandDrySince, _ = h.droughts[OnDemand].Dry(w.shape())
 		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts[Spot].OnTrial(w.shape()), h.droughts[OnDemand].OnTrial(w.shape())
-		o.LastMove = later(o.LastMove, a.LastMove())
+		o.LastMove = when.Later(o.LastMove, a.LastMove())
 		o.Owners = append(o.Owners, owner)
 	}
 	for i, s := range sets {

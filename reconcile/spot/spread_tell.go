@@ -3,6 +3,8 @@ package spot
 import (
 	"fmt"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // tellSpread says where the replicas are not spread as the template asks for over both capacity types, and why replicas wait.
@@ -14,7 +16,7 @@ func (pl *planner) tellSpread() {
 		}
 		if n := pl.unscheduled(o, Spot) + pl.unscheduled(o, OnDemand); n > 0 {
 			for j := range o.Spreads {
-				pl.note("%s for a node, and the %s has to hold: %s", count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
+				pl.note("%s for a node, and the %s has to hold: %s", text.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
 			}
 		}
 		if pl.settled(o) {

@@ -78,19 +78,6 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 	}
 }
 
-// Admission sets the policy on pods, and a drought of theirs is one of their template's.
-func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
-	labels := mustLabels(t)
-	plain := ShapeOf(spreading(testZone, nil), "shop", "web-1", labels)
-	all := spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore) })
-	if got := ShapeOf(all, "shop", "web-1", labels); got.String() != plain.String() {
-		t.Errorf("%s, want %s", got, plain)
-	}
-	if template := ShapeOf(all, "shop", "", labels); !template.AtLeast(plain) {
-		t.Errorf("a verdict on pods says nothing of their template: %s", template)
-	}
-}
-
 func TestAdmissionHasAllNodesCountedWhereBothTypesAreSpreadTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*corev1.TopologySpreadConstraint)

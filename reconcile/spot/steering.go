@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
 )
 
 // Steering is how the pods of one member are sent to a capacity type: by a nodeSelector, or by required node affinity where
@@ -165,8 +167,8 @@ func (l *NodeLabel) tolerations() []toleration {
 }
 
 func newToleration(t corev1.Toleration) toleration {
-	text, _ := json.Marshal(t) // of strings and a number, which can always be written
-	return toleration{t, string(text), "[" + string(text) + "]"}
+	text_, _ := json.Marshal(t) // of strings and a number, which can always be written
+	return toleration{t, string(text_), "[" + string(text_) + "]"}
 }
 
 func (s *Steering) way(capacity Capacity) *way {
@@ -207,18 +209,18 @@ const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that sp
 
 // CheckSteerBy tells whether a registration may name the labels to steer by with a text: names of providers and keys of
 // labels, with commas between them. Empty names none.
-func (c CapacityLabels) CheckSteerBy(text string) error {
-	_, err := c.named(text)
+func (c CapacityLabels) CheckSteerBy(text_ string) error {
+	_, err := c.named(text_)
 	return err
 }
 
 // named returns the indexes of the labels that a text names, in the order of the labels; nil when it is empty, or cannot be used.
-func (c CapacityLabels) named(text string) ([]int, error) {
-	if text == "" {
+func (c CapacityLabels) named(text_ string) ([]int, error) {
+	if text_ == "" {
 		return nil, nil
 	}
 	var named []int
-	for name := range strings.SplitSeq(text, ",") {
+	for name := range strings.SplitSeq(text_, ",") {
 		name = strings.TrimSpace(name)
 		known := false
 		for i := range c.labels {
@@ -227,7 +229,7 @@ func (c CapacityLabels) named(text string) ([]int, error) {
 			}
 		}
 		if !known {
-			return nil, fmt.Errorf("%q: want %s", shorten(text), RuleSteerBy)
+			return nil, fmt.Errorf("%q: want %s", text.Value(text_), RuleSteerBy)
 		}
 	}
 	slices.Sort(named)

@@ -170,7 +170,7 @@ func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T
 func TestOnDemandPodsMayUseReservedNodes(t *testing.T) {
 	s := steered(t, mustLabels(t), map[string]string{steerKey: "spot"}, map[string]string{steerKey: "on-demand"}, map[string]string{steerKey: "reserved"})
 	var pod corev1.PodSpec
-	s.steer(&pod, OnDemand, nil)
+	s.Steer(&pod, OnDemand, nil)
 	for _, c := range []struct {
 		labels map[string]string
 		want   bool
@@ -202,14 +202,14 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 		"an unlabelled group": {[]map[string]string{{labelEKS: "SPOT"}}, map[string]string{}, OnDemand},
 	} {
 		var pod corev1.PodSpec
-		steered(t, mustLabels(t), c.there...).steer(&pod, c.for_, nil)
+		steered(t, mustLabels(t), c.there...).Steer(&pod, c.for_, nil)
 		if !schedulable(&pod, c.comes) {
 			t.Errorf("%s: a %s pod fits no node of %v: %s", name, c.for_, c.comes, textOf(pod))
 		}
 	}
 	// Karpenter would choose spot nodes, which are cheaper, for on-demand pods that do not say otherwise.
 	var pod corev1.PodSpec
-	steered(t, mustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).steer(&pod, OnDemand, nil)
+	steered(t, mustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).Steer(&pod, OnDemand, nil)
 	if schedulable(&pod, map[string]string{steerKey: "spot"}) {
 		t.Error("an on-demand pod may go to a spot node that Karpenter brings")
 	}
@@ -248,7 +248,7 @@ func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
 	}
 	c.replace(own, nil)
 	var pod corev1.PodSpec
-	c.steering().steer(&pod, Spot, nil)
+	c.steering().Steer(&pod, Spot, nil)
 	for _, labels := range []map[string]string{own, {labelEKS: "SPOT"}} {
 		if !schedulable(&pod, labels) {
 			t.Errorf("a spot pod does not fit %v: %s", labels, textOf(pod))
@@ -264,7 +264,7 @@ func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 	var pod corev1.PodSpec
-	steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "idle"}).steer(&pod, Spot, nil)
+	steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "idle"}).Steer(&pod, Spot, nil)
 	if !schedulable(&pod, map[string]string{market.Key: "idle"}) || !schedulable(&pod, map[string]string{market.Key: "cheap"}) {
 		t.Errorf("the second value of spot is not used: %s", textOf(pod))
 	}
@@ -274,7 +274,7 @@ func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
 	// A label that only spot nodes carry cannot be asked for by on-demand pods, whatever is known.
 	aks := NodeLabel{Key: labelAKS, Spot: []string{"spot"}, OnDemand: []string{"regular"}}
 	pod = corev1.PodSpec{}
-	mustLabels(t, aks).Configured().steer(&pod, OnDemand, nil)
+	mustLabels(t, aks).Configured().Steer(&pod, OnDemand, nil)
 	if !schedulable(&pod, map[string]string{labelAKSPool: "b"}) {
 		t.Errorf("on-demand pods fit no node of AKS: %s", textOf(pod))
 	}

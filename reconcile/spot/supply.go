@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
@@ -71,7 +73,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 		}
 		waiting = waiting || pod.waits()
 		if d.droughts.busy(waiting) && d.droughts.concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
-			recheck = earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
+			recheck = when.Earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
 	if waiting {
@@ -105,7 +107,7 @@ func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, n
 	p.Unasked = now.Before(overdue) // nobody looks before it matters
 	d.droughts.observe(pod.Capacity, p, now)
 	if pod.NodeComing {
-		overdue = earlier(overdue, now.Add(bindTime))
+		overdue = when.Earlier(overdue, now.Add(bindTime))
 	}
 	pod.NodeComing = d.droughts.nodeComing(pod.Capacity, pod.UID, now)
 	if overdue.After(now) {

@@ -123,7 +123,7 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	if !ok || got.Capacity != OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := e.Capacity.Steer(OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := steersBy(e.Capacity, OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
 	v := want.Verdict

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // Step judges what was observed, and says what has to be done about the probes. It may be asked at any time; what was not
@@ -34,7 +36,7 @@ func (d *Drought) try(v *verdict, plan *DroughtPlan, now time.Time) string {
 	p, exists := d.probes[name]
 	if over := d.probeOver(&p); exists && !p.Gated {
 		if now.Before(over) {
-			plan.Recheck = earlier(plan.Recheck, over)
+			plan.Recheck = when.Earlier(plan.Recheck, over)
 			return name
 		}
 		v.Tries++
@@ -46,7 +48,7 @@ func (d *Drought) try(v *verdict, plan *DroughtPlan, now time.Time) string {
 	case !exists:
 		plan.Create = append(plan.Create, Probe{Name: name, Verdict: v.Verdict, Gated: true})
 	case now.Before(v.NextProbe):
-		plan.Recheck = earlier(plan.Recheck, v.NextProbe)
+		plan.Recheck = when.Earlier(plan.Recheck, v.NextProbe)
 	case d.easiest(v) && !d.tells(v):
 		plan.Open = append(plan.Open, name)
 	}
@@ -105,7 +107,7 @@ func (d *Drought) backoff(tries int) time.Duration {
 func (d *Drought) nextProbe(v *verdict, rested time.Time) time.Time {
 	next := rested.Add(d.backoff(v.Tries))
 	if v.doubtful() {
-		next = later(next, v.Since.Add(doubled(d.settings.FirstProbe, 2*v.Relapses-1, mostAfterRelapses)))
+		next = when.Later(next, v.Since.Add(doubled(d.settings.FirstProbe, 2*v.Relapses-1, mostAfterRelapses)))
 	}
 	return next
 }

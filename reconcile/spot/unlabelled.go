@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 const (
@@ -154,7 +156,7 @@ func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, 
 		if err != nil {
 			return recheck, err
 		}
-		recheck = earlier(recheck, again)
+		recheck = when.Earlier(recheck, again)
 		o.Pods = append(o.Pods, withoutKnown(more, o.Pods)...)
 	}
 	return recheck, nil

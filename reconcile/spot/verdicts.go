@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // sameDrought is how far two verdicts may lie apart to be of one drought, so that the probe of the easier shape speaks for both.
@@ -66,7 +68,7 @@ func (d *Drought) Observe(p SpotPod, now time.Time) {
 		return
 	}
 	if waited {
-		p.BoundAt = later(p.BoundAt, now)
+		p.BoundAt = when.Later(p.BoundAt, now)
 		d.learn(known.UnschedulableSince, p.NodeJoined, now)
 	}
 	d.prove(&p)
@@ -124,7 +126,7 @@ func (d *Drought) ProbeGone(name string) {
 // now, or as soon as it is. Where probes were easier to place than replicas, a further node is no reason to believe the next one.
 func (d *Drought) NodeJoined(now time.Time) {
 	for _, v := range d.verdicts {
-		again := later(v.rested.Add(d.settings.FirstProbe), now)
+		again := when.Later(v.rested.Add(d.settings.FirstProbe), now)
 		if again.Before(v.NextProbe) && !v.doubtful() {
 			v.NextProbe = again
 		}
@@ -135,7 +137,7 @@ func (d *Drought) NodeJoined(now time.Time) {
 func (d *Drought) Dry(shape Shape) (since time.Time, dry bool) {
 	for _, v := range d.verdicts {
 		if shape.AtLeast(v.Shape) {
-			since, dry = earlier(since, v.Since), true
+			since, dry = when.Earlier(since, v.Since), true
 		}
 	}
 	return since, dry
@@ -168,7 +170,7 @@ func (d *Drought) Judge(now time.Time) (next time.Time) {
 	for _, p := range d.pending {
 		switch overdue := d.overdue(&p, now); {
 		case now.Before(overdue):
-			next = earlier(next, overdue)
+			next = when.Earlier(next, overdue)
 		case !p.Unasked:
 			d.judge(&p.SpotPod, now)
 		}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // Window is a recurring time in which replicas may be moved: it opens whenever Schedule fires, and stays open for Duration.
@@ -42,15 +45,15 @@ const (
 func ParseWindow(schedule, duration, zone string) (*Window, error) {
 	spec, err := parseSchedule(schedule)
 	if err != nil {
-		return nil, fmt.Errorf("disruption schedule %q: %w", shorten(schedule), err)
+		return nil, fmt.Errorf("disruption schedule %q: %w", text.Value(schedule), err)
 	}
 	d, err := parseDuration(duration)
 	if err != nil {
-		return nil, fmt.Errorf("disruption duration %q: %w", shorten(duration), err)
+		return nil, fmt.Errorf("disruption duration %q: %w", text.Value(duration), err)
 	}
 	location, err := parseTimezone(zone)
 	if err != nil {
-		return nil, fmt.Errorf("disruption time zone %q: %w", shorten(zone), err)
+		return nil, fmt.Errorf("disruption time zone %q: %w", text.Value(zone), err)
 	}
 	return newWindow(schedule, spec, d, location), nil
 }
@@ -90,7 +93,7 @@ func (w *Window) Next(now time.Time) time.Time {
 	at := now.In(w.location)
 	from := asUTC(at)
 	if start, _ := at.ZoneBounds(); !start.IsZero() {
-		from = later(from, w.repeatedUntil(start).Add(-time.Nanosecond))
+		from = when.Later(from, w.repeatedUntil(start).Add(-time.Nanosecond))
 	}
 	for {
 		fires := w.spec.Next(from)
@@ -107,7 +110,7 @@ func (w *Window) Next(now time.Time) time.Time {
 			return change // the clock skips the time at which the window should open
 		}
 		at = change
-		from = later(asUTC(change), w.repeatedUntil(change)).Add(-time.Nanosecond)
+		from = when.Later(asUTC(change), w.repeatedUntil(change)).Add(-time.Nanosecond)
 	}
 }
 
