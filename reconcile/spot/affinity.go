@@ -132,6 +132,7 @@ func tolerate(spec *corev1.PodSpec, t corev1.Toleration) {
 	}
 }
 
+// tolerated tells whether some tolerations cover another one.
 func tolerated(has []corev1.Toleration, t *corev1.Toleration) bool {
 	return slices.ContainsFunc(has, func(own corev1.Toleration) bool { return own.MatchToleration(t) })
 }

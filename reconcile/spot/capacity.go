@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Capacity is what a node costs and how long it stays.
@@ -102,14 +102,14 @@ func NewCapacityLabels(configured ...NodeLabel) (CapacityLabels, error) {
 
 func (l NodeLabel) validate() error {
 	if problems := validation.IsQualifiedName(l.Key); len(problems) > 0 {
-		return fmt.Errorf("node label %q: %s", text.Value(l.Key), problems[0])
+		return fmt.Errorf("node label %q: %s", phrase.Value(l.Key), problems[0])
 	}
 	if len(l.Spot) == 0 || len(l.OnDemand) == 0 {
 		return fmt.Errorf("node label %s: want at least one value for spot and one for on-demand", l.Key)
 	}
 	for _, value := range slices.Concat(l.Spot, l.OnDemand) {
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			return fmt.Errorf("node label %s: value %q: %s", l.Key, text.Value(value), problems[0])
+			return fmt.Errorf("node label %s: value %q: %s", l.Key, phrase.Value(value), problems[0])
 		}
 		if value == "" {
 			return fmt.Errorf("node label %s: an empty value tells nothing", l.Key)
@@ -250,6 +250,7 @@ func (c CapacityLabels) find(key string) *NodeLabel {
 	return nil
 }
 
+// of returns the capacity type that a value of the label means.
 func (l *NodeLabel) of(value string) Capacity {
 	switch {
 	case slices.Contains(l.Spot, value):

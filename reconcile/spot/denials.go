@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -40,7 +40,7 @@ func denialOf(err error) (message string, denied bool) {
 		code == http.StatusConflict, code == http.StatusTooManyRequests:
 		return "", false
 	}
-	return text.Line(answer.Message, maxDenialMessage), true
+	return phrase.Line(answer.Message, maxDenialMessage), true
 }
 
 // byAdmission tells whether an admission webhook or policy refused the request, in the words that the API server has for it,
@@ -148,5 +148,5 @@ func (l *errorList) join() error {
 	if l.more == 0 {
 		return errors.Join(l.errs...)
 	}
-	return errors.Join(append(l.errs[:len(l.errs):len(l.errs)], errors.New(text.Count(l.more, "further write")+" failed"))...)
+	return errors.Join(append(l.errs[:len(l.errs):len(l.errs)], errors.New(phrase.Count(l.more, "further write")+" failed"))...)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Explain says in plain sentences what a workload's policy wants, what is there, and what is done about it.
@@ -17,25 +17,25 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 		have += fmt.Sprintf(", and %d of unknown type", r.UnknownActual)
 	}
 	if r.Pending > 0 {
-		have += fmt.Sprintf("; %s not ready", text.Count(r.Pending, "of them is", "of them are"))
+		have += fmt.Sprintf("; %s not ready", phrase.Count(r.Pending, "of them is", "of them are"))
 	}
 	if r.Doomed > 0 {
-		have += fmt.Sprintf("; %s beside them on nodes that go", text.Count(r.Doomed, "pod runs", "pods run"))
+		have += fmt.Sprintf("; %s beside them on nodes that go", phrase.Count(r.Doomed, "pod runs", "pods run"))
 	}
 	if r.Advised > 0 {
-		have += fmt.Sprintf("; %s on nodes that may go", text.Count(r.Advised, "of them is", "of them are"))
+		have += fmt.Sprintf("; %s on nodes that may go", phrase.Count(r.Advised, "of them is", "of them are"))
 	}
 	if r.Released > 0 {
-		have += fmt.Sprintf("; %s until %s ready", text.Count(r.Released, "released pod serves", "released pods serve"), text.Count(r.Released, "replacement is", "replacements are"))
+		have += fmt.Sprintf("; %s until %s ready", phrase.Count(r.Released, "released pod serves", "released pods serve"), phrase.Count(r.Released, "replacement is", "replacements are"))
 	}
-	lines = append(lines, have+".", text.Sentence(r.Reason))
+	lines = append(lines, have+".", phrase.Sentence(r.Reason))
 	for i := range r.Waits {
 		if w := &r.Waits[i]; w.Reason != "" && !strings.Contains(r.Reason, w.Reason) {
-			lines = append(lines, text.Sentence(w.Reason))
+			lines = append(lines, phrase.Sentence(w.Reason))
 		}
 	}
 	for _, note := range r.Notes {
-		lines = append(lines, text.Sentence(note))
+		lines = append(lines, phrase.Sentence(note))
 	}
 	return lines
 }
@@ -55,17 +55,17 @@ func explainPolicy(replicas int, p *Policy) string {
 	if p.MinOnDemand != nil {
 		floor = fmt.Sprintf("at least %d on-demand (from the %s)", m.Floor, p.MinOnDemandSource)
 	}
-	text_ := fmt.Sprintf("Of %s, %d belong on spot and %d on-demand: %s on spot, %s.", text.Count(replicas, "replica"), m.Spot(replicas), m.OnDemand(replicas), share, floor)
+	text := fmt.Sprintf("Of %s, %d belong on spot and %d on-demand: %s on spot, %s.", phrase.Count(replicas, "replica"), m.Spot(replicas), m.OnDemand(replicas), share, floor)
 	if p.Window != nil {
-		text_ += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
+		text += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
 	}
 	if p.MaxMovesSource != SourceNone {
-		text_ += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
+		text += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
 	}
 	if p.CooldownSource != SourceNone {
-		text_ += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
+		text += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
 	}
-	return text_
+	return text
 }
 
 // explainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
@@ -75,11 +75,11 @@ func explainFallBacks(p *Policy, patience time.Duration) string {
 	if !m.Managed || m.Percent == 0 || patience == 0 {
 		return ""
 	}
-	text_ := fmt.Sprintf("Where spot has no room for %s, new replicas go on-demand until it has room again; where on-demand has none, ", patience)
+	text := fmt.Sprintf("Where spot has no room for %s, new replicas go on-demand until it has room again; where on-demand has none, ", patience)
 	if m.Floor > 0 {
-		return text_ + fmt.Sprintf("those above the floor of %d go to spot, and the floor waits; where neither has, all wait for a node.", m.Floor)
+		return text + fmt.Sprintf("those above the floor of %d go to spot, and the floor waits; where neither has, all wait for a node.", m.Floor)
 	}
-	return text_ + "they go to spot; where neither has, all wait for a node."
+	return text + "they go to spot; where neither has, all wait for a node."
 }
 
 // budgetPatience is how old an on-demand replica is before it is said that no disruption budget protects it: the budget may be
@@ -104,7 +104,7 @@ func (pl *planner) noteProtection() {
 
 // unprotected says what a floor lacks.
 func unprotected(floor int) string {
-	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", text.Count(floor, "replica"))
+	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", phrase.Count(floor, "replica"))
 }
 
 // protected tells whether a disruption budget that selects a pod keeps at least so many pods healthy.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // keptMoves is how many moves of a workload are remembered.
@@ -105,7 +105,7 @@ func (p *planned) explain() []string {
 		lines = append(lines, fallBacks)
 	}
 	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
-		lines = append(lines, text.Sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
+		lines = append(lines, phrase.Sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
 	}
 	if p.settings.Paused {
 		lines = append(lines, "Moves are paused; new pods are placed.")

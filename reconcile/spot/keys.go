@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // DefaultPrefix is the prefix of labels and annotations where the configuration names no other.
@@ -34,7 +34,7 @@ func NewKeys(prefix string) (Keys, error) {
 		prefix = DefaultPrefix
 	}
 	if problems := validation.IsDNS1123Subdomain(prefix); len(problems) > 0 {
-		return Keys{}, fmt.Errorf("annotation prefix %q: %s", text.Value(prefix), strings.Join(problems, "; "))
+		return Keys{}, fmt.Errorf("annotation prefix %q: %s", phrase.Value(prefix), strings.Join(problems, "; "))
 	}
 	return Keys{Prefix: prefix}, nil
 }

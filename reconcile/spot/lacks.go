@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // lacks remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
@@ -30,7 +30,7 @@ func (d *directory) tellLack(s *subject) {
 		lack = d.lackOfNamespace(s.key.Namespace)
 	}
 	if d.lacks.isNew(s.key, lack) {
-		s.events.Warning("NotEnabled", "%s", text.Sentence(lack+"; replicas are neither placed nor moved"))
+		s.events.Warning("NotEnabled", "%s", phrase.Sentence(lack+"; replicas are neither placed nor moved"))
 	}
 }
 
@@ -46,7 +46,7 @@ func (d *directory) lackOfNamespace(namespace string) string {
 	case ns.labels[label] == "":
 		return fmt.Sprintf("namespace %s lacks the label %s=%s, which is needed beside that of the workload", namespace, label, enabledValue)
 	case ns.labels[label] != enabledValue:
-		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, text.Value(ns.labels[label]), enabledValue)
+		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, phrase.Value(ns.labels[label]), enabledValue)
 	case !d.allowed.Matches(labels.Set(ns.labels)):
 		return fmt.Sprintf("the hub's namespaceSelector leaves namespace %s out", namespace)
 	}

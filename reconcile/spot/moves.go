@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // MoveLimit is how many replicas of a workload may be on the move at a time. Use [ParseMoveLimit].
@@ -17,9 +17,9 @@ type MoveLimit struct {
 // ParseMoveLimit reads a number of replicas ("3") or a share of them ("10%").
 func ParseMoveLimit(value string) (MoveLimit, error) {
 	share, percent := strings.CutSuffix(value, "%")
-	n, ok := text.Number(share, maxSlot)
+	n, ok := phrase.Number(share, maxSlot)
 	if !ok || n == 0 || (percent && n > 100) {
-		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", text.Value(value), ruleMaxMoves)
+		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", phrase.Value(value), ruleMaxMoves)
 	}
 	if percent {
 		return MoveLimit{Percent: n}, nil
@@ -60,5 +60,5 @@ func ParseStrategy(value string) (Strategy, error) {
 	if s := Strategy(value); s == StrategyEvict || s == StrategyRelease {
 		return s, nil
 	}
-	return "", fmt.Errorf("strategy %q: want %s", text.Value(value), ruleStrategy)
+	return "", fmt.Errorf("strategy %q: want %s", phrase.Value(value), ruleStrategy)
 }

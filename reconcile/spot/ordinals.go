@@ -3,7 +3,7 @@ package spot
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // spareOrdinals is how far from the ordinals that are wanted others are remembered, and how many of any are, beside as many
@@ -167,7 +167,7 @@ func (a *Accounting) forgetOrdinalOf(r ref) {
 // observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, a pod that was seen
 // before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
 func (a *Accounting) observeOrdinal(p *Pod) {
-	number, ok := text.Ordinal(p.Name)
+	number, ok := phrase.Ordinal(p.Name)
 	if !ok || p.Capacity == Unknown {
 		return
 	}

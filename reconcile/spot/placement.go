@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
@@ -168,7 +168,7 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time
 	}
 	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
 	if s.isSet {
-		ask.Ordinal, _ = text.Ordinal(pod.Name)
+		ask.Ordinal, _ = phrase.Ordinal(pod.Name)
 	}
 	ask.ID, pod.Floor = strings.Clone(ask.ID), ask.Mix.Floor
 	s.owner.mu.Lock()

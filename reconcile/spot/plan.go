@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -192,7 +192,7 @@ func (pl *planner) settle() {
 	case pl.settings.Paused:
 		pl.settlePaused(wanted)
 	case r.State == StateConverged && len(r.Stamps) > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s a slot", text.Count(len(r.Stamps), "pod gets", "pods get"))
+		pl.state(StateMoving, "every replica is where it belongs; %s a slot", phrase.Count(len(r.Stamps), "pod gets", "pods get"))
 	}
 	pl.recheckDoubts()
 	pl.tellPods()
@@ -217,9 +217,9 @@ func (pl *planner) settleReadOnly(wanted int) {
 	}
 	switch {
 	case pl.excess > 0 && r.State != StateUnmanaged:
-		pl.state(StateReadOnly, "%s should move from %s to %s; %s is in read-only mode", text.Count(pl.excess, "replica"), pl.from, pl.from.Other(), by)
+		pl.state(StateReadOnly, "%s should move from %s to %s; %s is in read-only mode", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other(), by)
 	case wanted > 0:
-		pl.state(StateReadOnly, "%s should be replaced; %s is in read-only mode", text.Count(wanted, "pod"), by)
+		pl.state(StateReadOnly, "%s should be replaced; %s is in read-only mode", phrase.Count(wanted, "pod"), by)
 	default:
 		return
 	}
@@ -232,7 +232,7 @@ func (pl *planner) settlePaused(wanted int) {
 	r.Releases, r.Evictions = nil, nil
 	if todo := max(pl.excess, wanted); todo > 0 {
 		r.Recheck = time.Time{}
-		pl.state(StateWaiting, "%s should move; the workload is paused", text.Count(todo, "replica"))
+		pl.state(StateWaiting, "%s should move; the workload is paused", phrase.Count(todo, "replica"))
 		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "the workload is paused")
 		return
 	}
@@ -258,7 +258,7 @@ func (pl *planner) slotOf(o *ownerPods, pod *Pod) int {
 	if !pl.Ordinals {
 		return pod.Slot
 	}
-	ordinal, ok := text.Ordinal(pod.Name)
+	ordinal, ok := phrase.Ordinal(pod.Name)
 	if !ok || ordinal < o.Start {
 		return NoSlot
 	}

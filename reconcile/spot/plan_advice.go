@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // countAdvised counts the pods that an advisory notice concerns.
@@ -41,11 +41,11 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 	case started > 0:
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 		if pl.excess == 0 {
-			pl.state(StateMoving, "moving %d of %s off nodes that may go", started, text.Count(started+left, "replica"))
+			pl.state(StateMoving, "moving %d of %s off nodes that may go", started, phrase.Count(started+left, "replica"))
 		}
 	case left > 0 && pl.excess == 0:
 		why := cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitCooldown), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), "they get a slot first")
-		pl.state(StateWaiting, "%s should leave nodes that may go; %s", text.Count(left, "replica"), why)
+		pl.state(StateWaiting, "%s should leave nodes that may go; %s", phrase.Count(left, "replica"), why)
 	}
 }
 

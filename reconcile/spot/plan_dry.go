@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -91,7 +91,7 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	if pl.from == OnDemand {
 		where = "on-demand"
 	}
-	pl.state(StateWaiting, "%s %s: %s", text.Count(pl.excess, "replica stays", "replicas stay"), where, why)
+	pl.state(StateWaiting, "%s %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), where, why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Since: since}, "%s", why)
 	pl.excess, pl.from = 0, Unknown
 	return true
@@ -121,7 +121,7 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 		}
 	}
 	why := "no " + string(pl.from.Other()) + " node had room for them when they were moved"
-	pl.state(StateWaiting, "%s where they are: %s", text.Count(pl.excess, "replica stays", "replicas stay"), why)
+	pl.state(StateWaiting, "%s where they are: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Until: until}, "%s", why)
 	pl.recheck(until)
 	pl.excess, pl.from = 0, Unknown
@@ -159,7 +159,7 @@ func (pl *planner) tellComing(o *ownerPods) {
 	}
 	for _, capacity := range []Capacity{Spot, OnDemand} {
 		if n := coming.of(capacity); n > 0 {
-			pl.note("%s for %s capacity, and a node is on its way", text.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacity)
+			pl.note("%s for %s capacity, and a node is on its way", phrase.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacity)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // move sets the state and picks the batch of moves that may start now: for the mix, and off nodes of which an advisory notice
@@ -83,7 +83,7 @@ func (pl *planner) stays(o *ownerPods) bool {
 // stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
 // could only wait.
 func (pl *planner) stayWhereTheyFit(o *ownerPods) {
-	pl.state(StateWaiting, "%s on %s: %s", text.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
+	pl.state(StateWaiting, "%s on %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
 	pl.waitForNodes(o.Contradiction, pl.excess)
 	pl.excess, pl.from = 0, Unknown
 }
@@ -95,22 +95,22 @@ func (pl *planner) atRest(o *ownerPods) {
 	case pl.Rolling || o.Replicas != pl.Replicas:
 		pl.state(StateMoving, "the workload's controller is at work; replicas are placed as they come")
 	case missing < 0:
-		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", text.Count(-missing, "pod"))
+		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", phrase.Count(-missing, "pod"))
 	case missing > 0:
-		pl.state(StateMoving, "%s missing; admission places the replacement", text.Count(missing, "replica is", "replicas are"))
+		pl.state(StateMoving, "%s missing; admission places the replacement", phrase.Count(missing, "replica is", "replicas are"))
 	case pl.unexplained(o) > 0:
-		pl.state(StateMoving, "%s admitted that the cache does not explain yet", text.Count(pl.unexplained(o), "pod was", "pods were"))
+		pl.state(StateMoving, "%s admitted that the cache does not explain yet", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.stranded(o) > 0:
-		pl.state(StateWaiting, "%s for a node: %s", text.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
+		pl.state(StateWaiting, "%s for a node: %s", phrase.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
 		pl.waitForNodes(o.Contradiction, pl.stranded(o))
 	case pl.result.UnknownActual > 0:
-		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", text.Count(pl.result.UnknownActual, "replica is", "replicas are"))
+		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", phrase.Count(pl.result.UnknownActual, "replica is", "replicas are"))
 		pl.wait(Wait{Kind: WaitCapacity, Replicas: pl.result.UnknownActual}, "no node has the replicas yet, or none of the known node labels tells its capacity type")
 	case pl.result.Pending > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", text.Count(pl.result.Pending, "replica is", "replicas are"))
+		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", phrase.Count(pl.result.Pending, "replica is", "replicas are"))
 	case pl.result.Released > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s for its end", text.Count(pl.result.Released, "released pod waits", "released pods wait"))
+		pl.state(StateMoving, "every replica is where it belongs; %s for its end", phrase.Count(pl.result.Released, "released pod waits", "released pods wait"))
 	default:
 		pl.state(StateConverged, "every replica is where it belongs")
 	}
@@ -135,9 +135,9 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 		pl.state(StateWaiting, "%s when the workload's controller is at rest", pl.should())
 		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload's controller is at work")
 	case pl.unexplained(o) > 0:
-		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", text.Count(pl.unexplained(o), "pod was", "pods were"))
+		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
-			text.Count(pl.unexplained(o), "pod was", "pods were"))
+			phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.from == OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
 		until := o.Accounting.UnprovenUntil
@@ -156,9 +156,9 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 // should says what waits: replicas that should move for the mix, and those that should leave their nodes.
 func (pl *planner) should() string {
 	if pl.excess > 0 {
-		return fmt.Sprintf("%s should move to %s", text.Count(pl.excess, "replica"), pl.from.Other())
+		return fmt.Sprintf("%s should move to %s", phrase.Count(pl.excess, "replica"), pl.from.Other())
 	}
-	return text.Count(pl.advised, "replica") + " should leave nodes that may go"
+	return phrase.Count(pl.advised, "replica") + " should leave nodes that may go"
 }
 
 // unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
@@ -182,7 +182,7 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 // moveExcess starts moves for the mix as far as those under way, the cool-down and the room on the other type allow it.
 func (pl *planner) moveExcess(o *ownerPods) {
 	to := pl.from.Other()
-	todo := fmt.Sprintf("%s still to move from %s to %s", text.Count(pl.excess, "replica"), pl.from, to)
+	todo := fmt.Sprintf("%s still to move from %s to %s", phrase.Count(pl.excess, "replica"), pl.from, to)
 	if pl.waitsForNodes(o, to, pl.excess) {
 		pl.state(StateMoving, "%s; %s", todo, pl.reasonOf(WaitReplacement))
 		return
@@ -210,7 +210,7 @@ func (pl *planner) moveExcess(o *ownerPods) {
 func (pl *planner) waitsForNodes(o *ownerPods, to Capacity, replicas int) bool {
 	n := pl.unscheduled(o, to)
 	if n > 0 {
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", text.Count(n, "replica waits", "replicas wait"), to)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", phrase.Count(n, "replica waits", "replicas wait"), to)
 	}
 	return n > 0
 }
@@ -245,17 +245,17 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 			budget = started
 		}
 	}
-	todo := fmt.Sprintf("%s should move from %s to %s", text.Count(pl.excess, "replica"), pl.from, pl.from.Other())
+	todo := fmt.Sprintf("%s should move from %s to %s", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 	switch {
 	case started > 0:
-		pl.state(StateMoving, "moving %d of %s from %s to %s", started, text.Count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateMoving, "moving %d of %s from %s to %s", started, phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 	case pl.waiting(WaitBudget):
 		pl.state(StateWaiting, "%s; a disruption budget allows none now", todo)
 	case pl.waiting(WaitReplacement), pl.waiting(WaitWindow), pl.waiting(WaitProtected), pl.waiting(WaitTemplate):
 		pl.state(StateWaiting, "%s; %s", todo, cmp.Or(pl.reasonOf(WaitReplacement), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), pl.reasonOf(WaitTemplate)))
 	default:
-		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", text.Count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 	}
 }
 

@@ -3,7 +3,7 @@ package spot
 import (
 	"slices"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
@@ -117,7 +117,7 @@ func (pl *planner) noteCosts() {
 	}
 	if own > 0 {
 		pl.note("%s a deletion cost that Plimsoll did not set, and it stays: when the workload shrinks, it decides which of them go, not the slot",
-			text.Count(own, "pod has", "pods have"))
+			phrase.Count(own, "pod has", "pods have"))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // NoSlot is the slot of a pod that holds none.
@@ -118,11 +118,11 @@ func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
 }
 
 // triedBefore takes in what the annotation says; what is not a time says nothing.
-func (p *Pod) triedBefore(text_ string) {
-	if text_ == "" {
+func (p *Pod) triedBefore(text string) {
+	if text == "" {
 		return
 	}
-	if at, err := time.Parse(time.RFC3339, text_); err == nil {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		p.TriedUntil = at.Add(triedTime)
 	}
 }
@@ -144,7 +144,7 @@ func (p *Pod) conditions(pod *corev1.Pod) {
 
 // parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
 func parseSlot(value string) int {
-	slot, ok := text.Number(value, maxSlot)
+	slot, ok := phrase.Number(value, maxSlot)
 	if !ok || (len(value) > 1 && value[0] == '0') {
 		return NoSlot
 	}
@@ -152,10 +152,10 @@ func parseSlot(value string) int {
 }
 
 // ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, text_ string) (cost int, own bool) {
-	digits, negative := strings.CutPrefix(text_, "-")
-	cost, ok := text.Number(digits, floorCost)
-	if !ok || (digits[0] == '0' && text_ != "0") {
+func ownCost(slot int, text string) (cost int, own bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	cost, ok := phrase.Number(digits, floorCost)
+	if !ok || (digits[0] == '0' && text != "0") {
 		return 0, false
 	}
 	if negative {

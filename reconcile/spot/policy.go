@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Source says where a value of a policy comes from.
@@ -212,11 +212,11 @@ type windowValue struct {
 }
 
 func annotated(annotations map[string]string, key string) windowValue {
-	text_, set := annotations[key]
-	return windowValue{key, text_, set}
+	text, set := annotations[key]
+	return windowValue{key, text, set}
 }
 
-func configured(path, text_ string) windowValue { return windowValue{path, text_, text_ != ""} }
+func configured(path, text string) windowValue { return windowValue{path, text, text != ""} }
 
 // windowLevels returns what each level says, the nearest first.
 func (r *reader) windowLevels(keys Keys, defaults Defaults) []windowLevel {
@@ -274,7 +274,7 @@ func (r *reader) windowOf(level windowLevel) *Window {
 }
 
 func (r *reader) problem(severity Severity, key, value, rule string, source Source) {
-	r.problems = append(r.problems, Problem{Key: key, Value: text.Value(value), Rule: rule, Source: source, Severity: severity})
+	r.problems = append(r.problems, Problem{Key: key, Value: phrase.Value(value), Rule: rule, Source: source, Severity: severity})
 }
 
 // minor reads a value that does not say where replicas belong. Of the annotations, the nearest that can be used counts; those
@@ -284,20 +284,20 @@ func minor[T any](r *reader, key, rule string, parse func(string) (T, bool)) (va
 		values map[string]string
 		source Source
 	}{{r.workload, SourceWorkload}, {r.namespace, SourceNamespace}} {
-		text_, set := level.values[key]
+		text, set := level.values[key]
 		if !set {
 			continue
 		}
-		if value, ok := parse(text_); ok {
+		if value, ok := parse(text); ok {
 			return value, level.source
 		}
-		r.problem(SeverityMinor, key, text_, rule, level.source)
+		r.problem(SeverityMinor, key, text, rule, level.source)
 	}
 	return value, SourceNone
 }
 
 func parsePercentage(value string) (int, bool) {
-	return text.Number(strings.TrimSuffix(value, "%"), 100)
+	return phrase.Number(strings.TrimSuffix(value, "%"), 100)
 }
 
-func parseMinOnDemand(value string) (int, bool) { return text.Number(value, maxMinOnDemand) }
+func parseMinOnDemand(value string) (int, bool) { return phrase.Number(value, maxMinOnDemand) }

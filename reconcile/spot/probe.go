@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Annotations on a probe pod.
@@ -36,7 +36,7 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 	shape, err := ParseShape(pod.Annotations[keys.ProbeShape()])
 	since, err2 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeSince()])
 	next, err3 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeNext()])
-	tries, ok := text.Number(pod.Annotations[keys.ProbeTries()], 1<<20)
+	tries, ok := phrase.Number(pod.Annotations[keys.ProbeTries()], 1<<20)
 	if err != nil || err2 != nil || err3 != nil || !ok {
 		return Probe{}, false
 	}
@@ -44,7 +44,7 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 	if pod.Annotations[keys.ProbeCapacity()] == string(OnDemand) {
 		p.Capacity = OnDemand
 	}
-	if n, ok := text.Number(pod.Annotations[keys.ProbeRelapses()], 1<<20); ok {
+	if n, ok := phrase.Number(pod.Annotations[keys.ProbeRelapses()], 1<<20); ok {
 		p.Relapses = n
 	}
 	if !p.Gated {
@@ -64,9 +64,9 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 }
 
 // probeName is the same for the same verdict and try, so that a probe is made once.
-func probeName(text_ string, v *Verdict) string {
+func probeName(text string, v *Verdict) string {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprintf(hash, "%s %d", text_, v.Since.Unix()) // a hash never fails
+	_, _ = fmt.Fprintf(hash, "%s %d", text, v.Since.Unix()) // a hash never fails
 	if v.Capacity == OnDemand {
 		_, _ = fmt.Fprint(hash, " ", OnDemand)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
@@ -70,19 +70,19 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
 	}
 	if now.Skew != "" && (!known || before.Skew == "") {
-		all = append(all, announcement{true, "Skewed", text.Sentence(now.Skew)})
+		all = append(all, announcement{true, "Skewed", phrase.Sentence(now.Skew)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
-		all = append(all, announcement{true, "Contradiction", text.Sentence(c.reason()) + " " + c.consequence()})
+		all = append(all, announcement{true, "Contradiction", phrase.Sentence(c.reason()) + " " + c.consequence()})
 	}
 	if !known || signOf(before) == signOf(now) {
 		return all
 	}
 	switch now.State {
 	case StateConverged:
-		all = append(all, announcement{false, "Converged", text.Count(now.SpotActual, "replica") + " on spot, " + text.Count(now.OnDemandActual, "replica") + " on on-demand capacity"})
+		all = append(all, announcement{false, "Converged", phrase.Count(now.SpotActual, "replica") + " on spot, " + phrase.Count(now.OnDemandActual, "replica") + " on on-demand capacity"})
 	case StateWaiting, StateReadOnly, StateUnmanaged:
-		all = append(all, announcement{false, string(now.State), text.Sentence(now.Reason)})
+		all = append(all, announcement{false, string(now.State), phrase.Sentence(now.Reason)})
 	}
 	return all // Moving: each batch says what it moves
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Kinds of constraints, as they begin.
@@ -50,8 +50,8 @@ type shapeReader struct {
 	shape           Shape
 }
 
-func (r *shapeReader) constrain(kind, text_ string) {
-	r.shape.Constraints = append(r.shape.Constraints, kind+text_)
+func (r *shapeReader) constrain(kind, text string) {
+	r.shape.Constraints = append(r.shape.Constraints, kind+text)
 }
 
 // requests adds up what the scheduler counts: the containers and sidecars together, or what an init container needs beside
@@ -191,7 +191,7 @@ func (r *shapeReader) podConstraints() {
 
 // claims reads the volumes and devices that may be bound to some nodes.
 func (r *shapeReader) claims() {
-	ordinal, _ := text.Ordinal(r.name)
+	ordinal, _ := phrase.Ordinal(r.name)
 	suffix := "-" + r.name
 	for i := range r.spec.Volumes {
 		v := &r.spec.Volumes[i]
@@ -228,8 +228,8 @@ func (r *shapeReader) tolerations() {
 
 // textOf is the JSON of a part of a pod's spec, which can always be written.
 func textOf(part any) string {
-	text_, _ := json.Marshal(part)
-	return string(text_)
+	text, _ := json.Marshal(part)
+	return string(text)
 }
 
 // PodSpec returns the spec of a pause pod that is as hard to place as the shape: what it asks for, and all constraints that a
@@ -254,12 +254,12 @@ func (s Shape) PodSpec() corev1.PodSpec {
 	container := corev1.Container{Name: "probe", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
 	spec := corev1.PodSpec{}
 	for _, c := range s.Constraints {
-		kind, text_, _ := strings.Cut(c, ":")
-		constrainSpec(&spec, &container, kind+":", text_)
+		kind, text, _ := strings.Cut(c, ":")
+		constrainSpec(&spec, &container, kind+":", text)
 	}
-	for _, text_ := range s.Tolerations {
+	for _, text := range s.Tolerations {
 		var t corev1.Toleration
-		if json.Unmarshal([]byte(text_), &t) == nil {
+		if json.Unmarshal([]byte(text), &t) == nil {
 			spec.Tolerations = append(spec.Tolerations, t)
 		}
 	}
@@ -267,16 +267,16 @@ func (s Shape) PodSpec() corev1.PodSpec {
 	return spec
 }
 
-func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text_ string) {
+func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text string) {
 	switch kind {
 	case constraintSelector:
 		if spec.NodeSelector == nil {
 			spec.NodeSelector = map[string]string{}
 		}
-		key, value, _ := strings.Cut(text_, "=")
+		key, value, _ := strings.Cut(text, "=")
 		spec.NodeSelector[key] = value
 	case constraintNode:
-		if e, ok := parsePart[corev1.NodeSelectorRequirement](text_); ok {
+		if e, ok := parsePart[corev1.NodeSelectorRequirement](text); ok {
 			required := requiredNodes(spec)
 			if len(required.NodeSelectorTerms) == 0 {
 				required.NodeSelectorTerms = make([]corev1.NodeSelectorTerm, 1)
@@ -284,11 +284,11 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			required.NodeSelectorTerms[0].MatchExpressions = append(required.NodeSelectorTerms[0].MatchExpressions, e)
 		}
 	case constraintNodes:
-		if terms, ok := parsePart[[]corev1.NodeSelectorTerm](text_); ok {
+		if terms, ok := parsePart[[]corev1.NodeSelectorTerm](text); ok {
 			requiredNodes(spec).NodeSelectorTerms = terms
 		}
 	case constraintNear:
-		if term, ok := parsePart[corev1.PodAffinityTerm](text_); ok {
+		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
 			a := affinity(spec)
 			if a.PodAffinity == nil {
 				a.PodAffinity = &corev1.PodAffinity{}
@@ -297,7 +297,7 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			*list = append(*list, term)
 		}
 	case constraintApart:
-		if term, ok := parsePart[corev1.PodAffinityTerm](text_); ok {
+		if term, ok := parsePart[corev1.PodAffinityTerm](text); ok {
 			a := affinity(spec)
 			if a.PodAntiAffinity == nil {
 				a.PodAntiAffinity = &corev1.PodAntiAffinity{}
@@ -306,13 +306,13 @@ func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text
 			*list = append(*list, term)
 		}
 	case constraintPort:
-		protocol, port, _ := strings.Cut(text_, "/")
-		if number, ok := text.Number(port, 65535); ok {
+		protocol, port, _ := strings.Cut(text, "/")
+		if number, ok := phrase.Number(port, 65535); ok {
 			container.Ports = append(container.Ports, corev1.ContainerPort{
 				Protocol: corev1.Protocol(protocol), HostPort: int32(number), ContainerPort: int32(number)})
 		}
 	case constraintScheduler:
-		spec.SchedulerName = text_
+		spec.SchedulerName = text
 	}
 }
 
@@ -331,8 +331,8 @@ func requiredNodes(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-func parsePart[T any](text_ string) (part T, ok bool) {
-	return part, json.Unmarshal([]byte(text_), &part) == nil
+func parsePart[T any](text string) (part T, ok bool) {
+	return part, json.Unmarshal([]byte(text), &part) == nil
 }
 
 // maxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
@@ -342,9 +342,9 @@ const maxSpreads = 4
 func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
 	var list []corev1.TopologySpreadConstraint
 	for _, constraint := range s.Constraints {
-		text_, ok := strings.CutPrefix(constraint, constraintSpread)
-		_, text_, _ = strings.Cut(text_, "/") // after the namespace
-		if c, read := parsePart[corev1.TopologySpreadConstraint](text_); ok && read && len(list) < maxSpreads {
+		text, ok := strings.CutPrefix(constraint, constraintSpread)
+		_, text, _ = strings.Cut(text, "/") // after the namespace
+		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < maxSpreads {
 			if slices.Contains(s.Constraints, constraintSpreadAll+c.TopologyKey) {
 				c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
 			}
@@ -354,6 +354,7 @@ func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
 	return list
 }
 
+// policyOfSpread returns a policy of a topology spread constraint; empty where none is set.
 func policyOfSpread(p *corev1.NodeInclusionPolicy) corev1.NodeInclusionPolicy {
 	if p == nil {
 		return ""

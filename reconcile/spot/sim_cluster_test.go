@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // simCluster is a model of one member: nodes, a scheduler, kubelets, the controllers of workloads and of disruption budgets,
@@ -232,12 +232,12 @@ func (c *simCluster) rollout(w *simWorkload) {
 func (c *simCluster) controlOrdinals(s *simSet, active []*simPod) {
 	have, busy := map[int]bool{}, map[int]bool{}
 	for _, p := range c.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
-		number, _ := text.Ordinal(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		have[number] = true
 		busy[number] = !p.Ready || !p.GoneBy.IsZero()
 	}
 	for _, p := range active {
-		if number, _ := text.Ordinal(p.Name); number >= s.replicas {
+		if number, _ := phrase.Ordinal(p.Name); number >= s.replicas {
 			c.end(p)
 		}
 	}

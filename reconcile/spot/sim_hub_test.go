@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -188,7 +188,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	h.requests++
 	a := h.accounting(s.uid)
 	ask := Ask{ID: fmt.Sprintf("request-%d", h.requests), Wanted: s.replicas, Mix: h.mix(s.simWorkload)}
-	ask.Ordinal, _ = text.Ordinal(p.Name)
+	ask.Ordinal, _ = phrase.Ordinal(p.Name)
 	answer := a.Reserve(ask, h.now)
 	if answer.Doubt == DoubtUnproven && h.rand.Float64() >= h.blind {
 		var pods []Pod

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // tellSpread says where the replicas are not spread as the template asks for over both capacity types, and why replicas wait.
@@ -16,7 +16,7 @@ func (pl *planner) tellSpread() {
 		}
 		if n := pl.unscheduled(o, Spot) + pl.unscheduled(o, OnDemand); n > 0 {
 			for j := range o.Spreads {
-				pl.note("%s for a node, and the %s has to hold: %s", text.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
+				pl.note("%s for a node, and the %s has to hold: %s", phrase.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
 			}
 		}
 		if pl.settled(o) {

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Steering is how the pods of one member are sent to a capacity type: by a nodeSelector, or by required node affinity where
@@ -166,11 +166,13 @@ func (l *NodeLabel) tolerations() []toleration {
 	return list
 }
 
+// newToleration prepares a toleration for patches.
 func newToleration(t corev1.Toleration) toleration {
-	text_, _ := json.Marshal(t) // of strings and a number, which can always be written
-	return toleration{t, string(text_), "[" + string(text_) + "]"}
+	text, _ := json.Marshal(t) // of strings and a number, which can always be written
+	return toleration{t, string(text), "[" + string(text) + "]"}
 }
 
+// way returns how pods are sent to a capacity type. The caller must not change it.
 func (s *Steering) way(capacity Capacity) *way {
 	if capacity == Spot {
 		return &s.spot
@@ -209,18 +211,18 @@ const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that sp
 
 // CheckSteerBy tells whether a registration may name the labels to steer by with a text: names of providers and keys of
 // labels, with commas between them. Empty names none.
-func (c CapacityLabels) CheckSteerBy(text_ string) error {
-	_, err := c.named(text_)
+func (c CapacityLabels) CheckSteerBy(text string) error {
+	_, err := c.named(text)
 	return err
 }
 
 // named returns the indexes of the labels that a text names, in the order of the labels; nil when it is empty, or cannot be used.
-func (c CapacityLabels) named(text_ string) ([]int, error) {
-	if text_ == "" {
+func (c CapacityLabels) named(text string) ([]int, error) {
+	if text == "" {
 		return nil, nil
 	}
 	var named []int
-	for name := range strings.SplitSeq(text_, ",") {
+	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		known := false
 		for i := range c.labels {
@@ -229,13 +231,14 @@ func (c CapacityLabels) named(text_ string) ([]int, error) {
 			}
 		}
 		if !known {
-			return nil, fmt.Errorf("%q: want %s", text.Value(text_), RuleSteerBy)
+			return nil, fmt.Errorf("%q: want %s", phrase.Value(text), RuleSteerBy)
 		}
 	}
 	slices.Sort(named)
 	return slices.Compact(named), nil
 }
 
+// index returns the place of a label by its key; below 0: it is none of these.
 func (c CapacityLabels) index(key string) int {
 	return slices.IndexFunc(c.labels, func(l NodeLabel) bool { return l.Key == key })
 }

@@ -86,7 +86,7 @@ func schedulable(pod *corev1.PodSpec, labels map[string]string, taints ...corev1
 	}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return !emptyTerm(&term) && termFits(&term, "node", labels) }) {
+		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return len(term.MatchExpressions)+len(term.MatchFields) > 0 && nodeNeeds{{term}}.fit("node", labels) }) {
 			return false
 		}
 	}
@@ -386,7 +386,7 @@ func fitsAny(pod *corev1.PodSpec, nodes []map[string]string) bool {
 
 // asksForCapacity tells whether a template asks for a capacity label itself.
 func asksForCapacity(labels CapacityLabels, pod *corev1.PodSpec) bool {
-	return slices.ContainsFunc(labels.keys, func(key string) bool { return strings.Contains(textOf(pod), key) })
+	return slices.ContainsFunc(labels.Keys(), func(key string) bool { return strings.Contains(textOf(pod), key) })
 }
 
 // What an admission costs where pods are steered by affinity, with one of their own and without.

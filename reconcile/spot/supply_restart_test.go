@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // restart has another process go on with what the cluster shows: pods, nodes and probes.
@@ -72,7 +72,7 @@ func TestARestartAtAnyMomentCostsNoFloorAndNoEviction(t *testing.T) {
 		return w.readyEvictions(start), least
 	}
 	odd := func(p *supplyPod, n *supplyNode) bool {
-		number, _ := text.Ordinal(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		return n.capacity == Spot && number%2 == 1
 	}
 	for name, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
@@ -245,7 +245,7 @@ func TestOrdinalsThatFindNoNodeStayAndTheOthersMove(t *testing.T) {
 	w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
 	w.addNode(OnDemand, 40)
 	w.refuses = func(p *supplyPod, n *supplyNode) bool {
-		number, _ := text.Ordinal(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		return n.capacity == Spot && number%2 == 1
 	}
 	w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 10 })
@@ -254,7 +254,7 @@ func TestOrdinalsThatFindNoNodeStayAndTheOthersMove(t *testing.T) {
 	w.until(t, "settled", 24*time.Hour, w.settled)
 	failed := map[string]int{}
 	for _, e := range w.evicted {
-		if number, _ := text.Ordinal(e.name); e.ready && number%2 == 1 {
+		if number, _ := phrase.Ordinal(e.name); e.ready && number%2 == 1 {
 			failed[e.name]++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // supplyWorld is a model of one workload in a member whose capacity comes and goes: nodes of both types, an autoscaler that takes
@@ -212,7 +212,7 @@ func (w *supplyWorld) create(name string) {
 	p := &supplyPod{Pod: Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: testOwner,
 		Created: w.now, UnreadySince: w.now, Version: uint64(w.serial)}}
 	ask := Ask{ID: string(p.UID), Wanted: w.replicas, Mix: w.mix(), Final: true}
-	ask.Ordinal, _ = text.Ordinal(p.Name)
+	ask.Ordinal, _ = phrase.Ordinal(p.Name)
 	answer := w.accounts.Reserve(ask, w.now)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if w.ordinals {

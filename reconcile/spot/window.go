@@ -8,7 +8,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -45,15 +45,15 @@ const (
 func ParseWindow(schedule, duration, zone string) (*Window, error) {
 	spec, err := parseSchedule(schedule)
 	if err != nil {
-		return nil, fmt.Errorf("disruption schedule %q: %w", text.Value(schedule), err)
+		return nil, fmt.Errorf("disruption schedule %q: %w", phrase.Value(schedule), err)
 	}
 	d, err := parseDuration(duration)
 	if err != nil {
-		return nil, fmt.Errorf("disruption duration %q: %w", text.Value(duration), err)
+		return nil, fmt.Errorf("disruption duration %q: %w", phrase.Value(duration), err)
 	}
 	location, err := parseTimezone(zone)
 	if err != nil {
-		return nil, fmt.Errorf("disruption time zone %q: %w", text.Value(zone), err)
+		return nil, fmt.Errorf("disruption time zone %q: %w", phrase.Value(zone), err)
 	}
 	return newWindow(schedule, spec, d, location), nil
 }

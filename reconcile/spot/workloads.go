@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // WorkloadKind is a kind of workload that is placed because the configuration names it, beside Deployments, StatefulSets and
@@ -33,17 +33,17 @@ type WorkloadKind struct {
 func NewWorkloadKind(apiVersion, kind, replicasPath, statusReplicasPath string) (WorkloadKind, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || version.Version == "" || len(validation.IsDNS1035Label(version.Version)) > 0 {
-		return WorkloadKind{}, fmt.Errorf("API version %q: want group/version, such as argoproj.io/v1alpha1", text.Value(apiVersion))
+		return WorkloadKind{}, fmt.Errorf("API version %q: want group/version, such as argoproj.io/v1alpha1", phrase.Value(apiVersion))
 	}
 	switch version.Group {
 	case "", appsv1.GroupName:
 		return WorkloadKind{}, fmt.Errorf("API version %q: Kubernetes' own workloads are placed without being named, as far as they can be", apiVersion)
 	}
 	if problems := validation.IsDNS1123Subdomain(version.Group); len(problems) > 0 {
-		return WorkloadKind{}, fmt.Errorf("API version %q: its group: %s", text.Value(apiVersion), problems[0])
+		return WorkloadKind{}, fmt.Errorf("API version %q: its group: %s", phrase.Value(apiVersion), problems[0])
 	}
 	if problems := validation.IsDNS1035Label(strings.ToLower(kind)); len(problems) > 0 || strings.ToLower(kind) == kind {
-		return WorkloadKind{}, fmt.Errorf("kind %q: want the kind as in manifests, such as Rollout", text.Value(kind))
+		return WorkloadKind{}, fmt.Errorf("kind %q: want the kind as in manifests, such as Rollout", phrase.Value(kind))
 	}
 	k := WorkloadKind{GroupVersionKind: version.WithKind(kind)}
 	if k.replicas, err = parsePath(replicasPath, "spec"); err != nil {
@@ -59,11 +59,11 @@ func NewWorkloadKind(apiVersion, kind, replicasPath, statusReplicasPath string) 
 }
 
 // parsePath reads a JSON path of names, as CRDs have them for the scale subresource.
-func parsePath(text_, root string) ([]string, error) {
-	if text_ == "" {
+func parsePath(text, root string) ([]string, error) {
+	if text == "" {
 		return []string{root, "replicas"}, nil
 	}
-	path, dotted := strings.CutPrefix(text_, ".")
+	path, dotted := strings.CutPrefix(text, ".")
 	names := strings.Split(path, ".")
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "[]'\"*?@ ") {
@@ -71,7 +71,7 @@ func parsePath(text_, root string) ([]string, error) {
 		}
 	}
 	if !dotted || len(names) < 2 || names[0] != root {
-		return nil, fmt.Errorf("%q: want a path of names such as .%s.replicas", text.Value(text_), root)
+		return nil, fmt.Errorf("%q: want a path of names such as .%s.replicas", phrase.Value(text), root)
 	}
 	return names, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/text"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // world is a tiny cluster with one ReplicaSet or StatefulSet: the truth, a cache that lags behind it, and the core that
@@ -168,7 +168,7 @@ func (w *world) control() {
 func (w *world) controlOrdinals(alive []*Pod) {
 	have := map[int]bool{}
 	for _, p := range alive {
-		number, _ := text.Ordinal(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		have[number] = true
 		if number >= w.wanted {
 			w.remove(p)
@@ -195,7 +195,7 @@ func (w *world) create(name string) {
 		name = string(id)
 	}
 	ask := Ask{ID: fmt.Sprintf("request-%05d", w.admitted), Wanted: w.known, Mix: w.mix()}
-	ask.Ordinal, _ = text.Ordinal(name)
+	ask.Ordinal, _ = phrase.Ordinal(name)
 	answer := w.acc.Reserve(ask, w.now)
 	if answer.Doubt != DoubtNone {
 		if w.live {
