@@ -11,6 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -52,7 +53,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	capacity, err := capacityLabels(c)
+	labels, err := capacityLabels(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.nodeLabels: %w", err)
 	}
@@ -73,7 +74,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
 		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: spot.DroughtSettings{
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
-		Keys: keys, Capacity: capacity, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
+		Keys: keys, Capacity: labels, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
@@ -86,12 +87,12 @@ func spotSchedule(config *Config) spot.Schedule {
 	return spot.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
-func capacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
-	labels := make([]spot.NodeLabel, len(config.NodeLabels))
+func capacityLabels(config *SpotConfig) (capacity.Labels, error) {
+	labels := make([]capacity.NodeLabel, len(config.NodeLabels))
 	for i, label := range config.NodeLabels {
-		labels[i] = spot.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
+		labels[i] = capacity.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
 	}
-	return spot.NewCapacityLabels(labels...)
+	return capacity.NewLabels(labels...)
 }
 
 func interruptions(config *SpotConfig) (spot.Interruptions, error) {

@@ -10,6 +10,7 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // workloadMessage shows a workload; now is when it is asked about.
@@ -157,9 +158,9 @@ var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
 	spot.WaitRefused:     plimsollv1.WaitKind_WAIT_KIND_REFUSED,
 }
 
-var capacities = map[spot.Capacity]plimsollv1.CapacityType{
-	spot.Spot:     plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
-	spot.OnDemand: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
+var capacities = map[capacity.Type]plimsollv1.CapacityType{
+	capacity.Spot:     plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
+	capacity.OnDemand: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
 }
 
 // count fits a number of replicas into a message.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func BenchmarkReserve(b *testing.B) {
@@ -64,7 +66,7 @@ func BenchmarkAdmitPatch(b *testing.B) {
 	p := mustPatcher(b)
 	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
 		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
-	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
+	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
 	steering, dst := mustLabels(b).Configured(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,6 +3,8 @@ package spot
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // contradictionMemo remembers the answer for a template while the nodes stay what they are: admissions ask for it.
@@ -17,7 +19,7 @@ type contradictionFound struct {
 }
 
 // contradiction returns what of the nodes pods of a template cannot have, and since when that is known.
-func (t *nodeTable) contradiction(needs nodeNeeds, memo *contradictionMemo, capacity CapacityLabels, now time.Time) (Contradiction, time.Time) {
+func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contradictionMemo, capacityType capacity.Labels, now time.Time) (Contradiction, time.Time) {
 	if len(needs) == 0 {
 		return ContradictionNone, time.Time{}
 	}
@@ -28,7 +30,7 @@ func (t *nodeTable) contradiction(needs nodeNeeds, memo *contradictionMemo, capa
 	found := &contradictionFound{nodes: generation, since: now}
 	if !t.scaled.Load() {
 		t.mu.RLock()
-		found.what = contradictionOf(needs, capacity, t.labelled())
+		found.what = contradictionOf(needs, capacityType, t.labelled())
 		t.mu.RUnlock()
 	}
 	if before != nil && before.what == found.what {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // Kinds of workloads, as their owner references and the API name them.
@@ -28,7 +30,7 @@ type directory struct {
 	keys     Keys
 	defaults Defaults
 	allowed  labels.Selector // the configuration's namespaceSelector
-	capacity CapacityLabels
+	capacity capacity.Labels
 	kinds    kindTable
 	only     []string // the namespaces that the member is registered for; nil: all
 
@@ -76,10 +78,10 @@ type owner struct {
 
 	mu         sync.Mutex
 	slots      *Accounting
-	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
-	listed     liveListMark  // when its unlabelled pods were last looked for
-	unprovable time.Time     // until when no live list is tried; see proofs
-	shape      *Shape        // of its newest pod that was seen before it was bound; nil: none was
+	news       chan struct{}          // closed when something about the owner was seen; nil while nobody waits
+	listed     liveListMark           // when its unlabelled pods were last looked for
+	unprovable time.Time              // until when no live list is tried; see proofs
+	shape      *capacity.Requirements // of its newest pod that was seen before it was bound; nil: none was
 }
 
 // ownerFacts are guarded by directory.mu.

@@ -5,8 +5,8 @@
 // so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it:
 //
 //   - keys.go, policy.go, window.go: what labels and annotations mean ([Enabled], [ParsePolicy], [Window]);
-//   - capacity.go: what node labels, selectors and affinities say about capacity ([CapacityLabels]);
-//   - steering.go, affinity.go: how a member's pods are sent to a capacity type, by what its nodes carry ([Steering]);
+//   - capacity.go: what node labels, selectors and affinities say about capacity ([capacity.Labels]);
+//   - steering.go, affinity.go: how a member's pods are sent to a capacity type, by what its nodes carry ([capacity.Steering]);
 //   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
 //   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_victims.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -26,7 +27,7 @@ func DefaultDroughtSettings() DroughtSettings {
 // SpotPod is what a [Drought] has to know of a pod that is steered to its capacity type, which is spot as a rule.
 type SpotPod struct {
 	UID   types.UID
-	Shape Shape
+	Shape capacity.Requirements
 	// Timeout is how long the pod may be unschedulable before the capacity is dry for its shape; see [Settings.PendingTimeout].
 	Timeout time.Duration
 	// UnschedulableSince is as in [Pod].
@@ -43,9 +44,9 @@ type SpotPod struct {
 
 // Verdict says that capacity of a type has no room for pods that are as hard to place as Shape, or harder.
 type Verdict struct {
-	Shape Shape
-	// Capacity is never [Unknown].
-	Capacity Capacity
+	Shape capacity.Requirements
+	// Capacity is never [capacity.Unknown].
+	Capacity capacity.Type
 	// Since is when that was found.
 	Since time.Time
 	// Tries is how many probes were in vain.

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // droughts is what is known of one member's lack of capacity, of either type, and which workloads it is about. It is safe for
@@ -30,19 +32,19 @@ type droughts struct {
 
 func newDroughts(s DroughtSettings) *droughts {
 	starts := &startTimes{} // nodes of either type start alike
-	return &droughts{spot: newDrought(Spot, s, starts), onDemand: newDrought(OnDemand, s, starts),
+	return &droughts{spot: newDrought(capacity.Spot, s, starts), onDemand: newDrought(capacity.OnDemand, s, starts),
 		affected: map[WorkloadKey]struct{}{}, news: make(chan struct{}, 1)}
 }
 
 // both are the droughts of the two capacity types.
 func (d *droughts) both() [2]*Drought { return [2]*Drought{d.spot, d.onDemand} }
 
-// of returns the drought of a capacity type; nil for [Unknown].
-func (d *droughts) of(capacity Capacity) *Drought {
-	switch capacity {
-	case Spot:
+// of returns the drought of a capacity type; nil for [capacity.Unknown].
+func (d *droughts) of(capacityType capacity.Type) *Drought {
+	switch capacityType {
+	case capacity.Spot:
 		return d.spot
-	case OnDemand:
+	case capacity.OnDemand:
 		return d.onDemand
 	}
 	return nil
@@ -76,10 +78,10 @@ func (d *droughts) wake() {
 }
 
 // observe takes in a pod that is steered to a capacity type, and forgets it for the other.
-func (d *droughts) observe(capacity Capacity, p SpotPod, now time.Time) {
+func (d *droughts) observe(capacityType capacity.Type, p SpotPod, now time.Time) {
 	d.change(func() {
-		d.of(capacity).Observe(p, now)
-		d.of(capacity.Other()).Gone(p.UID)
+		d.of(capacityType).Observe(p, now)
+		d.of(capacityType.Other()).Gone(p.UID)
 	})
 }
 
@@ -98,10 +100,10 @@ func (d *droughts) gone(uid types.UID) {
 }
 
 // overdue tells when a pod that waits will have waited for too long, as far as is known.
-func (d *droughts) overdue(capacity Capacity, p SpotPod, now time.Time) time.Time {
+func (d *droughts) overdue(capacityType capacity.Type, p SpotPod, now time.Time) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	drought := d.of(capacity)
+	drought := d.of(capacityType)
 	known := drought.pending[p.UID]
 	known.SpotPod, known.coming = p, p.NodeComing
 	return drought.overdue(&known, now)
@@ -131,8 +133,8 @@ func (d *droughts) probeGone(name string) {
 }
 
 // nodeJoined takes in that there is a further node of a capacity type.
-func (d *droughts) nodeJoined(capacity Capacity, now time.Time) {
-	if drought := d.of(capacity); drought != nil {
+func (d *droughts) nodeJoined(capacityType capacity.Type, now time.Time) {
+	if drought := d.of(capacityType); drought != nil {
 		d.change(func() { drought.NodeJoined(now) })
 		d.wake()
 	}
@@ -146,7 +148,7 @@ func (d *droughts) started(pod, nodeMade, nodeJoined, now time.Time) {
 }
 
 // exclude takes in whether the spot nodes that there are leave out pods of a shape.
-func (d *droughts) exclude(shape Shape, excluded bool, now time.Time) {
+func (d *droughts) exclude(shape capacity.Requirements, excluded bool, now time.Time) {
 	d.change(func() { d.spot.Exclude(shape, excluded, now) })
 }
 
@@ -185,18 +187,18 @@ func (d *droughts) judge(now time.Time) {
 }
 
 // since tells since when capacity of a type has been dry for a shape; zero: it is not.
-func (d *droughts) since(capacity Capacity, shape Shape) time.Time {
+func (d *droughts) since(capacityType capacity.Type, shape capacity.Requirements) time.Time {
 	if !d.dry.Load() {
 		return time.Time{}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since, _ := d.of(capacity).Dry(shape)
+	since, _ := d.of(capacityType).Dry(shape)
 	return since
 }
 
 // onTrial tells for which capacity types a probe found room for a shape and no replica has yet.
-func (d *droughts) onTrial(shape Shape) (spot, onDemand bool) {
+func (d *droughts) onTrial(shape capacity.Requirements) (spot, onDemand bool) {
 	if !d.watch.Load() {
 		return false, false
 	}
@@ -207,7 +209,7 @@ func (d *droughts) onTrial(shape Shape) (spot, onDemand bool) {
 
 // tried tells until when a replica is left on the capacity type that it has, with what its pod says of that taken in; see
 // [Drought.Tried] and [Drought.Recall].
-func (d *droughts) tried(has Capacity, replica string, told, now time.Time) time.Time {
+func (d *droughts) tried(has capacity.Type, replica string, told, now time.Time) time.Time {
 	drought := d.of(has.Other())
 	if drought == nil || (told.IsZero() && !d.tries.Load()) {
 		return time.Time{}
@@ -253,13 +255,13 @@ func (d *droughts) affectedOf(kind string) []types.NamespacedName {
 }
 
 // verdicts returns how many shapes capacity of a type has no room for.
-func (d *droughts) verdicts(capacity Capacity) int {
+func (d *droughts) verdicts(capacityType capacity.Type) int {
 	if !d.dry.Load() {
 		return 0
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.of(capacity).verdicts)
+	return len(d.of(capacityType).verdicts)
 }
 
 // setProblem notes why the probes cannot be looked after, and tells whether that is news.
@@ -272,13 +274,13 @@ func (d *droughts) setProblem(problem string) bool {
 }
 
 // forget drops the verdicts about shapes that no owner's pods have any more; shapes returns those that they have.
-func (d *droughts) forget(shapes func() []Shape, now time.Time) {
+func (d *droughts) forget(shapes func() []capacity.Requirements, now time.Time) {
 	if !d.dry.Load() {
 		return
 	}
 	have := shapes()
-	needed := func(verdict Shape) bool {
-		return slices.ContainsFunc(have, func(s Shape) bool { return s.AtLeast(verdict) })
+	needed := func(verdict capacity.Requirements) bool {
+		return slices.ContainsFunc(have, func(s capacity.Requirements) bool { return s.AtLeast(verdict) })
 	}
 	d.change(func() {
 		for _, drought := range d.both() {
@@ -289,19 +291,19 @@ func (d *droughts) forget(shapes func() []Shape, now time.Time) {
 
 // concerns tells whether a pod that is steered to a capacity type may change what is known: it waits or did, or it may have been
 // bound since what is to be proven.
-func (d *droughts) concerns(uid types.UID, capacity Capacity, created time.Time, waits bool) bool {
+func (d *droughts) concerns(uid types.UID, capacityType capacity.Type, created time.Time, waits bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, spot := d.spot.pending[uid]
 	_, onDemand := d.onDemand.pending[uid]
-	return spot || onDemand || waits || d.of(capacity).bindingTells(created)
+	return spot || onDemand || waits || d.of(capacityType).bindingTells(created)
 }
 
 // nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
-func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
+func (d *droughts) nodeComing(capacityType capacity.Type, uid types.UID, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.of(capacity).NodeComing(uid, now)
+	return d.of(capacityType).NodeComing(uid, now)
 }
 
 // unasked says why nobody can find out whether a type that is dry has room again; empty: probes ask.

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
 func dryWorkload(d *directory, waited time.Duration, now time.Time) (WorkloadKey, Observed) {
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
-	shape := Shape{CPU: 500}
+	shape := capacity.Requirements{CPU: 500}
 	o.shape = &shape
 	key := WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	return key, Observed{Owners: []Owner{{UID: "set-web-1"}}, Pods: []Pod{
-		{UID: "1", Owner: "set-web-1", Capacity: Spot, UnschedulableSince: now.Add(-waited)},
-		{UID: "2", Owner: "set-web-1", Capacity: OnDemand, Bound: true, Ready: true},
+		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
+		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
 	}}
 }
 
@@ -68,7 +70,7 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
-	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(Spot) != 0 {
+	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(capacity.Spot) != 0 {
 		t.Error("a verdict would need a probe")
 	}
 }
@@ -78,11 +80,11 @@ func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
-	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(Spot) != 1 {
+	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(capacity.Spot) != 1 {
 		t.Fatal("there is no verdict")
 	}
 	d.removeOwner("set-web-1")
-	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(Spot) != 0 {
+	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(capacity.Spot) != 0 {
 		t.Error("the verdict stands for nobody")
 	}
 }
@@ -93,11 +95,11 @@ func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
 	if got := d.shape(o); got.CPU != 0 {
 		t.Errorf("nothing is known: %v", got)
 	}
-	o.template = &template{shape: Shape{CPU: 100}}
+	o.template = &template{shape: capacity.Requirements{CPU: 100}}
 	if got := d.shape(o); got.CPU != 100 {
 		t.Errorf("by the template: %v", got)
 	}
-	o.shape = &Shape{CPU: 250} // a member may add to what the template asks for
+	o.shape = &capacity.Requirements{CPU: 250} // a member may add to what the template asks for
 	if got := d.shape(o); got.CPU != 250 {
 		t.Errorf("by a pod: %v", got)
 	}

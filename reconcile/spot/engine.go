@@ -19,12 +19,13 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // Options configure an [Engine].
 type Options struct {
 	Keys     Keys
-	Capacity CapacityLabels
+	Capacity capacity.Labels
 	// Interruptions tell which nodes are about to go.
 	Interruptions Interruptions
 	Defaults      Defaults
@@ -36,7 +37,7 @@ type Options struct {
 	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
 	ReadOnlyMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
-	// [CapacityLabels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
+	// [capacity.Labels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string
 	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
 	// admission. Nil: it always may, and no other replica ever did.
@@ -251,8 +252,8 @@ func (e *Engine) reservations() map[string]int {
 }
 
 // dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
-func (e *Engine) dry(capacity Capacity) map[string]int {
-	return e.count(func(d *directory) int { return d.droughts.verdicts(capacity) })
+func (e *Engine) dry(capacityType capacity.Type) map[string]int {
+	return e.count(func(d *directory) int { return d.droughts.verdicts(capacityType) })
 }
 
 func (e *Engine) count(of func(*directory) int) map[string]int {

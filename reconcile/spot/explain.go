@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -92,7 +93,7 @@ func (pl *planner) noteProtection() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {
-			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
+			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == capacity.OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
 				pl.result.Unprotected = true
 			}
 		}

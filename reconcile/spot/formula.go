@@ -3,6 +3,8 @@ package spot
 import (
 	"sort"
 	"strconv"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
@@ -48,34 +50,34 @@ func (m Mix) IsSpot(slot int) bool {
 	return slot >= 0 && m.Spot(slot+1) > m.Spot(slot)
 }
 
-// Of returns the capacity type of a slot; [Unknown] when the workload has no policy.
-func (m Mix) Of(slot int) Capacity {
+// Of returns the capacity type of a slot; [capacity.Unknown] when the workload has no policy.
+func (m Mix) Of(slot int) capacity.Type {
 	switch {
 	case !m.Managed:
-		return Unknown
+		return capacity.Unknown
 	case m.IsSpot(slot):
-		return Spot
+		return capacity.Spot
 	}
-	return OnDemand
+	return capacity.OnDemand
 }
 
 // first returns the lowest slot of a capacity type, maxSlot if there is none below it. Both counts never fall as n grows.
-func (m Mix) first(capacity Capacity) int {
+func (m Mix) first(capacityType capacity.Type) int {
 	switch {
-	case !m.Managed && capacity == Unknown:
+	case !m.Managed && capacityType == capacity.Unknown:
 		return 0
-	case !m.Managed || capacity == Unknown:
+	case !m.Managed || capacityType == capacity.Unknown:
 		return maxSlot
 	}
-	return sort.Search(maxSlot, func(slot int) bool { return m.Wanted(capacity, slot+1) > 0 })
+	return sort.Search(maxSlot, func(slot int) bool { return m.Wanted(capacityType, slot+1) > 0 })
 }
 
-// Wanted returns how many of n replicas belong on the given capacity type; 0 for [Unknown].
-func (m Mix) Wanted(capacity Capacity, n int) int {
-	switch capacity {
-	case Spot:
+// Wanted returns how many of n replicas belong on the given capacity type; 0 for [capacity.Unknown].
+func (m Mix) Wanted(capacityType capacity.Type, n int) int {
+	switch capacityType {
+	case capacity.Spot:
 		return m.Spot(n)
-	case OnDemand:
+	case capacity.OnDemand:
 		return m.OnDemand(n)
 	}
 	return 0

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func policyOf(percent, floor int) Policy {
@@ -48,7 +50,7 @@ func TestSlotsAreTheFormulaOneReplicaAtATime(t *testing.T) {
 }
 
 func TestOnlyAPolicyGivesSlotsACapacityType(t *testing.T) {
-	if got := (Mix{}).Of(0); got != Unknown {
+	if got := (Mix{}).Of(0); got != capacity.Unknown {
 		t.Errorf("without a policy slot 0 is %q", got)
 	}
 	spot, onDemand := Split(4, Policy{Problems: []Problem{{}}})
@@ -71,13 +73,13 @@ func TestTheFirstSlotOfATypeIsTheLowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMix(t)
 		m.Managed = rapid.IntRange(0, 9).Draw(t, "managed") > 0
-		for _, capacity := range []Capacity{Unknown, Spot, OnDemand} {
+		for _, capacityType := range []capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand} {
 			want := 0
-			for want < 3000 && m.Of(want) != capacity {
+			for want < 3000 && m.Of(want) != capacityType {
 				want++
 			}
-			if got := m.first(capacity); want < 3000 && got != want || want == 3000 && got < maxSlot {
-				t.Fatalf("%+v: the first %s slot is %d, want %d", m, capacity, got, want)
+			if got := m.first(capacityType); want < 3000 && got != want || want == 3000 && got < maxSlot {
+				t.Fatalf("%+v: the first %s slot is %d, want %d", m, capacityType, got, want)
 			}
 		}
 	})

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
-func mustLabels(t testing.TB, configured ...NodeLabel) CapacityLabels {
+func mustLabels(t testing.TB, configured ...capacity.NodeLabel) capacity.Labels {
 	t.Helper()
-	c, err := NewCapacityLabels(configured...)
+	c, err := capacity.NewLabels(configured...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,9 +18,9 @@ func mustLabels(t testing.TB, configured ...NodeLabel) CapacityLabels {
 }
 
 // steersBy returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
-func steersBy(c CapacityLabels, capacity Capacity) (key, value string) {
+func steersBy(c capacity.Labels, capacityType capacity.Type) (key, value string) {
 	var spec corev1.PodSpec
-	c.Configured().Steer(&spec, capacity, nil)
+	c.Configured().Steer(&spec, capacityType, nil)
 	for key, value = range spec.NodeSelector {
 		return key, value
 	}

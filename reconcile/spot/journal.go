@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -16,7 +17,7 @@ const keptMoves = 10
 type Move struct {
 	At   time.Time
 	Pod  string
-	From Capacity
+	From capacity.Type
 	For  Purpose
 	// Strategy tells whether the pod was evicted or released.
 	Strategy Strategy

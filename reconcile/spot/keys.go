@@ -100,7 +100,7 @@ func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool 
 // bound to a zone without such nodes.
 const triedTime = 24 * time.Hour
 
-// ProbeShape is the annotation with the verdict's shape; see [Shape.String].
+// ProbeShape is the annotation with the verdict's shape; see [capacity.Requirements.String].
 func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }
 
 // ProbeCapacity is the annotation with the capacity type that is dry; missing: spot.
@@ -121,7 +121,7 @@ func (k Keys) ProbeNext() string { return k.Prefix + "/probe-next" }
 // ProbeOpened is the annotation with the time at which the gate came off, in RFC 3339.
 func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
 
-// ProbeSteering is the annotation that says by what the probe was sent to spot; see [Steering].
+// ProbeSteering is the annotation that says by what the probe was sent to spot; see [capacity.Steering].
 func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
 
 // Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.

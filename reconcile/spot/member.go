@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // warmingTimeout is how long an admission or a reconcile waits for a member's first lists.
@@ -65,11 +67,11 @@ func (m *member) steerBy() string {
 }
 
 // steered reports that pods of the member are steered otherwise than before.
-func (m *member) steered(s *Steering) {
-	if err := m.engine.Capacity.CheckSteerBy(s.steerBy); err != nil {
+func (m *member) steered(s *capacity.Steering) {
+	if err := m.engine.Capacity.CheckSteerBy(s.SteerBy); err != nil {
 		m.engine.Log.Warn("what the registration names to steer pods by cannot be used and is ignored", "member", m.name, "error", err)
 	}
-	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.spot.String(), "onDemand", s.onDemand.String())
+	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {

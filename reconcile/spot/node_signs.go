@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -62,14 +63,14 @@ func newNodeSigns(live func() client.Reader) *nodeSigns {
 type awaited struct {
 	namespace string
 	uid       types.UID
-	capacity  Capacity
-	shape     Shape
+	capacity  capacity.Type
+	shape     capacity.Requirements
 }
 
 // nodeComing tells whether anything says that a node is on its way for a pod.
 func (d *directory) nodeComing(ctx context.Context, pod *awaited, now time.Time) bool {
 	limit := d.droughts.spot.settings.NodeStart
-	needs := needsOf(pod.shape)
+	needs := capacity.NodeRequirementsOf(pod.shape)
 	if d.nodes.starting(needs, d.capacity, pod.capacity, now, limit) {
 		return true
 	}

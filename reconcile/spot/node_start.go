@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -87,11 +88,11 @@ func (t *nodeTable) madeOf(name string) time.Time {
 }
 
 // starting tells whether a node of a capacity type is on its way that is what a pod asks for.
-func (t *nodeTable) starting(needs nodeNeeds, labels CapacityLabels, capacity Capacity, now time.Time, limit time.Duration) bool {
+func (t *nodeTable) starting(needs capacity.NodeRequirements, labels capacity.Labels, capacityType capacity.Type, now time.Time, limit time.Duration) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for name, facts := range t.known {
-		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == capacityType && needs.Fit(name, facts.labels) {
 			return true
 		}
 	}
@@ -112,15 +113,15 @@ func (d *directory) spotFits(o *owner) bool {
 	if o.template == nil {
 		return false
 	}
-	return d.nodes.fits(o.template.needs, d.capacity, Spot)
+	return d.nodes.fits(o.template.needs, d.capacity, capacity.Spot)
 }
 
 // fits tells whether a node of a capacity type is what a pod asks for.
-func (t *nodeTable) fits(needs nodeNeeds, labels CapacityLabels, capacity Capacity) bool {
+func (t *nodeTable) fits(needs capacity.NodeRequirements, labels capacity.Labels, capacityType capacity.Type) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for name, facts := range t.known {
-		if labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+		if labels.OfNode(facts.labels) == capacityType && needs.Fit(name, facts.labels) {
 			return true
 		}
 	}

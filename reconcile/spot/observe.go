@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
@@ -162,7 +164,7 @@ func podReason(pod *Pod, mix Mix) string {
 		return "is being deleted"
 	case pod.Finished:
 		return "has finished"
-	case pod.Capacity == Unknown:
+	case pod.Capacity == capacity.Unknown:
 		return "its capacity type is not known"
 	case mix.Of(pod.Slot) != pod.Capacity && mix.Managed && pod.Slot != NoSlot:
 		return "runs on " + string(pod.Capacity) + ", its slot is for " + string(mix.Of(pod.Slot))

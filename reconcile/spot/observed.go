@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -127,7 +128,7 @@ type Summary struct {
 type Reservation struct {
 	ID       string
 	Slot     int
-	Capacity Capacity
+	Capacity capacity.Type
 	// Moved says that it replaces a pod that we evicted.
 	Moved bool
 	// At is when it was made.
@@ -211,7 +212,7 @@ type Eviction struct {
 	Name string
 	// Owner is the UID of the controller in whose accounting the pod is.
 	Owner types.UID
-	From  Capacity
+	From  capacity.Type
 	// Ready tells whether the pod served when the plan was made.
 	Ready bool
 	// For is never empty.
@@ -230,7 +231,7 @@ type Eviction struct {
 type Release struct {
 	Pod  types.UID
 	Name string
-	From Capacity
+	From capacity.Type
 	// Released is what the annotation says.
 	Released Released
 	// Why is a sentence for the Event.

@@ -3,6 +3,7 @@ package spot
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -21,7 +22,7 @@ type ordinals struct {
 
 // ordinal is what is remembered of one ordinal of a StatefulSet, also while no pod has it.
 type ordinal struct {
-	capacity Capacity
+	capacity capacity.Type
 	pod      types.UID // seen last
 	waiting  ref       // made for it and not seen yet; 0: none
 }
@@ -50,18 +51,18 @@ func (o *ordinals) at(number int) *ordinal {
 }
 
 // place notes the type of an ordinal.
-func (o *ordinals) place(number int, known *ordinal, capacity Capacity) {
+func (o *ordinals) place(number int, known *ordinal, capacityType capacity.Type) {
 	o.counts.add(number, known.capacity, -1)
-	o.counts.add(number, capacity, 1)
-	known.capacity = capacity
+	o.counts.add(number, capacityType, 1)
+	known.capacity = capacityType
 }
 
 // others counts the types of the ordinals from start to before end, without the given one.
-func (o *ordinals) others(number, start, end int) tally {
+func (o *ordinals) others(number, start, end int) capacity.Tally {
 	below, n := o.counts.before(start), o.counts.before(end)
-	n.all, n.spot, n.onDemand = n.all-below.all, n.spot-below.spot, n.onDemand-below.onDemand
-	if known := o.known[number]; known != nil && known.capacity != Unknown && number >= start && number < end {
-		n.add(known.capacity, -1)
+	n.All, n.Spot, n.OnDemand = n.All-below.All, n.Spot-below.Spot, n.OnDemand-below.OnDemand
+	if known := o.known[number]; known != nil && known.capacity != capacity.Unknown && number >= start && number < end {
+		n.Add(known.capacity, -1)
 	}
 	return n
 }
@@ -83,19 +84,19 @@ func (o *ordinals) prune(lives func(types.UID) bool) {
 
 // ordinalCounts counts ordinals by type such that those below any number are known after few steps: a binary indexed tree
 // that only has the nodes that count something. Ordinals are less than 1<<ordinalBits.
-type ordinalCounts map[int]tally
+type ordinalCounts map[int]capacity.Tally
 
 const ordinalBits = 30
 
 // add counts an ordinal of a type in (n = 1) or out (n = -1).
-func (c ordinalCounts) add(number int, capacity Capacity, n int) {
-	if capacity == Unknown || number < 0 || number >= 1<<ordinalBits {
+func (c ordinalCounts) add(number int, capacityType capacity.Type, n int) {
+	if capacityType == capacity.Unknown || number < 0 || number >= 1<<ordinalBits {
 		return
 	}
 	for node := number + 1; node <= 1<<ordinalBits; node += node & -node {
 		t := c[node]
-		t.add(capacity, n)
-		if t == (tally{}) {
+		t.Add(capacityType, n)
+		if t == (capacity.Tally{}) {
 			delete(c, node)
 		} else {
 			c[node] = t
@@ -104,10 +105,10 @@ func (c ordinalCounts) add(number int, capacity Capacity, n int) {
 }
 
 // before counts the ordinals below a number.
-func (c ordinalCounts) before(number int) (t tally) {
+func (c ordinalCounts) before(number int) (t capacity.Tally) {
 	for node := min(max(number, 0), 1<<ordinalBits); node > 0; node &= node - 1 {
 		below := c[node]
-		t.all, t.spot, t.onDemand = t.all+below.all, t.spot+below.spot, t.onDemand+below.onDemand
+		t.All, t.Spot, t.OnDemand = t.All+below.All, t.Spot+below.Spot, t.OnDemand+below.OnDemand
 	}
 	return t
 }
@@ -124,17 +125,17 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 	}
 	wanted := max(ask.Wanted, d.slot+1)
 	if ask.Mix.Managed && ask.Mix.Dry {
-		d.capacity, d.reason = OnDemand, reasonDry
+		d.capacity, d.reason = capacity.OnDemand, reasonDry
 		return d
 	}
 	others := a.ordinals.others(ask.Ordinal, ask.Start, ask.Start+wanted)
 	preferred := ask.Mix.Of(d.slot)
-	if known := a.ordinals.known[ask.Ordinal]; known != nil && known.capacity != Unknown && ask.Mix.Managed {
+	if known := a.ordinals.known[ask.Ordinal]; known != nil && known.capacity != capacity.Unknown && ask.Mix.Managed {
 		preferred, d.reason = known.capacity, reasonOrdinal
 	}
 	d.capacity, d.reason = balance(ask.Mix, wanted, others, preferred, d.reason)
-	if d.capacity == OnDemand && ask.Mix.fallsBack(others.spot) && others.onDemand >= ask.Mix.Floor {
-		d.capacity, d.reason = Spot, reasonNoRoom
+	if d.capacity == capacity.OnDemand && ask.Mix.fallsBack(others.Spot) && others.OnDemand >= ask.Mix.Floor {
+		d.capacity, d.reason = capacity.Spot, reasonNoRoom
 	}
 	return d
 }
@@ -168,7 +169,7 @@ func (a *Accounting) forgetOrdinalOf(r ref) {
 // before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
 func (a *Accounting) observeOrdinal(p *Pod) {
 	number, ok := phrase.Ordinal(p.Name)
-	if !ok || p.Capacity == Unknown {
+	if !ok || p.Capacity == capacity.Unknown {
 		return
 	}
 	known := a.ordinals.at(number)
@@ -178,7 +179,7 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 		}
 		a.drop(known.waiting)
 	}
-	if p.Alive() || known.capacity == Unknown {
+	if p.Alive() || known.capacity == capacity.Unknown {
 		a.ordinals.place(number, known, p.Capacity)
 		known.pod = p.UID
 	}

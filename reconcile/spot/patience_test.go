@@ -3,10 +3,12 @@ package spot
 import (
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // boundTo is a pod that a node took which had come at a time.
-func boundTo(uid string, shape Shape, bound, joined time.Time) SpotPod {
+func boundTo(uid string, shape capacity.Requirements, bound, joined time.Time) SpotPod {
 	p := pendingPod(uid, shape, time.Time{})
 	p.BoundAt, p.NodeJoined = bound, joined
 	return p

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -96,7 +97,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 		return Placement{Outcome: OutcomeReadOnly}
 	}
 	placed := e.reserve(ctx, m, dir, s, pod)
-	if placed.Reservation.Capacity == Unknown {
+	if placed.Reservation.Capacity == capacity.Unknown {
 		placed.Outcome = OutcomeUnmanaged
 	}
 	return placed
@@ -162,7 +163,7 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
@@ -179,7 +180,7 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}
 	outcome := OutcomeOnDemand
-	if answer.Capacity == Spot {
+	if answer.Capacity == capacity.Spot {
 		outcome = OutcomeSpot
 	}
 	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, DoubtNone, nil

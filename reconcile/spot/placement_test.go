@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 const testMember = "prod-eu"
@@ -46,11 +48,11 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	if err != nil {
 		t.Fatal(err)
 	}
-	capacity, err := NewCapacityLabels()
+	capacityType, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Keys: keys, Capacity: capacity, Settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
+	o := Options{Keys: keys, Capacity: capacityType, Settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
 	if change != nil {
 		change(&o)
 	}

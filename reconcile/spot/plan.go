@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
@@ -76,7 +77,7 @@ type planner struct {
 	last   time.Time // when the last batch of moves was
 	floor  floor
 	excess int // replicas of one type above what is wanted
-	from   Capacity
+	from   capacity.Type
 	// advised counts the alive pods that an advisory notice concerns.
 	advised int
 	moving  map[types.UID]Purpose  // pods that this plan takes away
@@ -93,7 +94,7 @@ type ownerPods struct {
 	released []*Pod // alive, and not the owner's any more
 	dying    []*Pod // being deleted, or evicted by us
 
-	victims map[Capacity]orderOfVictims // as far as they were asked for; see victimOrder
+	victims map[capacity.Type]orderOfVictims // as far as they were asked for; see victimOrder
 
 	parked int // released pods that only wait for the disruption window
 	stuck  int // released pods that stand in for replacements that do not come up
@@ -151,9 +152,9 @@ func (pl *planner) tell() {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {
 			switch pod.Capacity {
-			case Spot:
+			case capacity.Spot:
 				r.SpotActual++
-			case OnDemand:
+			case capacity.OnDemand:
 				r.OnDemandActual++
 			default:
 				r.UnknownActual++

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // BenchmarkPlan is one plan of a workload of so many pods, all of which have a budget, in each of the things that it may be at.
@@ -29,7 +31,7 @@ func BenchmarkPlan(b *testing.B) {
 			{"dry", 70, func(o *Observed, _ *Settings) {
 				o.Owners[0].DrySince = epoch
 				for i := range o.Pods {
-					if o.Pods[i].Capacity == Spot {
+					if o.Pods[i].Capacity == capacity.Spot {
 						o.Pods[i].Bound, o.Pods[i].Ready, o.Pods[i].UnschedulableSince = false, false, epoch
 					}
 				}
@@ -58,7 +60,7 @@ func BenchmarkDrought(b *testing.B) {
 	for b.Loop() {
 		d := NewDrought(DefaultDroughtSettings())
 		for i := range 200 {
-			d.Observe(SpotPod{UID: types.UID(fmt.Sprint(i)), Shape: Shape{CPU: int64(100 + i%20)}, Timeout: time.Minute, UnschedulableSince: epoch}, epoch)
+			d.Observe(SpotPod{UID: types.UID(fmt.Sprint(i)), Shape: capacity.Requirements{CPU: int64(100 + i%20)}, Timeout: time.Minute, UnschedulableSince: epoch}, epoch)
 		}
 		d.Step(epoch.Add(time.Minute))
 	}

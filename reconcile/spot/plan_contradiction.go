@@ -1,6 +1,10 @@
 package spot
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // Contradiction says which of a member's nodes are not what a template's own nodeSelector and required node affinity ask for.
 type Contradiction string
@@ -14,12 +18,12 @@ const (
 )
 
 // leavesOut tells whether no node of a capacity type is what the template asks for.
-func (c Contradiction) leavesOut(capacity Capacity) bool {
+func (c Contradiction) leavesOut(capacityType capacity.Type) bool {
 	switch c {
 	case ContradictionSpot:
-		return capacity == Spot
+		return capacityType == capacity.Spot
 	case ContradictionOnDemand:
-		return capacity == OnDemand
+		return capacityType == capacity.OnDemand
 	}
 	return c == ContradictionBoth
 }
@@ -69,27 +73,27 @@ const karpenterPool = "karpenter.sh/nodepool"
 // contradictionOf tells which capacity type a pod cannot have although the member has nodes of it: none of them is what the
 // pod asks for, and nodes of the other type are, or no node at all is. Where no node of a type exists at all, or an autoscaler
 // makes nodes, nothing is known of the nodes that may come: then pods wait, and it is a drought if none comes.
-func contradictionOf(needs nodeNeeds, capacity CapacityLabels, nodes iter.Seq2[string, map[string]string]) Contradiction {
+func contradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) Contradiction {
 	if len(needs) == 0 {
 		return ContradictionNone
 	}
-	var all, fitting tally
+	var all, fitting capacity.Tally
 	for name, labels := range nodes {
 		if _, made := labels[karpenterPool]; made {
 			return ContradictionNone
 		}
-		of := capacity.OfNode(labels)
-		all.add(of, 1)
-		if needs.fit(name, labels) {
-			fitting.add(of, 1)
+		of := capacityType.OfNode(labels)
+		all.Add(of, 1)
+		if needs.Fit(name, labels) {
+			fitting.Add(of, 1)
 		}
 	}
 	switch {
-	case all.all > 0 && fitting.all == 0:
+	case all.All > 0 && fitting.All == 0:
 		return ContradictionBoth
-	case all.spot > 0 && fitting.spot == 0 && fitting.onDemand > 0:
+	case all.Spot > 0 && fitting.Spot == 0 && fitting.OnDemand > 0:
 		return ContradictionSpot
-	case all.onDemand > 0 && fitting.onDemand == 0 && fitting.spot > 0:
+	case all.OnDemand > 0 && fitting.OnDemand == 0 && fitting.Spot > 0:
 		return ContradictionOnDemand
 	}
 	return ContradictionNone

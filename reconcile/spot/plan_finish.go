@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -54,7 +55,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 		standsIn := false
 		switch {
 		case !pod.serves():
-		case ofFloor > 0 && pod.Capacity == OnDemand:
+		case ofFloor > 0 && pod.Capacity == capacity.OnDemand:
 			standsIn = true
 			ofFloor--
 		case keep > 0:
@@ -68,7 +69,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 func servingOnDemand(pods []*Pod) int {
 	n := 0
 	for _, pod := range pods {
-		if pod.Capacity == OnDemand && pod.serves() {
+		if pod.Capacity == capacity.OnDemand && pod.serves() {
 			n++
 		}
 	}
@@ -151,12 +152,12 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		if since {
 			all++
 		}
-		if pod.Capacity == OnDemand && (since || pl.startsUp(pod)) {
+		if pod.Capacity == capacity.OnDemand && (since || pl.startsUp(pod)) {
 			onDemand++
 		}
 	}
 	for _, pod := range o.doomed {
-		if pod.Capacity == OnDemand && !pl.available(pod) {
+		if pod.Capacity == capacity.OnDemand && !pl.available(pod) {
 			onDemand++
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // releasing are 10 replicas of which some were released: the replacements of the first `ready` of them serve, those of the
@@ -16,7 +18,7 @@ func releasing(released, ready, starting int) Observed {
 	pods := replicas(10, Mix{Managed: true})
 	for i := range released {
 		stand := pods[i]
-		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", Spot
+		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", capacity.Spot
 		stand.Hash = ReleasedHash("abc")
 		stand.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch.Add(-time.Minute)}
 		pods = append(pods, stand)
@@ -120,7 +122,7 @@ func TestAReleaseForTheMixEndsWithinTheWindowAndOneForAnInterruptionAtAnyTime(t 
 func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 	s := testSettings
 	s.Strategy, s.MaxMoves = StrategyRelease, MoveLimit{Count: 4}
-	pods := arrived(replicas(10, spotOnly), 4, OnDemand)
+	pods := arrived(replicas(10, spotOnly), 4, capacity.OnDemand)
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
@@ -187,7 +189,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 	want := Released{Owner: testOwner, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: PurposeMove, At: epoch}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "1",
 		Labels: map[string]string{templateHash: ReleasedHash("abc")}, Annotations: map[string]string{testKeys.Released(): want.String()}}}
-	got := PodOf(testKeys, pod, Spot)
+	got := PodOf(testKeys, pod, capacity.Spot)
 	if got.Released == nil || got.Owner != testOwner || got.Supply() || !got.Alive() {
 		t.Fatalf("%+v", got)
 	}
@@ -195,7 +197,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 		t.Error(diff)
 	}
 	pod.Labels[templateHash] = "abc" // copied into a template, or given back by a person
-	if got := PodOf(testKeys, pod, Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
+	if got := PodOf(testKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{"", "true", `{"owner":""}`, `{"owner":"x"}`, string(make([]byte, 5000))} {
@@ -227,8 +229,8 @@ func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
 	}
 	a.Release("r")
 	a.Restore("2") // the write failed
-	if a.visible.all != 4 || a.moves != 0 || !a.LastMove().IsZero() {
-		t.Errorf("%d visible, %d moves", a.visible.all, a.moves)
+	if a.visible.All != 4 || a.moves != 0 || !a.LastMove().IsZero() {
+		t.Errorf("%d visible, %d moves", a.visible.All, a.moves)
 	}
 	a.LetGo("2", r, epoch)
 	released := pods[2]
@@ -243,7 +245,7 @@ func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
 		t.Error("it is evicted")
 	}
 	a.Restore("2")
-	if a.visible.all != 3 {
-		t.Errorf("%d visible: a released pod never holds a slot again", a.visible.all)
+	if a.visible.All != 3 {
+		t.Errorf("%d visible: a released pod never holds a slot again", a.visible.All)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // budgeted are 14 replicas under some budgets, of which 10 are on spot and should move.
 func budgeted(budgets ...Budget) Observed {
-	o := observedOf(arrived(replicas(10, spotOnly), 4, OnDemand), 14)
+	o := observedOf(arrived(replicas(10, spotOnly), 4, capacity.OnDemand), 14)
 	o.Budgets = budgets
 	for i := range o.Pods {
 		for at := range budgets {

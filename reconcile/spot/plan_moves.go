@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -49,19 +50,19 @@ func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 	if len(o.alive) > o.Replicas {
 		return
 	}
-	var have tally
+	var have capacity.Tally
 	for _, pod := range o.alive {
 		if _, going := pl.moving[pod.UID]; !going {
-			have.add(pod.Capacity, 1)
+			have.Add(pod.Capacity, 1)
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if excess := have.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); excess > pl.excess {
-			pl.excess, pl.from = excess, capacity
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		if excess := have.Of(capacityType) - pl.mix.Wanted(capacityType, o.Replicas); excess > pl.excess {
+			pl.excess, pl.from = excess, capacityType
 		}
 	}
-	if lacking := min(pl.mix.Floor, o.Replicas) - have.onDemand; stalled && (pl.from != Spot || lacking <= 0) {
-		pl.excess, pl.from = 0, Unknown
+	if lacking := min(pl.mix.Floor, o.Replicas) - have.OnDemand; stalled && (pl.from != capacity.Spot || lacking <= 0) {
+		pl.excess, pl.from = 0, capacity.Unknown
 	} else if stalled {
 		pl.excess = min(pl.excess, lacking)
 	}
@@ -85,7 +86,7 @@ func (pl *planner) stays(o *ownerPods) bool {
 func (pl *planner) stayWhereTheyFit(o *ownerPods) {
 	pl.state(StateWaiting, "%s on %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
 	pl.waitForNodes(o.Contradiction, pl.excess)
-	pl.excess, pl.from = 0, Unknown
+	pl.excess, pl.from = 0, capacity.Unknown
 }
 
 // atRest names the state of a workload without excess.
@@ -120,7 +121,7 @@ func (pl *planner) atRest(o *ownerPods) {
 func (pl *planner) stranded(o *ownerPods) int {
 	n := 0
 	for _, pod := range o.alive {
-		if !pod.Bound && pod.Capacity != Unknown && o.Contradiction.leavesOut(pod.Capacity) {
+		if !pod.Bound && pod.Capacity != capacity.Unknown && o.Contradiction.leavesOut(pod.Capacity) {
 			n++
 		}
 	}
@@ -139,7 +140,7 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
 			phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
-	case pl.from == OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
+	case pl.from == capacity.OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
 		until := o.Accounting.UnprovenUntil
 		pl.state(StateWaiting, "%s; the hub has just taken over, and moves wait until its cache shows what was done before", pl.should())
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: until}, "the hub has just taken over")
@@ -207,7 +208,7 @@ func (pl *planner) moveExcess(o *ownerPods) {
 
 // waitsForNodes tells whether replicas wait for nodes of a capacity type: until those come, no other gives up its place to join
 // them.
-func (pl *planner) waitsForNodes(o *ownerPods, to Capacity, replicas int) bool {
+func (pl *planner) waitsForNodes(o *ownerPods, to capacity.Type, replicas int) bool {
 	n := pl.unscheduled(o, to)
 	if n > 0 {
 		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", phrase.Count(n, "replica waits", "replicas wait"), to)

@@ -3,6 +3,7 @@ package spot
 import (
 	"slices"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -44,7 +45,7 @@ func (pl *planner) assign(o *ownerPods) {
 	rest := pl.excessOf(o)
 	var stay, leave []int
 	for at, pod := range o.alive {
-		if rest[at] || (pod.Capacity == Unknown && pl.mix.Managed) {
+		if rest[at] || (pod.Capacity == capacity.Unknown && pl.mix.Managed) {
 			leave = append(leave, at)
 		} else if !t.keep(at) {
 			stay = append(stay, at)
@@ -68,17 +69,17 @@ func (pl *planner) excessOf(o *ownerPods) []bool {
 	if !pl.mix.Managed {
 		return excess
 	}
-	var stay tally
+	var stay capacity.Tally
 	for at, pod := range o.alive {
 		if _, going := pl.moving[pod.UID]; going {
 			excess[at] = true
 		} else {
-			stay.add(pod.Capacity, 1)
+			stay.Add(pod.Capacity, 1)
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if over := stay.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); over > 0 {
-			for _, at := range pl.victimOrder(o, capacity)[:over] {
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		if over := stay.Of(capacityType) - pl.mix.Wanted(capacityType, o.Replicas); over > 0 {
+			for _, at := range pl.victimOrder(o, capacityType)[:over] {
 				excess[at] = true
 			}
 		}
@@ -168,11 +169,11 @@ func (t *table) fill(pods, others []int) (left []int) {
 	}
 	free := t.free(others)
 	for _, at := range pods {
-		capacity := t.pods[at].Capacity
+		capacityType := t.pods[at].Capacity
 		if !t.mix.Managed {
-			capacity = Unknown
+			capacityType = capacity.Unknown
 		}
-		slots := &free[codeOf(capacity)]
+		slots := &free[capacity.CodeOf(capacityType)]
 		if len(*slots) == 0 {
 			left = append(left, at)
 			continue
@@ -184,7 +185,7 @@ func (t *table) fill(pods, others []int) (left []int) {
 }
 
 // free returns the free slots of each type, those on which others sit last.
-func (t *table) free(others []int) (free [len(capacities)][]int) {
+func (t *table) free(others []int) (free [len(capacity.Types)][]int) {
 	occupied := make([]bool, len(t.taken))
 	for _, at := range others {
 		if slot := t.pods[at].Slot; slot >= 0 && slot < len(occupied) {
@@ -194,7 +195,7 @@ func (t *table) free(others []int) (free [len(capacities)][]int) {
 	for _, last := range []bool{false, true} {
 		for slot := range t.taken {
 			if occupied[slot] == last && !t.taken[slot] {
-				code := codeOf(t.mix.Of(slot))
+				code := capacity.CodeOf(t.mix.Of(slot))
 				free[code] = append(free[code], slot)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 var releaseSettings = Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: StrategyRelease}
@@ -69,7 +71,7 @@ func TestAReplacementThatNeverGetsReadyDoesNotStopReleases(t *testing.T) {
 			stand.UID, stand.Name, stand.Hash = stand.UID+"-old", stand.Name+"-old", ReleasedHash("abc")
 			stand.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch.Add(-24 * time.Hour)}
 			p := &pods[9-i]
-			p.Capacity, p.Ready, p.Moved, p.Created, p.UnreadySince = OnDemand, false, true, epoch.Add(-24*time.Hour), epoch.Add(-24*time.Hour)
+			p.Capacity, p.Ready, p.Moved, p.Created, p.UnreadySince = capacity.OnDemand, false, true, epoch.Add(-24*time.Hour), epoch.Add(-24*time.Hour)
 			pods = append(pods, stand)
 		}
 		return observedOf(pods, 10)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 var testSettings = Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
@@ -26,11 +28,11 @@ func replicas(n int, m Mix) []Pod {
 
 // arrived adds n replicas that were moved to a capacity type a minute ago and are ready: the slow start of moves there is over
 // for batches of up to n+1.
-func arrived(pods []Pod, n int, capacity Capacity) []Pod {
+func arrived(pods []Pod, n int, capacityType capacity.Type) []Pod {
 	for slot := len(pods); n > 0; n-- {
 		at := epoch.Add(-time.Minute)
 		pods = append(pods, Pod{
-			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: testOwner, Slot: slot, Capacity: capacity,
+			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: testOwner, Slot: slot, Capacity: capacityType,
 			DeletionCost: Mix{}.Cost(slot), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
 		})
 		slot++
@@ -86,7 +88,7 @@ func TestThePodsThatDoNotServeAreMovedFirst(t *testing.T) {
 	pods[4].Created = epoch.Add(-time.Minute)   // younger
 	s := testSettings
 	s.MaxMoves = MoveLimit{Count: 4}
-	r := Plan(observedOf(arrived(pods, 3, OnDemand), 13), policyOf(50, 0), s, epoch)
+	r := Plan(observedOf(arrived(pods, 3, capacity.OnDemand), 13), policyOf(50, 0), s, epoch)
 	// Slots 0, 2, 4, 6 and 8 are on-demand slots now: of the ready pods those on them go, from the highest down.
 	if diff := cmp.Diff([]string{"web-7", "web-2", "web-8", "web-6"}, names(r.Evictions)); diff != "" {
 		t.Error(diff)
@@ -134,11 +136,11 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 		}, 3},
 		"finished pods are no one": {func(o *Observed) { o.Pods = append(o.Pods, Pod{UID: "x", Owner: testOwner, Finished: true}) }, 3},
 		"starting where they went": {func(o *Observed) {
-			o.Pods[0].Capacity, o.Pods[0].Ready, o.Pods[0].UnreadySince = OnDemand, false, epoch.Add(-time.Second)
+			o.Pods[0].Capacity, o.Pods[0].Ready, o.Pods[0].UnreadySince = capacity.OnDemand, false, epoch.Add(-time.Second)
 		}, 2},
 		"not ready where they leave": {func(o *Observed) { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 3},
 	} {
-		o := observedOf(arrived(replicas(20, full), 3, OnDemand), 23)
+		o := observedOf(arrived(replicas(20, full), 3, capacity.OnDemand), 23)
 		c.change(&o)
 		if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Evictions) != c.want {
 			t.Errorf("%s: %d moves, want %d (%s: %s)", name, len(r.Evictions), c.want, r.State, r.Reason)
@@ -150,7 +152,7 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
 	pods := replicas(10, Mix{Percent: 70, Managed: true})
 	for i := range pods {
-		if pods[i].Capacity == Spot {
+		if pods[i].Capacity == capacity.Spot {
 			pods[i].Ready, pods[i].Bound, pods[i].UnreadySince = false, false, epoch.Add(-time.Second)
 		}
 	}
@@ -163,7 +165,7 @@ func TestAReplicaThatNeverComesUpDoesNotStopAWorkloadForEver(t *testing.T) {
 	plan := func(broken int, since time.Duration) PlanResult {
 		pods := replicas(9, Mix{Percent: 50, Managed: true})
 		for i := range pods {
-			if pods[i].Capacity == OnDemand && broken > 0 {
+			if pods[i].Capacity == capacity.OnDemand && broken > 0 {
 				pods[i].Ready, pods[i].UnreadySince = false, epoch.Add(-since)
 				broken--
 			}
@@ -270,7 +272,7 @@ func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T)
 func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
 	o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
 	stranger := o.Pods[0]
-	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", Spot
+	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", capacity.Spot
 	o.Pods = append(o.Pods, stranger)
 	if r := Plan(o, policyOf(50, 0), testSettings, epoch); r.State != StateConverged || len(r.Stamps) > 0 {
 		t.Errorf("%+v", r)
@@ -288,7 +290,7 @@ func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
 
 func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
 	pods := replicas(6, Mix{Percent: 50, Managed: true})
-	pods[2].Capacity, pods[3].Capacity = Spot, OnDemand
+	pods[2].Capacity, pods[3].Capacity = capacity.Spot, capacity.OnDemand
 	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
 	want := []Stamp{{Pod: "2", Name: "web-2", Slot: 3, DeletionCost: "-3"}, {Pod: "3", Name: "web-3", Slot: 2, DeletionCost: "-2"}}
 	if diff := cmp.Diff(want, r.Stamps); diff != "" || len(r.Evictions) > 0 {
@@ -300,7 +302,7 @@ func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 	pods := replicas(6, Mix{Percent: 50, Managed: true})[:5]
 	pods[4].Slot, pods[4].DeletionCost = 2, Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
 	o := observedOf(pods, 6)
-	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: OnDemand, At: epoch}}
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: capacity.OnDemand, At: epoch}}
 	for _, s := range Plan(o, policyOf(50, 0), testSettings, epoch).Stamps {
 		if s.Slot == 4 {
 			t.Errorf("stamped with a promised slot: %+v", s)
@@ -356,7 +358,7 @@ func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
 func TestUnknownCapacityIsNeverMoved(t *testing.T) {
 	pods := replicas(4, Mix{Managed: true})
 	for i := range pods {
-		pods[i].Capacity = Unknown
+		pods[i].Capacity = capacity.Unknown
 	}
 	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
 	if r.State != StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.UnknownActual != 4 {
@@ -383,7 +385,7 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 }
 
 func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) {
-	o := observedOf(arrived(replicas(20, Mix{Percent: 100, Managed: true}), 1, OnDemand), 21)
+	o := observedOf(arrived(replicas(20, Mix{Percent: 100, Managed: true}), 1, capacity.OnDemand), 21)
 	o.Pods[3].Evicted, o.Pods[4].Evicted = true, true // as far as we know
 	o.Owners[0].Accounting.UnansweredUntil = epoch.Add(SettleTime)
 	r := Plan(o, policyOf(0, 0), testSettings, epoch)
@@ -410,7 +412,7 @@ func TestMorePromisesThanSlotsWait(t *testing.T) {
 		pods[i].Slot = NoSlot
 	}
 	o := observedOf(pods, 3)
-	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 0, Capacity: OnDemand, At: epoch}}
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 0, Capacity: capacity.OnDemand, At: epoch}}
 	r := Plan(o, policyOf(50, 0), testSettings, epoch)
 	if r.State == StateConverged || len(r.Stamps) > 0 || r.Recheck.IsZero() {
 		t.Errorf("%+v", r)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 var spotOnly = Mix{Percent: 100, Managed: true}
@@ -80,8 +82,8 @@ func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
 	pods[2].Doom = nil
 	a.Restore("2")
 	a.Observe(&pods[2], epoch)
-	if a.visible.all != 6 {
-		t.Errorf("%d visible when its node stays after all", a.visible.all)
+	if a.visible.All != 6 {
+		t.Errorf("%d visible when its node stays after all", a.visible.All)
 	}
 }
 
@@ -165,7 +167,7 @@ func dryPods() Observed {
 	m := Mix{Percent: 70, Managed: true}
 	pods, pending := replicas(10, m), 0
 	for i := range pods {
-		if pods[i].Capacity == Spot && pending < 6 {
+		if pods[i].Capacity == capacity.Spot && pending < 6 {
 			pending++
 			pods[i].Ready, pods[i].Bound, pods[i].UnschedulableSince = false, false, epoch.Add(-time.Minute)
 		}
@@ -246,19 +248,19 @@ func TestWhileSpotIsDryNewPodsGoOnDemandWhateverTheirSlot(t *testing.T) {
 	for name, a := range map[string]*Accounting{"ReplicaSet": NewAccounting(false), "StatefulSet": NewAccounting(true)} {
 		for i := range 5 {
 			got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 4, Ordinal: i, Mix: m, Final: true}, epoch)
-			if got.Capacity != OnDemand || got.Slot != min(i, 4) && name == "StatefulSet" {
+			if got.Capacity != capacity.OnDemand || got.Slot != min(i, 4) && name == "StatefulSet" {
 				t.Errorf("%s: pod %d gets %+v", name, i, got)
 			}
 		}
 	}
 	a := NewAccounting(false)
 	for i := range 4 {
-		a.Observe(&Pod{UID: "p", Slot: i, Capacity: Spot, Version: uint64(i + 1)}, epoch)
+		a.Observe(&Pod{UID: "p", Slot: i, Capacity: capacity.Spot, Version: uint64(i + 1)}, epoch)
 	}
-	if got := a.Reserve(Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, epoch); got.Capacity != OnDemand {
+	if got := a.Reserve(Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, epoch); got.Capacity != capacity.OnDemand {
 		t.Errorf("%+v", got)
 	}
-	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: Mix{Dry: true}}, epoch); got.Capacity != Unknown {
+	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: Mix{Dry: true}}, epoch); got.Capacity != capacity.Unknown {
 		t.Errorf("a workload without a policy is steered: %+v", got)
 	}
 }

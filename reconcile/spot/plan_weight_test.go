@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // doomed gives the pods for which it is asked a node that goes.
@@ -21,7 +23,7 @@ func doomed(pods []Pod, d *Doom, which func(*Pod) bool) []Pod {
 	return pods
 }
 
-func isOnDemand(p *Pod) bool { return p.Capacity == OnDemand }
+func isOnDemand(p *Pod) bool { return p.Capacity == capacity.OnDemand }
 
 func releasableAll(pods []Pod) []Pod {
 	for i := range pods {
@@ -72,7 +74,7 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 	if r = Plan(observedOf(releasableAll(slices.Clone(pods)), 50), policyOf(100, 0), testSettings, epoch); len(r.Releases) != 1 || len(r.Evictions) > 0 {
 		t.Errorf("what can be released is, whatever the strategy: %+v", r)
 	}
-	pods = arrived(pods, 7, Spot)
+	pods = arrived(pods, 7, capacity.Spot)
 	if r = Plan(observedOf(pods, 57), policyOf(100, 0), testSettings, epoch); len(r.Evictions) != 5 {
 		t.Errorf("%d of 57 go where ten percent may", len(r.Evictions))
 	}
@@ -165,8 +167,8 @@ func TestTheFloorOnNodesThatGoServesUntilItsReplacementsDo(t *testing.T) {
 func moreOnDemand(o *Observed) {
 	more := 3
 	for i := range o.Pods {
-		if p := &o.Pods[i]; p.Capacity == Spot && more > 0 {
-			p.Capacity = OnDemand
+		if p := &o.Pods[i]; p.Capacity == capacity.Spot && more > 0 {
+			p.Capacity = capacity.OnDemand
 			more--
 		}
 	}

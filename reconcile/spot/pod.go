@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -32,7 +33,7 @@ type Pod struct {
 	// Slot that the pod's label names; NoSlot when it has none, or not a number.
 	Slot int
 	// Capacity of its node or, while no node has it yet, what its spec asks for.
-	Capacity Capacity
+	Capacity capacity.Type
 	// Reservation is the id of the reservation that the pod was admitted on; empty: none.
 	Reservation string
 	// DeletionCost is the annotation as it is written; empty: none.
@@ -90,10 +91,10 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 // its controller counts on it.
 func (p *Pod) Supply() bool { return p.Alive() && !p.leaving() && p.Released == nil }
 
-// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [CapacityLabels.OfPod].
-func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
+// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod].
+func PodOf(keys Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{
-		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacity,
+		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
 		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
 		Moved: pod.Annotations[keys.Moved()] == movedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
@@ -166,5 +167,5 @@ func ownCost(slot int, text string) (cost int, own bool) {
 
 // waits tells whether the scheduler found no node for a pod that counts.
 func (p *Pod) waits() bool {
-	return p.Alive() && p.Capacity != Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
+	return p.Alive() && p.Capacity != capacity.Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -19,8 +20,8 @@ func (p *Probe) Annotations(keys Keys) map[string]string {
 		keys.ProbeShape(): p.Shape.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
 		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
 	}
-	if p.Capacity == OnDemand {
-		annotations[keys.ProbeCapacity()] = string(OnDemand)
+	if p.Capacity == capacity.OnDemand {
+		annotations[keys.ProbeCapacity()] = string(capacity.OnDemand)
 	}
 	if p.Relapses > 0 {
 		annotations[keys.ProbeRelapses()] = strconv.Itoa(p.Relapses)
@@ -33,16 +34,16 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return Probe{}, false
 	}
-	shape, err := ParseShape(pod.Annotations[keys.ProbeShape()])
+	shape, err := capacity.ParseRequirements(pod.Annotations[keys.ProbeShape()])
 	since, err2 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeSince()])
 	next, err3 := time.Parse(time.RFC3339, pod.Annotations[keys.ProbeNext()])
 	tries, ok := phrase.Number(pod.Annotations[keys.ProbeTries()], 1<<20)
 	if err != nil || err2 != nil || err3 != nil || !ok {
 		return Probe{}, false
 	}
-	p := Probe{Name: pod.Name, UID: pod.UID, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
-	if pod.Annotations[keys.ProbeCapacity()] == string(OnDemand) {
-		p.Capacity = OnDemand
+	p := Probe{Name: pod.Name, UID: pod.UID, Verdict: Verdict{Shape: shape, Capacity: capacity.Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
+	if pod.Annotations[keys.ProbeCapacity()] == string(capacity.OnDemand) {
+		p.Capacity = capacity.OnDemand
 	}
 	if n, ok := phrase.Number(pod.Annotations[keys.ProbeRelapses()], 1<<20); ok {
 		p.Relapses = n
@@ -67,8 +68,8 @@ func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
 func probeName(text string, v *Verdict) string {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%s %d", text, v.Since.Unix()) // a hash never fails
-	if v.Capacity == OnDemand {
-		_, _ = fmt.Fprint(hash, " ", OnDemand)
+	if v.Capacity == capacity.OnDemand {
+		_, _ = fmt.Fprint(hash, " ", capacity.OnDemand)
 	}
 	return fmt.Sprintf("plimsoll-probe-%016x-%d", hash.Sum64(), v.Tries)
 }

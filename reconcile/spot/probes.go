@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -147,7 +148,7 @@ func (m *member) mayTend() bool {
 	return !e.Settings.For(Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
 }
 
-func (m *member) applyProbes(ctx context.Context, steering *Steering, plan DroughtPlan, now time.Time) error {
+func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, plan DroughtPlan, now time.Time) error {
 	c, namespace := m.cluster.GetClient(), m.probeNamespace()
 	var problems []error
 	for _, name := range plan.Delete {
@@ -186,7 +187,7 @@ func deleteProbe(ctx context.Context, c client.Client, namespace, name string) e
 }
 
 // createProbe makes a probe, of the lowest priority if the member knows our class. One that is there already is the same one.
-func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, steering *Steering, p *Probe) error {
+func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, steering *capacity.Steering, p *Probe) error {
 	pod := e.probePod(p, namespace, steering)
 	err := c.Create(ctx, pod)
 	if apierrors.IsNotFound(err) { // the namespace is missing
@@ -237,18 +238,18 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 }
 
 // steeredOtherwise tells whether a probe was made when pods were steered another way: it could wait for nodes that never come.
-func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *Steering, name string) bool {
+func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *capacity.Steering, name string) bool {
 	var pod corev1.Pod
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err != nil {
 		return false
 	}
 	probe, ok := ProbeOf(e.Keys, &pod)
-	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.way(probe.Capacity).String()
+	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.Direction(probe.Capacity).String()
 }
 
 // probePod is the pod of a probe.
-func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev1.Pod {
+func (e *Engine) probePod(p *Probe, namespace string, steering *capacity.Steering) *corev1.Pod {
 	spec := p.Shape.PodSpec()
 	steering.Steer(&spec, p.Capacity, e.SpotTolerations)
 	if p.Gated {
@@ -269,7 +270,7 @@ func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	annotations := p.Annotations(e.Keys)
-	annotations[e.Keys.ProbeSteering()] = steering.way(p.Capacity).String()
+	annotations[e.Keys.ProbeSteering()] = steering.Direction(p.Capacity).String()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
 			Labels: map[string]string{

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func probingEngine(t *testing.T) *Engine {
@@ -25,8 +27,8 @@ func probingEngine(t *testing.T) *Engine {
 
 func someProbe(e *Engine) *Probe {
 	since := time.Now().Truncate(time.Second).UTC()
-	shape := Shape{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
-	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
+	shape := capacity.Requirements{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
+	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Capacity: capacity.Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
 }
 
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
@@ -39,7 +41,7 @@ func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
 		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
 	}
-	key, value := steersBy(e.Capacity, Spot)
+	key, value := steersBy(e.Capacity, capacity.Spot)
 	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
@@ -136,7 +138,7 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 	}
 	pod := apply(DroughtPlan{Create: []Probe{*probe}})
 	if !schedulable(&pod.Spec, map[string]string{labelGKEPool: "b", labelGKESpot: "true", "disk": "ssd"}, noSchedule(labelGKESpot, "true")) {
-		t.Errorf("the new probe fits no spot node of the member: %s", textOf(pod.Spec))
+		t.Errorf("the new probe fits no spot node of the member: %s", capacity.JSONOf(pod.Spec))
 	}
 	if pod = apply(DroughtPlan{Open: []string{probe.Name}}); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
 		t.Errorf("it is not opened: %v", pod)

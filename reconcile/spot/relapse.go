@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 const (
 	// relapseTime is how long after its end a verdict is remembered: one that comes back goes on with its back-off.
@@ -38,7 +42,7 @@ func (e *ended) resume(v *verdict) {
 // doubtful tells whether a probe's word is not enough: it found room before and replicas did not, and the shape has what no
 // probe can have, or it happened time and again.
 func (v *Verdict) doubtful() bool {
-	return v.Relapses > 0 && (v.Shape.beyondProbes() || v.Relapses >= plainRelapses)
+	return v.Relapses > 0 && (v.Shape.BeyondProbes() || v.Relapses >= plainRelapses)
 }
 
 func (d *Drought) forgetPast(now time.Time) {
@@ -68,7 +72,7 @@ func (d *Drought) prove(p *SpotPod) {
 }
 
 // OnTrial tells whether a probe found room for pods of a shape and no replica has yet: they are moved there one at a time.
-func (d *Drought) OnTrial(shape Shape) bool {
+func (d *Drought) OnTrial(shape capacity.Requirements) bool {
 	for _, over := range d.past {
 		if over.onTrial() && shape.AtLeast(over.Shape) {
 			return true

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // relapse lets the probe of a verdict be bound, and a replica find no node; it returns how long the verdict stood before.
-func relapse(t *testing.T, w *droughtWorld, shape Shape, now time.Time, joins bool) (time.Time, time.Duration) {
+func relapse(t *testing.T, w *droughtWorld, shape capacity.Requirements, now time.Time, joins bool) (time.Time, time.Duration) {
 	t.Helper()
 	start := now
 	for len(w.open()) == 0 {
@@ -37,7 +39,7 @@ func relapse(t *testing.T, w *droughtWorld, shape Shape, now time.Time, joins bo
 	return now, stood
 }
 
-func dryFor(w *droughtWorld, shape Shape) time.Time {
+func dryFor(w *droughtWorld, shape capacity.Requirements) time.Time {
 	w.Observe(pendingPod("first", shape, epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
@@ -46,9 +48,9 @@ func dryFor(w *droughtWorld, shape Shape) time.Time {
 }
 
 func TestAVerdictWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
-	volume := cpu(100, constraintVolume+"shop/data")
+	volume := cpu(100, capacity.ConstraintVolume+"shop/data")
 	for name, c := range map[string]struct {
-		shape Shape
+		shape capacity.Requirements
 		joins bool
 		want  []time.Duration
 	}{
@@ -69,7 +71,7 @@ func TestAVerdictWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
 }
 
 func TestARestartKnowsHowOftenProbesWereTooEasy(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, constraintVolume+"shop/data")
+	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	for range 3 {
 		now, _ = relapse(t, w, shape, now, false)
@@ -81,7 +83,7 @@ func TestARestartKnowsHowOftenProbesWereTooEasy(t *testing.T) {
 }
 
 func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, constraintVolume+"shop/data")
+	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	for range 3 {
 		now, _ = relapse(t, w, shape, now, false)
@@ -105,7 +107,7 @@ func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
 }
 
 func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, constraintVolume+"shop/data")
+	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	if len(w.tried) > 0 {
 		t.Error("what found no node in the drought itself is no sign of its own")
@@ -142,7 +144,7 @@ func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 }
 
 func TestAnExclusionIsAVerdictUntilANodeFits(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, constraintSelector+"team=a")
+	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintSelector+"team=a")
 	w.Exclude(shape, true, epoch)
 	w.Exclude(shape, true, epoch.Add(time.Minute))
 	if plan := w.step(epoch.Add(time.Minute)); len(plan.Create) != 1 || !plan.Create[0].Since.Equal(epoch) {

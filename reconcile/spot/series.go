@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 const (
@@ -153,12 +155,12 @@ func ownSeries(workloads map[WorkloadKey]replicaCounts, limit int) []WorkloadKey
 
 func sendReplicas(into chan<- prometheus.Metric, member string, key WorkloadKey, counts replicaCounts) {
 	for _, series := range []struct {
-		capacity Capacity
+		capacity capacity.Type
 		count    string
 		value    int
 	}{
-		{Spot, "wanted", counts.spotWanted}, {Spot, "actual", counts.spotActual},
-		{OnDemand, "wanted", counts.onDemandWanted}, {OnDemand, "actual", counts.onDemandActual},
+		{capacity.Spot, "wanted", counts.spotWanted}, {capacity.Spot, "actual", counts.spotActual},
+		{capacity.OnDemand, "wanted", counts.onDemandWanted}, {capacity.OnDemand, "actual", counts.onDemandActual},
 	} {
 		into <- prometheus.MustNewConstMetric(workloadReplicas, prometheus.GaugeValue, float64(series.value),
 			member, key.Namespace, key.Kind, key.Name, string(series.capacity), series.count)

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func workloadOf(namespace, name string) WorkloadKey {
@@ -16,7 +18,7 @@ func workloadOf(namespace, name string) WorkloadKey {
 
 func TestATenantWithManyWorkloadsTakesTheSeriesOfNoOtherTenant(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry, 10, func() map[string]int { return nil }, func(Capacity) map[string]int { return nil })
+	m, err := newMetrics(registry, 10, func() map[string]int { return nil }, func(capacity.Type) map[string]int { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

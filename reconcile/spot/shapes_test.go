@@ -7,11 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
-	keys, capacity := Keys{Prefix: DefaultPrefix}, CapacityLabels{}
-	kind := podKind(keys, capacity)
+	keys, capacityType := Keys{Prefix: DefaultPrefix}, capacity.Labels{}
+	kind := podKind(keys, capacityType)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", templateHash: "abc", "app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
@@ -63,12 +65,12 @@ func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
 		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
 		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
 	} {
-		for _, capacity := range []Capacity{Spot, OnDemand} {
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 			template := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}, Affinity: own.DeepCopy()}
 			pod := *template.DeepCopy()
-			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).Steer(&pod, capacity, nil)
-			if diff := cmp.Diff(ShapeOf(&template, "shop", "", labels), ShapeOf(&pod, "shop", "", labels)); diff != "" {
-				t.Errorf("%s, %s: %s", name, capacity, diff)
+			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).Steer(&pod, capacityType, nil)
+			if diff := cmp.Diff(capacity.RequirementsOf(&template, "shop", "", labels), capacity.RequirementsOf(&pod, "shop", "", labels)); diff != "" {
+				t.Errorf("%s, %s: %s", name, capacityType, diff)
 			}
 		}
 	}

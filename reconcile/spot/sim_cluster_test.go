@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -34,7 +35,7 @@ type simCluster struct {
 
 type simNode struct {
 	name     string
-	capacity Capacity
+	capacity capacity.Type
 	room     int
 	doom     *Doom
 	joined   time.Time
@@ -83,15 +84,17 @@ type simPod struct {
 	readyAt    time.Time
 }
 
-func (w *simWorkload) shape() Shape { return Shape{CPU: int64(w.probed)} }
+func (w *simWorkload) shape() capacity.Requirements {
+	return capacity.Requirements{CPU: int64(w.probed)}
+}
 
 func newSimCluster(seed uint64) *simCluster {
 	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*Probe{}}
 }
 
-func (c *simCluster) addNode(capacity Capacity, room int) *simNode {
+func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
 	c.serial++
-	n := &simNode{name: fmt.Sprintf("%s-%d", capacity, c.serial), capacity: capacity, room: room, joined: c.now}
+	n := &simNode{name: fmt.Sprintf("%s-%d", capacityType, c.serial), capacity: capacityType, room: room, joined: c.now}
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -161,10 +164,10 @@ func (c *simCluster) active(s *simSet) []*simPod {
 }
 
 // supply counts the pods of a workload that are there and stay.
-func (c *simCluster) supply(w *simWorkload) (t tally, ready int) {
+func (c *simCluster) supply(w *simWorkload) (t capacity.Tally, ready int) {
 	for _, p := range c.of(w) {
 		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
-			t.add(p.Capacity, 1)
+			t.Add(p.Capacity, 1)
 			if p.Ready {
 				ready++
 			}
@@ -279,10 +282,10 @@ func (c *simCluster) schedule() {
 			used[p.node] += p.set.size
 		}
 	}
-	place := func(capacity Capacity, size int) *simNode {
+	place := func(capacityType capacity.Type, size int) *simNode {
 		for _, at := range c.rand.Perm(len(c.nodes)) {
 			n := c.nodes[at]
-			if n.goneAt.IsZero() && n.doom == nil && n.room-used[n] >= size && (capacity == Unknown || capacity == n.capacity) {
+			if n.goneAt.IsZero() && n.doom == nil && n.room-used[n] >= size && (capacityType == capacity.Unknown || capacityType == n.capacity) {
 				return n
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // Spread is a topology spread constraint of an owner's template that must hold (whenUnsatisfiable: DoNotSchedule), with the
@@ -40,8 +42,8 @@ type Domain struct {
 }
 
 // has tells whether the domain has nodes of a capacity type that the template allows.
-func (d *Domain) has(capacity Capacity) bool {
-	return (capacity == Spot && d.Spot) || (capacity == OnDemand && d.OnDemand)
+func (d *Domain) has(capacityType capacity.Type) bool {
+	return (capacityType == capacity.Spot && d.Spot) || (capacityType == capacity.OnDemand && d.OnDemand)
 }
 
 // String names the constraint.
@@ -50,7 +52,7 @@ func (s *Spread) String() string {
 }
 
 // spreadsOf reads constraints and the domains that nodes form. Only nodes that have the keys of all constraints form any.
-func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs nodeNeeds, capacity CapacityLabels, nodes iter.Seq2[string, map[string]string]) []Spread {
+func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) []Spread {
 	domains := make([]map[string]Domain, len(constraints))
 	for i := range domains {
 		domains[i] = map[string]Domain{}
@@ -62,11 +64,11 @@ func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs nodeNeeds, c
 		}) {
 			continue
 		}
-		of, fits := capacity.OfNode(labels), needs.fit(name, labels)
+		of, fits := capacityType.OfNode(labels), needs.Fit(name, labels)
 		for i := range constraints {
 			value := labels[constraints[i].TopologyKey]
 			d := domains[i][value]
-			d.Name, d.Spot, d.OnDemand = value, d.Spot || (fits && of == Spot), d.OnDemand || (fits && of == OnDemand)
+			d.Name, d.Spot, d.OnDemand = value, d.Spot || (fits && of == capacity.Spot), d.OnDemand || (fits && of == capacity.OnDemand)
 			domains[i][value] = d
 		}
 	}
@@ -98,19 +100,19 @@ func spreadOf(c *corev1.TopologySpreadConstraint, domains map[string]Domain) Spr
 // which a pod cannot be keeps the fewest at what is there, and soon no other domain may take one more.
 func apart(c *corev1.TopologySpreadConstraint, domains []Domain) string {
 	switch {
-	case policyOfSpread(c.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore:
+	case capacity.InclusionPolicy(c.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore:
 		return ""
 	case c.NodeAffinityPolicy != nil:
 		return "its nodeAffinityPolicy asks for it"
-	case policyOfSpread(c.NodeTaintsPolicy) == corev1.NodeInclusionPolicyHonor:
+	case capacity.InclusionPolicy(c.NodeTaintsPolicy) == corev1.NodeInclusionPolicyHonor:
 		return "its nodeTaintsPolicy leaves out nodes whose taints a pod does not tolerate"
 	case len(domains) == 0:
 		return "no node has the labels that it asks for"
 	}
 	for i := range domains {
-		for _, capacity := range []Capacity{Spot, OnDemand} {
-			if !domains[i].has(capacity) {
-				return fmt.Sprintf("%s has no %s node that the template allows", domains[i].Name, capacity)
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+			if !domains[i].has(capacityType) {
+				return fmt.Sprintf("%s has no %s node that the template allows", domains[i].Name, capacityType)
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package spot
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // spreadMemo remembers the spreads of a template while the nodes stay what they are.
 type spreadMemo struct {
@@ -14,7 +18,7 @@ type spreadsFound struct {
 
 // spreads returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
 // be changed.
-func (t *nodeTable) spreads(tmpl *template, capacity CapacityLabels) []Spread {
+func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []Spread {
 	if len(tmpl.constraints) == 0 {
 		return nil
 	}
@@ -23,7 +27,7 @@ func (t *nodeTable) spreads(tmpl *template, capacity CapacityLabels) []Spread {
 		return before.spreads
 	}
 	t.mu.RLock()
-	found := &spreadsFound{generation, spreadsOf(tmpl.constraints, tmpl.needs, capacity, t.labelled())}
+	found := &spreadsFound{generation, spreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
 	t.mu.RUnlock()
 	tmpl.spreadMemo.last.Store(found)
 	return found.spreads

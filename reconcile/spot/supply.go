@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -67,7 +68,7 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 	waiting := false
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if pod.Capacity == Unknown || !pod.Alive() {
+		if pod.Capacity == capacity.Unknown || !pod.Alive() {
 			d.droughts.gone(pod.UID)
 			continue
 		}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // poolAtZero is a member where team a has an on-demand pool, and a spot pool without nodes; the spot nodes are team b's.
@@ -50,7 +52,7 @@ func observePool(s *shell, key WorkloadKey, now time.Time) PlanResult {
 func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	s, key := poolAtZero(t)
 	dir, now := s.follower.directory, time.Now()
-	if p := s.place(incoming(5)); p.Reservation.Capacity != OnDemand {
+	if p := s.place(incoming(5)); p.Reservation.Capacity != capacity.OnDemand {
 		t.Errorf("a pod is sent where no node fits: %s", p.Reason)
 	}
 	r := observePool(s, key, now)
@@ -58,7 +60,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
 	plan := dir.droughts.step(now)
-	if len(plan.Create) != 1 || plan.Create[0].Capacity != Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
+	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
 		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
 	}
 	for _, p := range plan.Create {
@@ -75,7 +77,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != ContradictionNone {
 		t.Errorf("replicas do not move to it: %s: %s", r.State, r.Reason)
 	}
-	if plan := dir.droughts.step(later); len(plan.Delete) != 1 || dir.droughts.verdicts(Spot) > 0 {
+	if plan := dir.droughts.step(later); len(plan.Delete) != 1 || dir.droughts.verdicts(capacity.Spot) > 0 {
 		t.Errorf("the probe is not over: %+v", plan)
 	}
 }
@@ -85,7 +87,7 @@ func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
 	s.follower.directory.nodes.autoscaled()
 	n := 0
 	for i := range 10 {
-		if s.place(incoming(i)).Reservation.Capacity == Spot {
+		if s.place(incoming(i)).Reservation.Capacity == capacity.Spot {
 			n++
 		}
 	}
@@ -95,21 +97,21 @@ func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
 }
 
 func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
-	for _, capacity := range []Capacity{Spot, OnDemand} {
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 		s := newShell(t, nil, false)
 		dir, now := s.follower.directory, time.Now()
-		dir.droughts.observe(capacity, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+		dir.droughts.observe(capacityType, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
 		dir.droughts.judge(now)
-		drought := dir.droughts.of(capacity)
+		drought := dir.droughts.of(capacityType)
 		for _, v := range drought.verdicts {
 			v.NextProbe, v.rested = now.Add(30*time.Minute), now.Add(-10*time.Minute)
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacity)}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacityType)}}}
 		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
 		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
 		s.follower.seen(node)                             // what the directory's handler does, a moment later
 		if next := drought.Verdicts()[0].NextProbe; time.Until(next) > time.Minute {
-			t.Errorf("%s: the next probe is in %s", capacity, time.Until(next))
+			t.Errorf("%s: the next probe is in %s", capacityType, time.Until(next))
 		}
 	}
 }
@@ -117,18 +119,18 @@ func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
 func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
-	want.Capacity, want.Relapses = OnDemand, 3
+	want.Capacity, want.Relapses = capacity.OnDemand, 3
 	pod := e.probePod(want, "plimsoll-system", byConfiguration)
 	got, ok := ProbeOf(e.Keys, pod)
-	if !ok || got.Capacity != OnDemand || got.Relapses != 3 {
+	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := steersBy(e.Capacity, OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := steersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
 	v := want.Verdict
 	name := probeName(v.Shape.String(), &v)
-	if v.Capacity = Spot; probeName(v.Shape.String(), &v) == name {
+	if v.Capacity = capacity.Spot; probeName(v.Shape.String(), &v) == name {
 		t.Error("probes for both types have one name")
 	}
 }
@@ -139,13 +141,13 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
-	dir.droughts.observe(OnDemand, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+	dir.droughts.observe(capacity.OnDemand, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
 	dir.droughts.judge(now)
-	n := map[Capacity]int{}
+	n := map[capacity.Type]int{}
 	for i := range 10 {
 		n[s.place(incoming(i)).Reservation.Capacity]++
 	}
-	if n[OnDemand] != 2 || n[Spot] != 8 {
+	if n[capacity.OnDemand] != 2 || n[capacity.Spot] != 8 {
 		t.Errorf("%v, want the floor of 2 on-demand", n)
 	}
 }
@@ -155,8 +157,8 @@ func TestTheMetricTellsWhichTypeIsDry(t *testing.T) {
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
 	dir, now := s.follower.directory, time.Now()
 	for i := range 2 {
-		shape := Shape{Constraints: []string{constraintSelector + "zone=" + string(rune('a'+i))}}
-		dir.droughts.observe(OnDemand, SpotPod{UID: types.UID(shape.String()), Shape: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
+		shape := capacity.Requirements{Constraints: []string{capacity.ConstraintSelector + "zone=" + string(rune('a'+i))}}
+		dir.droughts.observe(capacity.OnDemand, SpotPod{UID: types.UID(shape.String()), Shape: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
 	}
 	dir.droughts.judge(now)
 	want := `
@@ -187,7 +189,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	placed := before.place(request)
 	pod = patched(t, pod, placed.Patch)
 	pod.Name = "db-3" // which patched changes
-	if placed.Reservation.Capacity != OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
+	if placed.Reservation.Capacity != capacity.OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
 		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
@@ -24,7 +25,7 @@ const sameDrought = 10 * time.Minute
 // It is not safe for concurrent use.
 type Drought struct {
 	settings DroughtSettings
-	capacity Capacity
+	capacity capacity.Type
 	starts   *startTimes
 
 	pending  map[types.UID]waiting // unschedulable pods
@@ -47,10 +48,10 @@ type verdict struct {
 }
 
 // NewDrought returns the state of a member's spot capacity without droughts. A new one is told of the probes before the pods.
-func NewDrought(s DroughtSettings) *Drought { return newDrought(Spot, s, &startTimes{}) }
+func NewDrought(s DroughtSettings) *Drought { return newDrought(capacity.Spot, s, &startTimes{}) }
 
-func newDrought(capacity Capacity, s DroughtSettings, starts *startTimes) *Drought {
-	return &Drought{settings: s, capacity: capacity, starts: starts, pending: map[types.UID]waiting{}, verdicts: map[string]*verdict{},
+func newDrought(capacityType capacity.Type, s DroughtSettings, starts *startTimes) *Drought {
+	return &Drought{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, verdicts: map[string]*verdict{},
 		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
 }
 
@@ -85,7 +86,7 @@ func (d *Drought) Gone(uid types.UID) { delete(d.pending, uid) }
 
 // Exclude takes in whether the nodes of the type that there are leave out pods of a shape by their labels. That is a verdict at
 // once, for no pod has to wait to find it out; it ends with the first node that fits.
-func (d *Drought) Exclude(shape Shape, excluded bool, now time.Time) {
+func (d *Drought) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
 	v := d.verdicts[shape.String()]
 	switch {
 	case !excluded && v != nil && v.excluded:
@@ -134,7 +135,7 @@ func (d *Drought) NodeJoined(now time.Time) {
 }
 
 // Dry tells whether the capacity has no room for pods of a shape, and since when.
-func (d *Drought) Dry(shape Shape) (since time.Time, dry bool) {
+func (d *Drought) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
 	for _, v := range d.verdicts {
 		if shape.AtLeast(v.Shape) {
 			since, dry = when.Earlier(since, v.Since), true
@@ -156,7 +157,7 @@ func (d *Drought) Verdicts() []Verdict {
 func (d *Drought) Generation() uint64 { return d.generation }
 
 // Forget drops the verdicts that nobody needs: those for which needed is false have no owner left whose pods they are about.
-func (d *Drought) Forget(needed func(Shape) bool, now time.Time) {
+func (d *Drought) Forget(needed func(capacity.Requirements) bool, now time.Time) {
 	for _, v := range d.verdicts {
 		if !needed(v.Shape) {
 			d.end(v, now)
@@ -179,7 +180,7 @@ func (d *Drought) Judge(now time.Time) (next time.Time) {
 }
 
 // covers tells whether a verdict stands on a shape, or on an easier one.
-func (d *Drought) covers(shape Shape) bool {
+func (d *Drought) covers(shape capacity.Requirements) bool {
 	_, dry := d.Dry(shape)
 	return dry
 }
@@ -203,7 +204,7 @@ func (d *Drought) judge(p *SpotPod, now time.Time) {
 }
 
 // declare makes a verdict. One that comes back goes on with its back-off.
-func (d *Drought) declare(shape Shape, now time.Time) *verdict {
+func (d *Drought) declare(shape capacity.Requirements, now time.Time) *verdict {
 	v := &verdict{Verdict: Verdict{Shape: shape, Capacity: d.capacity, Since: now.Truncate(time.Second)}, text: shape.String(), seen: now, rested: now}
 	if over, ok := d.past[v.text]; ok {
 		over.resume(v)

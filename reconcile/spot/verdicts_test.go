@@ -11,14 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
-func cpu(milli int64, constraints ...string) Shape {
-	return Shape{CPU: milli, Constraints: constraints}
+func cpu(milli int64, constraints ...string) capacity.Requirements {
+	return capacity.Requirements{CPU: milli, Constraints: constraints}
 }
 
 // pendingPod has been unschedulable since a time.
-func pendingPod(uid string, shape Shape, since time.Time) SpotPod {
+func pendingPod(uid string, shape capacity.Requirements, since time.Time) SpotPod {
 	return SpotPod{UID: types.UID(uid), Shape: shape, Timeout: time.Minute, UnschedulableSince: since}
 }
 
@@ -119,23 +121,23 @@ func TestAPodThatIsPlacedOrGoneInTimeIsNoDrought(t *testing.T) {
 // One impossible pod must not speak for all.
 func TestAVerdictHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testing.T) {
 	w := newDroughtWorld()
-	shape := Shape{CPU: 1000, Memory: 1 << 30, Constraints: []string{"select:zone=a"}, Tolerations: []string{"x"}}
+	shape := capacity.Requirements{CPU: 1000, Memory: 1 << 30, Constraints: []string{"select:zone=a"}, Tolerations: []string{"x"}}
 	w.Observe(pendingPod("a", shape, epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	for name, c := range map[string]struct {
-		change func(s *Shape)
+		change func(s *capacity.Requirements)
 		dry    bool
 	}{
-		"the same":                {func(*Shape) {}, true},
-		"larger":                  {func(s *Shape) { s.CPU *= 2 }, true},
-		"with another request":    {func(s *Shape) { s.Other = []Request{{"gpu", 1}} }, true},
-		"more constrained":        {func(s *Shape) { s.Constraints = []string{"apart:x", "select:zone=a"} }, true},
-		"less tolerant":           {func(s *Shape) { s.Tolerations = nil }, true},
-		"smaller":                 {func(s *Shape) { s.Memory-- }, false},
-		"less constrained":        {func(s *Shape) { s.Constraints = nil }, false},
-		"differently constrained": {func(s *Shape) { s.Constraints = []string{"select:zone=b"} }, false},
-		"more tolerant":           {func(s *Shape) { s.Tolerations = []string{"x", "y"} }, false},
-		"of a higher priority":    {func(s *Shape) { s.Priority = 1 }, false},
+		"the same":                {func(*capacity.Requirements) {}, true},
+		"larger":                  {func(s *capacity.Requirements) { s.CPU *= 2 }, true},
+		"with another request":    {func(s *capacity.Requirements) { s.Other = []capacity.Request{{Name: "gpu", Amount: 1}} }, true},
+		"more constrained":        {func(s *capacity.Requirements) { s.Constraints = []string{"apart:x", "select:zone=a"} }, true},
+		"less tolerant":           {func(s *capacity.Requirements) { s.Tolerations = nil }, true},
+		"smaller":                 {func(s *capacity.Requirements) { s.Memory-- }, false},
+		"less constrained":        {func(s *capacity.Requirements) { s.Constraints = nil }, false},
+		"differently constrained": {func(s *capacity.Requirements) { s.Constraints = []string{"select:zone=b"} }, false},
+		"more tolerant":           {func(s *capacity.Requirements) { s.Tolerations = []string{"x", "y"} }, false},
+		"of a higher priority":    {func(s *capacity.Requirements) { s.Priority = 1 }, false},
 	} {
 		other := shape
 		c.change(&other)
@@ -147,7 +149,7 @@ func TestAVerdictHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testin
 
 func TestTheSmallestShapeOfAGroupIsProbedAndSpeaksForAll(t *testing.T) {
 	w := newDroughtWorld()
-	for i, shape := range []Shape{cpu(4000), cpu(1000), cpu(2000), cpu(1000, "select:disk=ssd"), {Memory: 5}} {
+	for i, shape := range []capacity.Requirements{cpu(4000), cpu(1000), cpu(2000), cpu(1000, "select:disk=ssd"), {Memory: 5}} {
 		w.Observe(pendingPod(fmt.Sprint(i), shape, epoch), epoch)
 	}
 	w.step(epoch.Add(time.Minute))
@@ -344,7 +346,7 @@ func TestVerdictsThatNobodyNeedsEnd(t *testing.T) {
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
-	w.Forget(func(s Shape) bool { return s.CPU > 100 }, epoch.Add(2*time.Minute))
+	w.Forget(func(s capacity.Requirements) bool { return s.CPU > 100 }, epoch.Add(2*time.Minute))
 	w.step(epoch.Add(2 * time.Minute))
 	if len(w.Verdicts())+len(w.probes) > 0 {
 		t.Errorf("%+v", w.Verdicts())
@@ -390,8 +392,8 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, now := newDroughtWorld(), epoch
 		pods := map[string]SpotPod{}
-		drawShape := func() Shape {
-			s := Shape{CPU: int64(rapid.IntRange(1, 4).Draw(t, "cpu")), Memory: int64(rapid.IntRange(1, 3).Draw(t, "memory"))}
+		drawShape := func() capacity.Requirements {
+			s := capacity.Requirements{CPU: int64(rapid.IntRange(1, 4).Draw(t, "cpu")), Memory: int64(rapid.IntRange(1, 3).Draw(t, "memory"))}
 			if rapid.Bool().Draw(t, "constrained") {
 				s.Constraints = []string{"select:zone=a"}
 			}

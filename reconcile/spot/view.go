@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // WorkloadView is what the API tells of one workload: the outcome of its last plan. It is a snapshot and may be kept.
 type WorkloadView struct {
@@ -49,7 +53,7 @@ type PodView struct {
 	// Slot is negative while the pod has none.
 	Slot int
 	// Wanted is the capacity type of the pod's slot, Actual that of its node or, before it is bound, of its selector.
-	Wanted, Actual Capacity
+	Wanted, Actual capacity.Type
 	Node           string
 	Phase          string
 	Ready          bool

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // plannedOf is a plan of ten replicas on spot, of which seven belong there.
@@ -60,7 +62,7 @@ func TestTheFirstMovesOfAHypothesisAreThoseOfThePlan(t *testing.T) {
 	got := Hypothesis{Percentage: ptr.To(50)}.apply(last, testKeys)
 	plan := Plan(got.observed, got.policy, got.settings, epoch)
 	moves := firstMoves(&plan)
-	if len(moves) != 1 || moves[0].From != Spot || moves[0].For != PurposeMove || moves[0].Strategy != StrategyEvict || !moves[0].At.IsZero() {
+	if len(moves) != 1 || moves[0].From != capacity.Spot || moves[0].For != PurposeMove || moves[0].Strategy != StrategyEvict || !moves[0].At.IsZero() {
 		t.Errorf("moves %+v", moves)
 	}
 	view := viewOf("m", WorkloadKey{}, &planned{got.observed, got.policy, got.settings, plan, epoch})

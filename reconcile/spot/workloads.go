@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
@@ -111,7 +112,7 @@ var (
 )
 
 // cached declares what is cached of the kind: as with the others, what asks for placement, and of that what is read here.
-func (k WorkloadKind) cached(keys Keys, capacity CapacityLabels) clusters.Kind {
+func (k WorkloadKind) cached(keys Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: k.object(), Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*unstructured.Unstructured), into.(*unstructured.Unstructured)
 		dst.SetLabels(pick(src.GetLabels(), keys.Enabled()))
@@ -122,12 +123,12 @@ func (k WorkloadKind) cached(keys Keys, capacity CapacityLabels) clusters.Kind {
 				_ = unstructured.SetNestedField(dst.Object, value, path...) // fails only where a parent is no map, and it is our own
 			}
 		}
-		k.keepTemplate(dst, src, capacity)
+		k.keepTemplate(dst, src, capacityType)
 	}}
 }
 
 // keepTemplate notes the shape of the pods, for the kinds that own them directly.
-func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capacity CapacityLabels) {
+func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capacityType capacity.Labels) {
 	content, ok, err := unstructured.NestedMap(from.Object, templatePath...)
 	if _, whole := content["spec"]; !ok || err != nil || !whole {
 		return
@@ -138,7 +139,7 @@ func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capaci
 	}
 	annotations := into.GetAnnotations()
 	carrier := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: into.GetNamespace(), Annotations: annotations}}
-	keepShape(carrier, "", &template.Spec, "", capacity)
+	keepShape(carrier, "", &template.Spec, "", capacityType)
 	into.SetAnnotations(carrier.Annotations)
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func workloadKind(t *testing.T, apiVersion, kind string) WorkloadKind {
@@ -249,7 +250,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := Keys{Prefix: DefaultPrefix}
-	capacity, err := NewCapacityLabels()
+	capacityType, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 	from.SetGeneration(5)
 	into := kind.object()
 	into.SetGeneration(5)
-	kind.cached(keys, capacity).Keep(from, into)
+	kind.cached(keys, capacityType).Keep(from, into)
 	if kind.wanted(into) != 7 || kind.counted(into) != 6 || !kind.rolling(into) {
 		t.Errorf("%d wanted, %d counted, rolling %v", kind.wanted(into), kind.counted(into), kind.rolling(into))
 	}
@@ -271,7 +272,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 		t.Errorf("more is cached than is read: %v", into.Object)
 	}
 	again := kind.object()
-	kind.cached(keys, capacity).Keep(into, again)
+	kind.cached(keys, capacityType).Keep(into, again)
 	if !reflect.DeepEqual(again.GetAnnotations(), into.GetAnnotations()) {
 		t.Error("what was trimmed once loses something when it is trimmed again")
 	}

@@ -1,4 +1,4 @@
-package spot
+package capacity
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 
 // Kinds of constraints, as they begin.
 const (
-	constraintSelector  = "select:"     // key=value of a node selector
+	ConstraintSelector  = "select:"     // key=value of a node selector
 	constraintNode      = "node:"       // an expression of required node affinity
 	constraintNodes     = "nodes:"      // required node affinity with alternatives
 	constraintNear      = "near:"       // a term of required pod affinity
@@ -22,41 +22,41 @@ const (
 	constraintSpread    = "spread:"     // a topology spread constraint that must hold
 	constraintSpreadAll = "spread-all:" // a topology key: a template's constraint over it counts all nodes
 	constraintPort      = "port:"       // a port of the node
-	constraintVolume    = "volume:"     // a claim, which may be bound to some nodes; that of a StatefulSet without its ordinal
+	ConstraintVolume    = "volume:"     // a claim, which may be bound to some nodes; that of a StatefulSet without its ordinal
 	constraintDevice    = "device:"     // a claim of a device
 	constraintScheduler = "scheduler:"  // another scheduler, with rules of its own
 )
 
-// ShapeOf reads the shape off a pod, or off the template of one: then name is empty. What steers to a capacity type is left
+// RequirementsOf reads the scheduling requirements off a pod, or off the template of one: then name is empty. What steers to a capacity type is left
 // out. Only what must hold counts: preferences change where a pod goes, and not whether.
-func ShapeOf(spec *corev1.PodSpec, namespace, name string, capacity CapacityLabels) Shape {
-	r := shapeReader{spec: spec, namespace: namespace, name: name, capacity: capacity}
+func RequirementsOf(spec *corev1.PodSpec, namespace, name string, capacity Labels) Requirements {
+	r := reader{spec: spec, namespace: namespace, name: name, capacity: capacity}
 	r.requests()
 	r.nodeConstraints()
 	r.podConstraints()
 	r.claims()
 	r.tolerations()
-	slices.Sort(r.shape.Constraints)
-	r.shape.Constraints = slices.Compact(r.shape.Constraints)
-	slices.Sort(r.shape.Tolerations)
-	r.shape.Tolerations = slices.Compact(r.shape.Tolerations)
-	return r.shape
+	slices.Sort(r.found.Constraints)
+	r.found.Constraints = slices.Compact(r.found.Constraints)
+	slices.Sort(r.found.Tolerations)
+	r.found.Tolerations = slices.Compact(r.found.Tolerations)
+	return r.found
 }
 
-type shapeReader struct {
+type reader struct {
 	spec            *corev1.PodSpec
 	namespace, name string
-	capacity        CapacityLabels
-	shape           Shape
+	capacity        Labels
+	found           Requirements
 }
 
-func (r *shapeReader) constrain(kind, text string) {
-	r.shape.Constraints = append(r.shape.Constraints, kind+text)
+func (r *reader) constrain(kind, text string) {
+	r.found.Constraints = append(r.found.Constraints, kind+text)
 }
 
 // requests adds up what the scheduler counts: the containers and sidecars together, or what an init container needs beside
 // the sidecars before it, whichever is more; a pod's own requests stand in the place of those, and its overhead comes on top.
-func (r *shapeReader) requests() {
+func (r *reader) requests() {
 	total, starting, sidecars := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range r.spec.InitContainers {
 		c := &r.spec.InitContainers[i]
@@ -89,16 +89,16 @@ func (r *shapeReader) requests() {
 		switch {
 		case quantity.Sign() <= 0:
 		case name == corev1.ResourceCPU:
-			r.shape.CPU = quantity.MilliValue()
+			r.found.CPU = quantity.MilliValue()
 		case name == corev1.ResourceMemory:
-			r.shape.Memory = quantity.Value()
+			r.found.Memory = quantity.Value()
 		default:
-			r.shape.Other = append(r.shape.Other, Request{Name: string(name), Amount: quantity.Value()})
+			r.found.Other = append(r.found.Other, Request{Name: string(name), Amount: quantity.Value()})
 		}
 	}
-	slices.SortFunc(r.shape.Other, func(a, b Request) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.found.Other, func(a, b Request) int { return strings.Compare(a.Name, b.Name) })
 	if r.spec.Priority != nil {
-		r.shape.Priority = *r.spec.Priority
+		r.found.Priority = *r.spec.Priority
 	}
 }
 
@@ -120,10 +120,10 @@ func maxRequests(to, other corev1.ResourceList) {
 
 // nodeConstraints reads what nodes must have. The expressions of a single term must all hold, so each is a constraint of its
 // own; of several terms one must hold, so they are one constraint.
-func (r *shapeReader) nodeConstraints() {
+func (r *reader) nodeConstraints() {
 	for key, value := range r.spec.NodeSelector {
 		if r.capacity.find(key) == nil {
-			r.constrain(constraintSelector, key+"="+value)
+			r.constrain(ConstraintSelector, key+"="+value)
 		}
 	}
 	if name := r.spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName {
@@ -149,24 +149,24 @@ func (r *shapeReader) nodeConstraints() {
 	}
 	if len(terms) != 1 || len(terms[0].MatchFields) > 0 {
 		if len(terms) > 0 {
-			r.constrain(constraintNodes, textOf(terms))
+			r.constrain(constraintNodes, JSONOf(terms))
 		}
 		return
 	}
 	for _, e := range terms[0].MatchExpressions {
-		r.constrain(constraintNode, textOf(e))
+		r.constrain(constraintNode, JSONOf(e))
 	}
 }
 
 // podConstraints reads which pods must be near or far. Terms without a namespace mean the pod's own.
-func (r *shapeReader) podConstraints() {
+func (r *reader) podConstraints() {
 	terms := func(kind string, list []corev1.PodAffinityTerm) {
 		for _, term := range list {
 			if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
 				term.Namespaces = []string{r.namespace}
 			}
 			term.MatchLabelKeys, term.MismatchLabelKeys = nil, nil // the API server has merged them into the selector
-			r.constrain(kind, textOf(term))
+			r.constrain(kind, JSONOf(term))
 		}
 	}
 	if a := r.spec.Affinity; a != nil && a.PodAffinity != nil {
@@ -178,19 +178,19 @@ func (r *shapeReader) podConstraints() {
 	for _, spread := range r.spec.TopologySpreadConstraints {
 		if spread.WhenUnsatisfiable == corev1.DoNotSchedule {
 			// Admission sets this policy, so that it would tell pods from their template.
-			if policyOfSpread(spread.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore {
+			if InclusionPolicy(spread.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore {
 				spread.NodeAffinityPolicy = nil
 				if r.name == "" {
 					r.constrain(constraintSpreadAll, spread.TopologyKey)
 				}
 			}
-			r.constrain(constraintSpread, r.namespace+"/"+textOf(spread))
+			r.constrain(constraintSpread, r.namespace+"/"+JSONOf(spread))
 		}
 	}
 }
 
 // claims reads the volumes and devices that may be bound to some nodes.
-func (r *shapeReader) claims() {
+func (r *reader) claims() {
 	ordinal, _ := phrase.Ordinal(r.name)
 	suffix := "-" + r.name
 	for i := range r.spec.Volumes {
@@ -201,19 +201,19 @@ func (r *shapeReader) claims() {
 			if strings.HasSuffix(claim, suffix) && r.name != "" {
 				claim = strings.TrimSuffix(claim, strconv.Itoa(ordinal))
 			}
-			r.constrain(constraintVolume, r.namespace+"/"+claim)
+			r.constrain(ConstraintVolume, r.namespace+"/"+claim)
 		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-			r.constrain(constraintVolume, textOf(v.Ephemeral.VolumeClaimTemplate.Spec))
+			r.constrain(ConstraintVolume, JSONOf(v.Ephemeral.VolumeClaimTemplate.Spec))
 		}
 	}
 	for i := range r.spec.ResourceClaims {
-		r.constrain(constraintDevice, r.namespace+"/"+textOf(r.spec.ResourceClaims[i]))
+		r.constrain(constraintDevice, r.namespace+"/"+JSONOf(r.spec.ResourceClaims[i]))
 	}
 }
 
 // tolerations leaves out those that every pod has, those of nodes that are no place for a new pod, and those of the taints by
 // which providers mark spot nodes, which every spot pod gets.
-func (r *shapeReader) tolerations() {
+func (r *reader) tolerations() {
 	for _, t := range r.spec.Tolerations {
 		if label := r.capacity.find(t.Key); label != nil && label.tainted {
 			continue
@@ -222,20 +222,20 @@ func (r *shapeReader) tolerations() {
 			continue
 		}
 		t.TolerationSeconds = nil
-		r.shape.Tolerations = append(r.shape.Tolerations, textOf(t))
+		r.found.Tolerations = append(r.found.Tolerations, JSONOf(t))
 	}
 }
 
-// textOf is the JSON of a part of a pod's spec, which can always be written.
-func textOf(part any) string {
+// JSONOf is the JSON of a part of a pod's spec, which can always be written.
+func JSONOf(part any) string {
 	text, _ := json.Marshal(part)
 	return string(text)
 }
 
-// PodSpec returns the spec of a pause pod that is as hard to place as the shape: what it asks for, and all constraints that a
+// PodSpec returns the spec of a pause pod that is as hard to place as a pod with these requirements: what it asks for, and all constraints that a
 // pod of another namespace can have. Volumes, devices and topology spread are left out, which makes a probe easier to place
 // than a replica, never harder. The image, the steering to spot, the gate and the lowest priority are the caller's.
-func (s Shape) PodSpec() corev1.PodSpec {
+func (s Requirements) PodSpec() corev1.PodSpec {
 	requests := corev1.ResourceList{}
 	if s.CPU > 0 {
 		requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(s.CPU, resource.DecimalSI)
@@ -269,7 +269,7 @@ func (s Shape) PodSpec() corev1.PodSpec {
 
 func constrainSpec(spec *corev1.PodSpec, container *corev1.Container, kind, text string) {
 	switch kind {
-	case constraintSelector:
+	case ConstraintSelector:
 		if spec.NodeSelector == nil {
 			spec.NodeSelector = map[string]string{}
 		}
@@ -335,16 +335,16 @@ func parsePart[T any](text string) (part T, ok bool) {
 	return part, json.Unmarshal([]byte(text), &part) == nil
 }
 
-// maxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
-const maxSpreads = 4
+// MaxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
+const MaxSpreads = 4
 
-// spreadConstraints are the topology spread constraints of a shape that must hold.
-func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
+// SpreadConstraints are the topology spread constraints that must hold.
+func (s Requirements) SpreadConstraints() []corev1.TopologySpreadConstraint {
 	var list []corev1.TopologySpreadConstraint
 	for _, constraint := range s.Constraints {
 		text, ok := strings.CutPrefix(constraint, constraintSpread)
 		_, text, _ = strings.Cut(text, "/") // after the namespace
-		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < maxSpreads {
+		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < MaxSpreads {
 			if slices.Contains(s.Constraints, constraintSpreadAll+c.TopologyKey) {
 				c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
 			}
@@ -354,8 +354,8 @@ func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
 	return list
 }
 
-// policyOfSpread returns a policy of a topology spread constraint; empty where none is set.
-func policyOfSpread(p *corev1.NodeInclusionPolicy) corev1.NodeInclusionPolicy {
+// InclusionPolicy returns a policy of a topology spread constraint; empty where none is set.
+func InclusionPolicy(p *corev1.NodeInclusionPolicy) corev1.NodeInclusionPolicy {
 	if p == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package spot
+package capacity
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ func TestNodesOfEveryProviderAreRecognised(t *testing.T) {
 	c := mustLabels(t)
 	for _, tc := range []struct {
 		labels map[string]string
-		want   Capacity
+		want   Type
 	}{
 		{map[string]string{"karpenter.sh/capacity-type": "spot"}, Spot},
 		{map[string]string{"karpenter.sh/capacity-type": "on-demand"}, OnDemand},
@@ -57,12 +57,12 @@ func TestBadNodeLabelsAreNamed(t *testing.T) {
 		"both":     {Key: "k", Spot: []string{"s"}, OnDemand: []string{"s"}},
 		"no value": {Key: "k", Spot: []string{"no value"}, OnDemand: []string{"o"}},
 	} {
-		if _, err := NewCapacityLabels(label); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewLabels(label); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", label, err)
 		}
 	}
 	twice := NodeLabel{Key: "k", Spot: []string{"s"}, OnDemand: []string{"o"}}
-	if _, err := NewCapacityLabels(twice, twice); err == nil {
+	if _, err := NewLabels(twice, twice); err == nil {
 		t.Error("a label named twice is accepted")
 	}
 }
@@ -75,7 +75,7 @@ func TestAPodSpecTellsItsCapacityBySelectorElseByRequiredAffinity(t *testing.T) 
 	for name, tc := range map[string]struct {
 		selector map[string]string
 		required *corev1.NodeSelector
-		want     Capacity
+		want     Type
 	}{
 		"nothing":                {nil, nil, Unknown},
 		"selector":               {map[string]string{key: "spot", "disk": "ssd"}, required(term(onDemand)), Spot},

@@ -1,4 +1,4 @@
-package spot
+package capacity
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Shape is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
-// order; see [Shape.AtLeast]. Use [ShapeOf]. A Shape is never changed.
-type Shape struct {
+// Requirements is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
+// order; see [Requirements.AtLeast]. Use [RequirementsOf]. A Shape is never changed.
+type Requirements struct {
 	// CPU in thousandths of a core, and Memory in bytes.
 	CPU    int64 `json:"cpu,omitempty"`
 	Memory int64 `json:"memory,omitempty"`
@@ -32,13 +32,13 @@ type Request struct {
 
 // AtLeast tells whether a pod of this shape is at least as hard to place as one of the other: it asks for as much or more of
 // everything, has all the constraints of the other, and no toleration or priority beyond those of the other.
-func (s Shape) AtLeast(other Shape) bool {
+func (s Requirements) AtLeast(other Requirements) bool {
 	return s.CPU >= other.CPU && s.Memory >= other.Memory && s.Priority <= other.Priority && s.asksFor(other.Other) &&
 		contains(s.Constraints, other.Constraints) && contains(other.Tolerations, s.Tolerations)
 }
 
-// asksFor tells whether the shape's other requests are as large as some, or larger.
-func (s Shape) asksFor(some []Request) bool {
+// asksFor tells whether the other requests are as large as some, or larger.
+func (s Requirements) asksFor(some []Request) bool {
 	own := s.Other
 	for _, r := range some {
 		for len(own) > 0 && own[0].Name < r.Name {
@@ -64,18 +64,18 @@ func contains(all, part []string) bool {
 	return true
 }
 
-// beyondProbes tells whether the shape has constraints that no probe can have, so that a probe may find room where no replica
+// BeyondProbes tells whether there are constraints that no probe can have, so that a probe may find room where no replica
 // does: a volume or device that only some nodes reach, replicas of the same namespace to be spread from, a scheduler with rules of
 // its own.
-func (s Shape) beyondProbes() bool {
+func (s Requirements) BeyondProbes() bool {
 	return slices.ContainsFunc(s.Constraints, func(c string) bool {
-		return strings.HasPrefix(c, constraintVolume) || strings.HasPrefix(c, constraintDevice) ||
+		return strings.HasPrefix(c, ConstraintVolume) || strings.HasPrefix(c, constraintDevice) ||
 			strings.HasPrefix(c, constraintSpread) || strings.HasPrefix(c, constraintScheduler)
 	})
 }
 
-// String returns the shape as text: equal shapes have equal texts, and [ParseShape] reads them.
-func (s Shape) String() string {
+// String returns the requirements as text: equal ones have equal texts, and [ParseRequirements] reads them.
+func (s Requirements) String() string {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return "" // numbers and strings can always be written
@@ -83,11 +83,11 @@ func (s Shape) String() string {
 	return string(text)
 }
 
-// ParseShape reads what [Shape.String] wrote.
-func ParseShape(text string) (Shape, error) {
-	var s Shape
+// ParseRequirements reads what [Requirements.String] wrote.
+func ParseRequirements(text string) (Requirements, error) {
+	var s Requirements
 	if len(text) > 1<<16 {
-		return s, errors.New("shape: want at most 65536 bytes")
+		return s, errors.New("scheduling requirements: want at most 65536 bytes")
 	}
 	err := json.Unmarshal([]byte(text), &s)
 	return s, err

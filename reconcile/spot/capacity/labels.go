@@ -1,4 +1,4 @@
-package spot
+package capacity
 
 import (
 	"cmp"
@@ -11,18 +11,18 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
-// Capacity is what a node costs and how long it stays.
-type Capacity string
+// Type is what a node costs and how long it stays.
+type Type string
 
 // Capacity types. The zero value is Unknown.
 const (
-	Unknown  Capacity = ""
-	Spot     Capacity = "spot"      // cheap, and may be taken away at any time
-	OnDemand Capacity = "on-demand" // stays until it is given back
+	Unknown  Type = ""
+	Spot     Type = "spot"      // cheap, and may be taken away at any time
+	OnDemand Type = "on-demand" // stays until it is given back
 )
 
 // Other returns the opposite type; Unknown for Unknown.
-func (c Capacity) Other() Capacity {
+func (c Type) Other() Type {
 	switch c {
 	case Spot:
 		return OnDemand
@@ -56,40 +56,40 @@ var knownLabels = []NodeLabel{
 	{Key: "kubernetes.azure.com/scalesetpriority", Spot: []string{"spot"}, OnDemand: []string{"regular"}, Family: "kubernetes.azure.com/agentpool", provider: "aks", tainted: true},
 }
 
-// CapacityLabels are the node labels that tell the capacity type. The first is the one that pods are steered with where
-// nothing is known of a member's nodes; see [Steering]. It is read-only after [NewCapacityLabels] and safe for concurrent use.
-type CapacityLabels struct {
-	labels []NodeLabel
-	keys   []string
+// Labels are the node labels that tell the capacity type. The first is the one that pods are steered with where
+// nothing is known of a member's nodes; see [Steering]. It is read-only after [NewLabels] and safe for concurrent use.
+type Labels struct {
+	NodeLabels []NodeLabel
+	keys       []string
 
 	toSpot, toOnDemand *corev1.Affinity // see keep
 }
 
-// NewCapacityLabels returns the configured labels, followed by those that are known without configuration: Karpenter's
+// NewLabels returns the configured labels, followed by those that are known without configuration: Karpenter's
 // (the one to steer with where nothing is configured), EKS's, GKE's and AKS's.
-func NewCapacityLabels(configured ...NodeLabel) (CapacityLabels, error) {
-	var c CapacityLabels
+func NewLabels(configured ...NodeLabel) (Labels, error) {
+	var c Labels
 	for _, label := range configured {
 		if err := label.validate(); err != nil {
-			return CapacityLabels{}, err
+			return Labels{}, err
 		}
 		if c.find(label.Key) != nil {
-			return CapacityLabels{}, fmt.Errorf("node label %s: named twice", label.Key)
+			return Labels{}, fmt.Errorf("node label %s: named twice", label.Key)
 		}
-		c.labels = append(c.labels, label)
+		c.NodeLabels = append(c.NodeLabels, label)
 	}
 	for _, label := range knownLabels {
 		if own := c.find(label.Key); own == nil {
-			c.labels = append(c.labels, label)
+			c.NodeLabels = append(c.NodeLabels, label)
 		} else {
 			own.Family = cmp.Or(own.Family, label.Family)
 			own.provider, own.tainted = label.provider, label.tainted
 		}
 	}
-	for i := range c.labels[:len(configured)] {
-		c.labels[i].everyone = c.labels[i].Family == ""
+	for i := range c.NodeLabels[:len(configured)] {
+		c.NodeLabels[i].everyone = c.NodeLabels[i].Family == ""
 	}
-	for _, label := range c.labels {
+	for _, label := range c.NodeLabels {
 		for _, key := range []string{label.Key, label.Family} {
 			if key != "" && !slices.Contains(c.keys, key) {
 				c.keys = append(c.keys, key)
@@ -122,14 +122,14 @@ func (l NodeLabel) validate() error {
 }
 
 // Keys returns every label key that is looked at, the one to steer with first. The caller must not change the slice.
-func (c CapacityLabels) Keys() []string { return c.keys }
+func (c Labels) Keys() []string { return c.keys }
 
 // OfNode returns the capacity type of a node with the given labels.
-func (c CapacityLabels) OfNode(labels map[string]string) Capacity {
-	for i := range c.labels {
-		label := &c.labels[i]
+func (c Labels) OfNode(labels map[string]string) Type {
+	for i := range c.NodeLabels {
+		label := &c.NodeLabels[i]
 		value, has := labels[label.Key]
-		if capacity := label.of(value); has && capacity != Unknown {
+		if capacity := label.Of(value); has && capacity != Unknown {
 			return capacity
 		}
 		if _, family := labels[label.Family]; !has && family && label.Family != "" {
@@ -140,9 +140,9 @@ func (c CapacityLabels) OfNode(labels map[string]string) Capacity {
 }
 
 // afterAbsence is on-demand unless a label further down says otherwise.
-func (c CapacityLabels) afterAbsence(i int, labels map[string]string) Capacity {
-	for _, label := range c.labels[i+1:] {
-		if capacity := label.of(labels[label.Key]); capacity != Unknown {
+func (c Labels) afterAbsence(i int, labels map[string]string) Type {
+	for _, label := range c.NodeLabels[i+1:] {
+		if capacity := label.Of(labels[label.Key]); capacity != Unknown {
 			return capacity
 		}
 	}
@@ -151,10 +151,10 @@ func (c CapacityLabels) afterAbsence(i int, labels map[string]string) Capacity {
 
 // OfPodSpec returns the capacity type that a pod asks for by its nodeSelector or, where that does not say, by its required
 // node affinity. Unknown: it asks for none, or may run on either.
-func (c CapacityLabels) OfPodSpec(nodeSelector map[string]string, required *corev1.NodeSelector) Capacity {
-	for i := range c.labels {
-		if value, ok := nodeSelector[c.labels[i].Key]; ok {
-			if capacity := c.labels[i].of(value); capacity != Unknown {
+func (c Labels) OfPodSpec(nodeSelector map[string]string, required *corev1.NodeSelector) Type {
+	for i := range c.NodeLabels {
+		if value, ok := nodeSelector[c.NodeLabels[i].Key]; ok {
+			if capacity := c.NodeLabels[i].Of(value); capacity != Unknown {
 				return capacity
 			}
 		}
@@ -179,9 +179,9 @@ func (c CapacityLabels) OfPodSpec(nodeSelector map[string]string, required *core
 
 // ofTerm returns the capacity type to which a term restricts a pod. A term that asks for both types at once, or for nothing at
 // all, fits no node: it is not possible.
-func (c CapacityLabels) ofTerm(term *corev1.NodeSelectorTerm) (capacity Capacity, possible bool) {
+func (c Labels) ofTerm(term *corev1.NodeSelectorTerm) (capacity Type, possible bool) {
 	for i := range term.MatchExpressions {
-		of := c.ofExpression(&term.MatchExpressions[i])
+		of := c.OfExpression(&term.MatchExpressions[i])
 		if of != Unknown && capacity == of.Other() {
 			return Unknown, false
 		}
@@ -190,8 +190,8 @@ func (c CapacityLabels) ofTerm(term *corev1.NodeSelectorTerm) (capacity Capacity
 	return capacity, !emptyTerm(term)
 }
 
-// ofExpression returns the capacity type to which one expression restricts a pod.
-func (c CapacityLabels) ofExpression(e *corev1.NodeSelectorRequirement) Capacity {
+// OfExpression returns the capacity type to which one expression restricts a pod.
+func (c Labels) OfExpression(e *corev1.NodeSelectorRequirement) Type {
 	label := c.find(e.Key)
 	if label == nil {
 		return Unknown
@@ -218,9 +218,9 @@ func (c CapacityLabels) ofExpression(e *corev1.NodeSelectorRequirement) Capacity
 	return Unknown
 }
 
-// keep returns what a pod's affinity says about its capacity type, where its nodeSelector says nothing: one of two values that
+// KeepAffinity returns what a pod's affinity says about its capacity type, where its nodeSelector says nothing: one of two values that
 // all pods share, for a cache holds many pods. Nil: it says nothing either.
-func (c CapacityLabels) keep(nodeSelector map[string]string, a *corev1.Affinity) *corev1.Affinity {
+func (c Labels) KeepAffinity(nodeSelector map[string]string, a *corev1.Affinity) *corev1.Affinity {
 	if a == nil || a.NodeAffinity == nil || c.OfPodSpec(nodeSelector, nil) != Unknown {
 		return nil
 	}
@@ -234,24 +234,24 @@ func (c CapacityLabels) keep(nodeSelector map[string]string, a *corev1.Affinity)
 }
 
 // asks returns the affinity that asks for a capacity type, and for nothing else.
-func (c CapacityLabels) asks(capacity Capacity) *corev1.Affinity {
+func (c Labels) asks(capacity Type) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: c.alternatives([]int{0}, capacity).terms,
+		NodeSelectorTerms: c.alternatives([]int{0}, capacity).Terms,
 	}}}
 }
 
 // find returns the label with the key, nil when it is none of ours.
-func (c CapacityLabels) find(key string) *NodeLabel {
-	for i := range c.labels {
-		if c.labels[i].Key == key {
-			return &c.labels[i]
+func (c Labels) find(key string) *NodeLabel {
+	for i := range c.NodeLabels {
+		if c.NodeLabels[i].Key == key {
+			return &c.NodeLabels[i]
 		}
 	}
 	return nil
 }
 
-// of returns the capacity type that a value of the label means.
-func (l *NodeLabel) of(value string) Capacity {
+// Of returns the capacity type that a value of the label means.
+func (l *NodeLabel) Of(value string) Type {
 	switch {
 	case slices.Contains(l.Spot, value):
 		return Spot
@@ -262,13 +262,13 @@ func (l *NodeLabel) of(value string) Capacity {
 }
 
 // ofAll returns the type that all values mean.
-func (l *NodeLabel) ofAll(values []string) Capacity {
+func (l *NodeLabel) ofAll(values []string) Type {
 	if len(values) == 0 {
 		return Unknown
 	}
-	all := l.of(values[0])
+	all := l.Of(values[0])
 	for _, value := range values[1:] {
-		if l.of(value) != all {
+		if l.Of(value) != all {
 			return Unknown
 		}
 	}
@@ -286,7 +286,7 @@ func containsAll(values, wanted []string) bool {
 
 // OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
 // the labels of a node; false when it is not known, or no more.
-func (c CapacityLabels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Capacity {
+func (c Labels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Type {
 	if pod.Spec.NodeName != "" {
 		if labels, ok := node(pod.Spec.NodeName); ok {
 			return c.OfNode(labels)

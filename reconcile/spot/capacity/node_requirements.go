@@ -1,4 +1,4 @@
-package spot
+package capacity
 
 import (
 	"encoding/json"
@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nodeNeeds are what a pod's own nodeSelector and required node affinity ask of a node, beside its capacity type: every
+// NodeRequirements are what a pod's own nodeSelector and required node affinity ask of a node, beside its capacity type: every
 // element must hold, and of an element one of its terms. Nil: any node will do.
-type nodeNeeds [][]corev1.NodeSelectorTerm
+type NodeRequirements [][]corev1.NodeSelectorTerm
 
-// needsOf reads what a shape asks of nodes.
-func needsOf(s Shape) nodeNeeds {
-	var needs nodeNeeds
+// NodeRequirementsOf reads what scheduling requirements ask of nodes.
+func NodeRequirementsOf(s Requirements) NodeRequirements {
+	var needs NodeRequirements
 	one := func(e corev1.NodeSelectorRequirement) {
 		needs = append(needs, []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{e}}})
 	}
 	for _, constraint := range s.Constraints {
-		if text, ok := strings.CutPrefix(constraint, constraintSelector); ok {
+		if text, ok := strings.CutPrefix(constraint, ConstraintSelector); ok {
 			key, value, _ := strings.Cut(text, "=")
 			one(corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
 		}
@@ -40,8 +40,8 @@ func needsOf(s Shape) nodeNeeds {
 	return needs
 }
 
-// fit tells whether a node is what a pod asks for.
-func (n nodeNeeds) fit(name string, labels map[string]string) bool {
+// Fit tells whether a node is what a pod asks for.
+func (n NodeRequirements) Fit(name string, labels map[string]string) bool {
 	for _, terms := range n {
 		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return termFits(&term, name, labels) }) {
 			return false
@@ -50,8 +50,8 @@ func (n nodeNeeds) fit(name string, labels map[string]string) bool {
 	return true
 }
 
-// mayFit tells whether a node that is to come may be what a pod asks for: labels that it does not have yet speak for it.
-func (n nodeNeeds) mayFit(labels map[string]string) bool {
+// MayFit tells whether a node that is to come may be what a pod asks for: labels that it does not have yet speak for it.
+func (n NodeRequirements) MayFit(labels map[string]string) bool {
 	for _, terms := range n {
 		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return termMayFit(&term, labels) }) {
 			return false
