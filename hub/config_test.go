@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // sample is a value of a key that is not its default: as it stands in the file, in the environment (the same if empty),
@@ -96,9 +96,9 @@ var samples = map[string]sample{
 	"spot.defaults.disruptionSchedule": {file: `0 3 * * *`, want: "0 3 * * *", bad: `at night`},
 	"spot.defaults.disruptionDuration": {file: `2h`, want: "2h", bad: `long`},
 	"spot.defaults.disruptionTimezone": {file: `Europe/Berlin`, want: "Europe/Berlin", bad: `Local`},
-	"spot.maxMoves":                    {file: `"25%"`, env: `25%`, want: MoveLimit{spot.MoveLimit{Percent: 25}}, bad: `"0%"`},
+	"spot.maxMoves":                    {file: `"25%"`, env: `25%`, want: MoveLimit{policy.MoveLimit{Percent: 25}}, bad: `"0%"`},
 	"spot.moveCooldown":                {file: `7s`, want: 7 * time.Second, bad: `-1s`},
-	"spot.strategy":                    {file: `release`, want: Strategy(spot.StrategyRelease), bad: `both`},
+	"spot.strategy":                    {file: `release`, want: Strategy(policy.StrategyRelease), bad: `both`},
 	"webapp.imagePolicy":               {file: `deny`, want: "deny", bad: `never`},
 	"webapp.maxReplicas":               {file: `50`, want: 50, bad: `0`},
 	"spot.pendingTimeout":              {file: `90s`, want: 90 * time.Second, bad: `1s`},

@@ -12,6 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -49,7 +50,7 @@ func clusterRules(c *ClustersConfig) clusters.Rules {
 
 func spotOptions(h *Hub) (spot.Options, error) {
 	c := &h.config.Spot
-	keys, err := spot.NewKeys(c.AnnotationPrefix)
+	keys, err := policy.NewKeys(c.AnnotationPrefix)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
@@ -76,7 +77,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
 		Keys: keys, Capacity: labels, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
-			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
+			Strategy: policy.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
 		WorkloadSeries:  h.config.Metrics.WorkloadsPerMember,
 		Log:             h.log, Registerer: h.registry,
@@ -110,8 +111,8 @@ func interruptions(config *SpotConfig) (spot.Interruptions, error) {
 	return spot.NewInterruptions(signs...)
 }
 
-func spotDefaults(config *SpotDefaultsConfig) spot.Defaults {
-	return spot.Defaults{
+func spotDefaults(config *SpotDefaultsConfig) policy.Defaults {
+	return policy.Defaults{
 		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
 		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,
 	}
@@ -123,7 +124,7 @@ func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("webhook.url: %w", err)
 	}
-	keys, err := spot.NewKeys(config.Spot.AnnotationPrefix)
+	keys, err := policy.NewKeys(config.Spot.AnnotationPrefix)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}

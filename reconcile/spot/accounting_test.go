@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
@@ -63,9 +64,9 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 
 // A pod that somebody takes away can be replaced before the cache shows it gone. Of an ordinal there is only one.
 func TestAnOrdinalThatIsReplacedWhileItsOldPodIsStillSeenHoldsMovesBack(t *testing.T) {
-	a, mix := NewAccounting(true), Mix{Percent: 40, Floor: 3, Managed: true}
+	a, mix := NewAccounting(true), policy.Mix{Percent: 40, Floor: 3, Managed: true}
 	var pods []Pod
-	for i, pod := range replicas(5, Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
+	for i, pod := range replicas(5, policy.Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
 		pod.Name = fmt.Sprintf("db-%d", i)
 		a.Observe(&pod, epoch)
 		pods = append(pods, pod)
@@ -148,7 +149,7 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 }
 
 func TestRefusedPodsDoNotClimbBeyondTheWantedSlots(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 1, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true}
 	now := epoch
 	for i := range 13 {
 		answer := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 3, Mix: m, Final: true}, now)
@@ -187,7 +188,7 @@ func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
 
 // Pods are seen in the order in which they were stored.
 func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
 		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 9, Mix: m}, epoch.Add(time.Duration(i)*2*time.Second))
 	}
@@ -204,7 +205,7 @@ func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
 
 // With an on-demand pod that may be missing, an on-demand slot is filled, not a spot slot with the wrong type.
 func TestWhereTheFloorNeedsOnDemandTheOldestOnDemandSlotIsUsedAgain(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 100, Floor: 2, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 100, Floor: 2, Managed: true}
 	ask := func(id string) Answer { return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: true}, epoch) }
 	for i := range 4 {
 		ask(fmt.Sprint(i))
@@ -355,7 +356,7 @@ func TestAnInterruptionIsTriedAgainAtOnceUnlessItIsSeenToBeDone(t *testing.T) {
 }
 
 func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
 	pod := Pod{UID: "a", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 1}
 	a.Observe(&pod, epoch)
@@ -374,7 +375,7 @@ func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 }
 
 func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
 	a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, epoch)
 	again := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch.Add(time.Second))
@@ -384,7 +385,7 @@ func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 }
 
 func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	if got := a.Reserve(Ask{ID: "dry", Wanted: 1, Mix: m, DryRun: true}, epoch); got.Slot != 0 || a.Reservations() != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -399,7 +400,7 @@ func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
 }
 
 func TestReservationsEndByThemselves(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 5 {
 		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, epoch)
 	}
@@ -416,7 +417,7 @@ func TestReservationsEndByThemselves(t *testing.T) {
 }
 
 func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
 	for i := range 4 {
 		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
 	}
@@ -478,7 +479,7 @@ func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
 }
 
 func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
 		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
 	}
@@ -520,7 +521,7 @@ func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T
 		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacityType, Version: 1}, epoch)
 	}
 	ask := func(id string, ordinal, percent int) Answer {
-		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: Mix{Percent: percent, Managed: true}}, epoch)
+		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: policy.Mix{Percent: percent, Managed: true}}, epoch)
 	}
 	a.Gone("5", 2, epoch)
 	if got := ask("a", 5, 20); got.Capacity != capacity.Spot || got.Slot != 5 {
@@ -541,7 +542,7 @@ func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T
 }
 
 func TestANewOrdinalGoesWhereItsSlotSays(t *testing.T) {
-	a, m := NewAccounting(true), Mix{Percent: 50, Floor: 1, Managed: true}
+	a, m := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}
 	for i := range 6 { // ordinals start at 3, and the cache does not show that the set grew
 		got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Ordinal: 3 + i, Start: 3, Mix: m}, epoch)
 		if got.Slot != i || got.Capacity != m.Of(i) {

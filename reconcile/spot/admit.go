@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Incoming is what an admission request shows of a pod that is being created, as far as placement looks at it.
@@ -30,7 +31,7 @@ type Incoming struct {
 	// TriedSpot and TriedOnDemand are when the pod's ordinal was last moved to the type and found no node; zero: it was not. See
 	// [Drought.Tried].
 	TriedSpot, TriedOnDemand time.Time
-	// Floor is how many slots the on-demand floor of the pod's workload takes; see [Mix.Cost].
+	// Floor is how many slots the on-demand floor of the pod's workload takes; see [policy.Mix.Cost].
 	Floor int
 }
 
@@ -43,14 +44,14 @@ type Patcher struct {
 }
 
 // NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
-func NewPatcher(keys Keys, spotTolerations []corev1.Toleration) *Patcher {
+func NewPatcher(keys policy.Keys, spotTolerations []corev1.Toleration) *Patcher {
 	p := &Patcher{
 		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(), triedKey: keys.Tried(),
 		slotPath:        "/metadata/labels/" + capacity.PointerToken(keys.Slot()),
 		reservationPath: "/metadata/annotations/" + capacity.PointerToken(keys.Reservation()),
 		movedPath:       "/metadata/annotations/" + capacity.PointerToken(keys.Moved()),
 		triedPath:       "/metadata/annotations/" + capacity.PointerToken(keys.Tried()),
-		costPath:        "/metadata/annotations/" + capacity.PointerToken(DeletionCost),
+		costPath:        "/metadata/annotations/" + capacity.PointerToken(policy.DeletionCost),
 	}
 	for _, t := range spotTolerations {
 		p.tolerations = append(p.tolerations, capacity.NewToleration(t))
@@ -61,7 +62,7 @@ func NewPatcher(keys Keys, spotTolerations []corev1.Toleration) *Patcher {
 // Reads tells whether a pod's label or annotation with that key is looked at.
 func (p *Patcher) Reads(key []byte) bool {
 	switch string(key) {
-	case p.slotKey, p.reservationKey, p.movedKey, p.triedKey, DeletionCost:
+	case p.slotKey, p.reservationKey, p.movedKey, p.triedKey, policy.DeletionCost:
 		return true
 	}
 	return false
@@ -112,21 +113,21 @@ func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
 		ops.add(p.slotPath, slot)
 	}
 	cost := ""
-	if in.ReplicaSet && r.Capacity != capacity.Unknown && (in.Annotations[DeletionCost] == "" || p.copiedCost(in)) {
-		cost = Mix{Floor: in.Floor}.Cost(r.Slot)
+	if in.ReplicaSet && r.Capacity != capacity.Unknown && (in.Annotations[policy.DeletionCost] == "" || p.copiedCost(in)) {
+		cost = policy.Mix{Floor: in.Floor}.Cost(r.Slot)
 	}
 	moved, tried := "", in.tried(r.Capacity)
 	if r.Moved {
-		moved = movedValue
+		moved = policy.MovedValue
 	}
 	if len(in.Annotations) == 0 && !in.MoreAnnotations {
-		ops.addMap("/metadata/annotations", p.reservationKey, r.ID, DeletionCost, cost, p.movedKey, moved, p.triedKey, tried)
+		ops.addMap("/metadata/annotations", p.reservationKey, r.ID, policy.DeletionCost, cost, p.movedKey, moved, p.triedKey, tried)
 		return
 	}
 	if in.Annotations[p.reservationKey] != r.ID {
 		ops.add(p.reservationPath, r.ID)
 	}
-	if cost != "" && in.Annotations[DeletionCost] != cost {
+	if cost != "" && in.Annotations[policy.DeletionCost] != cost {
 		ops.add(p.costPath, cost)
 	}
 	ops.set(in.Annotations, p.movedKey, p.movedPath, moved)
@@ -151,7 +152,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	_, own := ownCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[DeletionCost])
+	_, own := policy.OwnCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
 	return own
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const steerKey = "karpenter.sh/capacity-type"
@@ -94,7 +95,7 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			return m
 		}
 		pod := podOf(some("labels", "app", "pod-template-hash", testKeys.Slot()),
-			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), testKeys.Tried(), DeletionCost),
+			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), testKeys.Tried(), policy.DeletionCost),
 			some("selector", "disk", steerKey, "eks.amazonaws.com/capacityType"))
 		r := Reservation{ID: "0b5c" + text.Draw(t, "id"), Slot: rapid.IntRange(0, 200).Draw(t, "slot"),
 			Capacity: rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"), Moved: rapid.Bool().Draw(t, "moved")}
@@ -126,8 +127,8 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 		if tried {
 			notes[testKeys.Tried()] = map[capacity.Type]time.Time{capacity.OnDemand: epoch, capacity.Spot: epoch.Add(time.Hour)}[r.Capacity].UTC().Format(time.RFC3339)
 		}
-		if pod.Annotations[DeletionCost] == "" {
-			notes[DeletionCost] = Mix{}.Cost(r.Slot)
+		if pod.Annotations[policy.DeletionCost] == "" {
+			notes[policy.DeletionCost] = policy.Mix{}.Cost(r.Slot)
 		}
 		check("annotations", pod.Annotations, got.Annotations, notes)
 		check("selector", pod.Spec.NodeSelector, got.Spec.NodeSelector, map[string]string{steerKey: string(r.Capacity)})
@@ -196,7 +197,7 @@ func TestTolerationsAreAddedOnce(t *testing.T) {
 func TestAPodWithoutAPolicyGetsASlotAndNoDirection(t *testing.T) {
 	pod := podOf(nil, nil, nil)
 	got := patched(t, pod, mustPatcher(t).AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1}))
-	if got.Labels[testKeys.Slot()] != "1" || got.Annotations[DeletionCost] != "" || len(got.Spec.NodeSelector)+len(got.Spec.Tolerations) > 0 {
+	if got.Labels[testKeys.Slot()] != "1" || got.Annotations[policy.DeletionCost] != "" || len(got.Spec.NodeSelector)+len(got.Spec.Tolerations) > 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -205,7 +206,7 @@ func TestStatefulSetPodsGetNoDeletionCost(t *testing.T) {
 	in := incomingOf(podOf(nil, nil, nil))
 	in.ReplicaSet = false
 	got := patched(t, podOf(nil, nil, nil), mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: capacity.Spot}))
-	if _, has := got.Annotations[DeletionCost]; has {
+	if _, has := got.Annotations[policy.DeletionCost]; has {
 		t.Errorf("%v", got.Annotations)
 	}
 }
@@ -213,7 +214,7 @@ func TestStatefulSetPodsGetNoDeletionCost(t *testing.T) {
 // A later webhook changed the pod, so the API server asks again, with another request UID.
 func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
-	ask := Ask{ID: "first", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}
+	ask := Ask{ID: "first", Wanted: 4, Mix: policy.Mix{Percent: 50, Managed: true}}
 	pod := podOf(map[string]string{"app": "a"}, nil, nil)
 	patch, first := p.Admit(nil, incomingOf(pod), byConfiguration, a, ask, epoch)
 	pod = patched(t, pod, patch)
@@ -233,10 +234,10 @@ func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	pod := podOf(map[string]string{testKeys.Slot(): "7"},
-		map[string]string{testKeys.Reservation(): "long-gone", DeletionCost: "-7", testKeys.Moved(): "true", testKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{steerKey: "spot"})
-	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}, epoch)
+		map[string]string{testKeys.Reservation(): "long-gone", policy.DeletionCost: "-7", testKeys.Moved(): "true", testKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{steerKey: "spot"})
+	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: policy.Mix{Percent: 50, Managed: true}}, epoch)
 	got := patched(t, pod, patch)
-	want := map[string]string{testKeys.Reservation(): "r", DeletionCost: "0"}
+	want := map[string]string{testKeys.Reservation(): "r", policy.DeletionCost: "0"}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" || answer.Slot != 0 || got.Labels[testKeys.Slot()] != "0" || got.Spec.NodeSelector[steerKey] != "on-demand" {
 		t.Errorf("%+v %s", got, diff)
 	}
@@ -244,7 +245,7 @@ func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 
 func TestADoubtPatchesNothing(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
-	ask := Ask{ID: "one", Wanted: 1, Mix: Mix{Percent: 50, Managed: true}}
+	ask := Ask{ID: "one", Wanted: 1, Mix: policy.Mix{Percent: 50, Managed: true}}
 	p.Admit(nil, &Incoming{}, byConfiguration, a, ask, epoch)
 	ask.ID = "two"
 	if patch, answer := p.Admit([]byte("before"), &Incoming{}, byConfiguration, a, ask, epoch); string(patch) != "before" || answer.Doubt == DoubtNone {
@@ -254,7 +255,7 @@ func TestADoubtPatchesNothing(t *testing.T) {
 
 func TestAPodTellsItsFacts(t *testing.T) {
 	c := mustLabels(t)
-	pod := podOf(map[string]string{testKeys.Slot(): "12"}, map[string]string{testKeys.Reservation(): "r", DeletionCost: "-12", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
+	pod := podOf(map[string]string{testKeys.Slot(): "12"}, map[string]string{testKeys.Reservation(): "r", policy.DeletionCost: "-12", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
 	pod.Name, pod.UID, pod.ResourceVersion = "web-1", "u", "42"
 	pod.CreationTimestamp = metav1.NewTime(epoch)
 	pod.OwnerReferences = []metav1.OwnerReference{{UID: "other"}, {UID: "set", Controller: new(true)}}
@@ -269,7 +270,7 @@ func TestAPodTellsItsFacts(t *testing.T) {
 		t.Error(diff)
 	}
 	pod.Annotations[testKeys.Tried()] = epoch.UTC().Format(time.RFC3339)
-	if got := PodOf(testKeys, pod, capacity.Spot); !got.TriedUntil.Equal(epoch.Add(triedTime)) {
+	if got := PodOf(testKeys, pod, capacity.Spot); !got.TriedUntil.Equal(epoch.Add(policy.TriedTime)) {
 		t.Errorf("left alone until %s", got.TriedUntil)
 	}
 	pod.Annotations[testKeys.Tried()] = "yesterday"

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testSteer = "karpenter.sh/capacity-type"
@@ -133,7 +134,7 @@ func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
 
 // A workload of four on spot and none on-demand, of which two belong on-demand.
 func misplaced(c Contradiction) Observed {
-	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o := observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	o.Owners[0].Contradiction = c
 	return o
 }
@@ -155,7 +156,7 @@ func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
 
 func TestAReplicaThatWaitsForANodeItsTemplateDoesNotAllowSaysSo(t *testing.T) {
 	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
-		o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
+		o := observedOf(replicas(4, policy.Mix{Percent: 50, Managed: true}), 4)
 		for i := range o.Pods {
 			if c.leavesOut(o.Pods[i].Capacity) {
 				o.Pods[i].Bound, o.Pods[i].Ready = false, false
@@ -179,7 +180,7 @@ func TestAContradictionIsToldOfReplicasThatItConcernsOnly(t *testing.T) {
 		{ContradictionOnDemand, 100, false}, {ContradictionOnDemand, 50, true},
 		{ContradictionBoth, 0, true}, {ContradictionBoth, 100, true},
 	} {
-		o := observedOf(replicas(4, Mix{Percent: test.percent, Managed: true}), 4)
+		o := observedOf(replicas(4, policy.Mix{Percent: test.percent, Managed: true}), 4)
 		o.Owners[0].Contradiction = test.of
 		r := Plan(o, policyOf(test.percent, 0), testSettings, epoch)
 		if told := r.Contradiction != ContradictionNone; told != test.told {

@@ -4,10 +4,10 @@
 // It has a pure core and a thin shell. The core never does I/O, never asks for the time and never draws a random number,
 // so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it:
 //
-//   - keys.go, policy.go, window.go: what labels and annotations mean ([Enabled], [ParsePolicy], [Window]);
+//   - keys.go, policy.go, window.go: what labels and annotations mean ([policy.Enabled], [policy.Parse], [policy.Window]);
 //   - capacity.go: what node labels, selectors and affinities say about capacity ([capacity.Labels]);
 //   - steering.go, affinity.go: how a member's pods are sent to a capacity type, by what its nodes carry ([capacity.Steering]);
-//   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
+//   - formula.go: how many replicas go where, and which slot is spot ([policy.Mix], [policy.Split]);
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
 //   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_victims.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
 //     ([Plan], [Finish]);

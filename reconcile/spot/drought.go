@@ -80,7 +80,7 @@ type Probe struct {
 type DroughtPlan struct {
 	// Create are probes that are missing; each with its gate on.
 	Create []Probe
-	// Open are the names of probes whose gate comes off now, which writes [Keys.ProbeOpened] as well.
+	// Open are the names of probes whose gate comes off now, which writes [policy.Keys.ProbeOpened] as well.
 	Open []string
 	// Delete are the names of probes that are over.
 	Delete []string

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // droughts is what is known of one member's lack of capacity, of either type, and which workloads it is about. It is safe for
@@ -19,7 +20,7 @@ type droughts struct {
 	spot, onDemand *Drought
 	// affected are the workloads whose plan was made while a type was dry for them, or that have pods for which the scheduler
 	// has found no node: they look again when a verdict comes or goes.
-	affected map[WorkloadKey]struct{}
+	affected map[policy.WorkloadKey]struct{}
 
 	problem string // why the probes cannot be looked after; empty: they can
 
@@ -33,7 +34,7 @@ type droughts struct {
 func newDroughts(s DroughtSettings) *droughts {
 	starts := &startTimes{} // nodes of either type start alike
 	return &droughts{spot: newDrought(capacity.Spot, s, starts), onDemand: newDrought(capacity.OnDemand, s, starts),
-		affected: map[WorkloadKey]struct{}{}, news: make(chan struct{}, 1)}
+		affected: map[policy.WorkloadKey]struct{}{}, news: make(chan struct{}, 1)}
 }
 
 // both are the droughts of the two capacity types.
@@ -110,7 +111,7 @@ func (d *droughts) overdue(capacityType capacity.Type, p SpotPod, now time.Time)
 }
 
 // probeSeen takes in a probe as the cache shows it. joined tells when a node came; zero: that is not known.
-func (d *droughts) probeSeen(keys Keys, pod *corev1.Pod, joined func(node string) time.Time, now time.Time) {
+func (d *droughts) probeSeen(keys policy.Keys, pod *corev1.Pod, joined func(node string) time.Time, now time.Time) {
 	probe, exists := ProbeOf(keys, pod)
 	if !exists {
 		d.probeGone(pod.Name)
@@ -217,7 +218,7 @@ func (d *droughts) tried(has capacity.Type, replica string, told, now time.Time)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !told.IsZero() {
-		drought.Recall(replica, told.Add(-triedTime), now)
+		drought.Recall(replica, told.Add(-policy.TriedTime), now)
 		d.publish()
 	}
 	return drought.Tried(replica)
@@ -231,7 +232,7 @@ func (d *droughts) triedAt(replica string) (spot, onDemand time.Time) {
 }
 
 // note remembers whether a workload has to look again when a verdict comes or goes.
-func (d *droughts) note(key WorkloadKey, affected bool) {
+func (d *droughts) note(key policy.WorkloadKey, affected bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if affected {

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
-func dryWorkload(d *directory, waited time.Duration, now time.Time) (WorkloadKey, Observed) {
+func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, Observed) {
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
 	shape := capacity.Requirements{CPU: 500}
 	o.shape = &shape
-	key := WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	return key, Observed{Owners: []Owner{{UID: "set-web-1"}}, Pods: []Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
 		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
@@ -23,7 +24,7 @@ func dryWorkload(d *directory, waited time.Duration, now time.Time) (WorkloadKey
 
 func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, early := dryWorkload(d, 20*time.Second, now)
 	overdue := d.observeDrought(key, &early, settings, now)
 	if !overdue.Equal(now.Add(40*time.Second)) || !early.Owners[0].DrySince.IsZero() {
@@ -46,7 +47,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 }
 
 func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
-	dir := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	dir := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	d := dir.droughts
 	dry, wet := Observed{Owners: []Owner{{DrySince: time.Now()}}}, Observed{Owners: []Owner{{}}}
 	if !d.setProblem("create pods: forbidden") || d.setProblem("create pods: forbidden") {
@@ -67,7 +68,7 @@ func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 
 func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	now := time.Now()
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
 	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(capacity.Spot) != 0 {
@@ -77,7 +78,7 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 
 func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
 	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(capacity.Spot) != 1 {
@@ -90,7 +91,7 @@ func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 }
 
 func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
 	if got := d.shape(o); got.CPU != 0 {
 		t.Errorf("nothing is known: %v", got)

@@ -20,15 +20,16 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Options configure an [Engine].
 type Options struct {
-	Keys     Keys
+	Keys     policy.Keys
 	Capacity capacity.Labels
 	// Interruptions tell which nodes are about to go.
 	Interruptions Interruptions
-	Defaults      Defaults
+	Defaults      policy.Defaults
 	Settings      Settings
 	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets.
 	Kinds []WorkloadKind
@@ -92,7 +93,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if err := o.Defaults.Validate(); err != nil {
 		return nil, fmt.Errorf("spot defaults: %w", err)
 	}
-	if o.Settings.MaxMoves == (MoveLimit{}) {
+	if o.Settings.MaxMoves == (policy.MoveLimit{}) {
 		return nil, errors.New("spot settings: max moves is not set")
 	}
 	if o.Namespaces == nil {
@@ -198,7 +199,7 @@ func (e *Engine) awaitDirectory(ctx context.Context, name string) *directory {
 	return nil
 }
 
-// List returns the workloads of a member whose placement was planned, in the order of [WorkloadKey.Compare]; namespace
+// List returns the workloads of a member whose placement was planned, in the order of [policy.WorkloadKey.Compare]; namespace
 // empty: of all namespaces.
 func (e *Engine) List(memberName, namespace string) []WorkloadView {
 	dir := e.directory(memberName)
@@ -220,7 +221,7 @@ func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bo
 	if dir == nil {
 		return WorkloadView{}, false
 	}
-	view, ok := dir.view(WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	view, ok := dir.view(policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if !ok {
 		return WorkloadView{}, false
 	}
@@ -269,6 +270,6 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 }
 
 // settingsFor returns the settings as they hold for one workload.
-func (e *Engine) settingsFor(member string, p *Policy) Settings {
+func (e *Engine) settingsFor(member string, p *policy.Policy) Settings {
 	return e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
 }

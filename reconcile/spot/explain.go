@@ -8,10 +8,11 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Explain says in plain sentences what a workload's policy wants, what is there, and what is done about it.
-func Explain(replicas int, p *Policy, r *PlanResult) []string {
+func Explain(replicas int, p *policy.Policy, r *PlanResult) []string {
 	lines := []string{explainPolicy(replicas, p)}
 	have := fmt.Sprintf("There are %d on spot and %d on-demand", r.SpotActual, r.OnDemandActual)
 	if r.UnknownActual > 0 {
@@ -41,7 +42,7 @@ func Explain(replicas int, p *Policy, r *PlanResult) []string {
 	return lines
 }
 
-func explainPolicy(replicas int, p *Policy) string {
+func explainPolicy(replicas int, p *policy.Policy) string {
 	switch {
 	case !p.Valid():
 		return "The policy cannot be used: new replicas go on-demand and none is moved for its mix."
@@ -60,10 +61,10 @@ func explainPolicy(replicas int, p *Policy) string {
 	if p.Window != nil {
 		text += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
 	}
-	if p.MaxMovesSource != SourceNone {
+	if p.MaxMovesSource != policy.SourceNone {
 		text += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
 	}
-	if p.CooldownSource != SourceNone {
+	if p.CooldownSource != policy.SourceNone {
 		text += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
 	}
 	return text
@@ -71,7 +72,7 @@ func explainPolicy(replicas int, p *Policy) string {
 
 // explainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
 // capacity. patience is how long a replica waits before its capacity counts as dry; 0: for ever.
-func explainFallBacks(p *Policy, patience time.Duration) string {
+func explainFallBacks(p *policy.Policy, patience time.Duration) string {
 	m := p.Mix()
 	if !m.Managed || m.Percent == 0 || patience == 0 {
 		return ""
@@ -116,8 +117,8 @@ func (pl *planner) protected(pod *Pod, least int) bool {
 // tellProblems notes the values that cannot be used and do not make the policy invalid.
 func (pl *planner) tellProblems() {
 	for _, found := range pl.policy.Problems {
-		if found.Severity != SeverityPlacement {
-			pl.note("%s; %s", found, found.Severity.consequence())
+		if found.Severity != policy.SeverityPlacement {
+			pl.note("%s; %s", found, found.Severity.Consequence())
 		}
 	}
 }
@@ -143,7 +144,7 @@ func (pl *planner) why(o *ownerPods) string {
 	return fmt.Sprintf("%s has %d replicas more than the %d that the policy puts there", pl.from, pl.excess, pl.mix.Wanted(pl.from, o.Replicas))
 }
 
-func problems(list []Problem) string {
+func problems(list []policy.Problem) string {
 	texts := make([]string, len(list))
 	for i := range list {
 		texts[i] = list[i].String()

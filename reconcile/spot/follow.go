@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // follower feeds one directory from informers.
@@ -170,6 +172,6 @@ func (o *owner) forgetPod(uid types.UID, version uint64, now time.Time) (last bo
 	return len(o.slots.pods) == 0
 }
 
-func keyOf(kind string, obj client.Object) WorkloadKey {
-	return WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+func keyOf(kind string, obj client.Object) policy.WorkloadKey {
+	return policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }

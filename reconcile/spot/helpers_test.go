@@ -1,11 +1,14 @@
 package spot
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func mustLabels(t testing.TB, configured ...capacity.NodeLabel) capacity.Labels {
@@ -37,4 +40,35 @@ func term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm
 
 func required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
+}
+
+func policyOf(percent, floor int) policy.Policy {
+	return policy.Policy{Percentage: &percent, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceWorkload}
+}
+
+func drawMix(t *rapid.T) policy.Mix {
+	return policy.Mix{
+		Percent: rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{0, 30, 50, 70, 100})).Draw(t, "percent"),
+		Floor:   rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, 3)).Draw(t, "floor"), Managed: true,
+	}
+}
+
+var testKeys = policy.Keys{Prefix: policy.DefaultPrefix}
+
+func annotations(pairs ...string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[testKeys.Prefix+"/"+pairs[i]] = pairs[i+1]
+	}
+	return m
+}
+
+// mustWindow parses a window in UTC or, where one is given, another zone.
+func mustWindow(t testing.TB, schedule, duration string, zone ...string) *policy.Window {
+	t.Helper()
+	w, err := policy.ParseWindow(schedule, duration, strings.Join(zone, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // keptMoves is how many moves of a workload are remembered.
@@ -20,14 +21,14 @@ type Move struct {
 	From capacity.Type
 	For  Purpose
 	// Strategy tells whether the pod was evicted or released.
-	Strategy Strategy
+	Strategy policy.Strategy
 	Why      string
 }
 
 // planned is what a plan was made from, and the plan. Nothing in it is ever changed.
 type planned struct {
 	observed Observed
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 	plan     PlanResult
 	at       time.Time
@@ -37,33 +38,33 @@ type planned struct {
 // is asked about and nothing else tells. The zero value is empty. It is safe for concurrent use.
 type journal struct {
 	mu    sync.Mutex
-	plans map[WorkloadKey]planned
-	moves map[WorkloadKey][]Move // the oldest first
+	plans map[policy.WorkloadKey]planned
+	moves map[policy.WorkloadKey][]Move // the oldest first
 }
 
 // planned notes the last plan of a workload.
-func (j *journal) planned(key WorkloadKey, p planned) {
+func (j *journal) planned(key policy.WorkloadKey, p planned) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.plans == nil {
-		j.plans = map[WorkloadKey]planned{}
+		j.plans = map[policy.WorkloadKey]planned{}
 	}
 	j.plans[key] = p
 }
 
 // moved notes a move, and forgets the oldest when there are too many.
-func (j *journal) moved(key WorkloadKey, m Move) {
+func (j *journal) moved(key policy.WorkloadKey, m Move) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.moves == nil {
-		j.moves = map[WorkloadKey][]Move{}
+		j.moves = map[policy.WorkloadKey][]Move{}
 	}
 	moves := append(j.moves[key], m)
 	j.moves[key] = moves[max(len(moves)-keptMoves, 0):]
 }
 
 // last returns the last plan of a workload; false when there is none.
-func (j *journal) last(key WorkloadKey) (planned, bool) {
+func (j *journal) last(key policy.WorkloadKey) (planned, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, ok := j.plans[key]
@@ -71,7 +72,7 @@ func (j *journal) last(key WorkloadKey) (planned, bool) {
 }
 
 // lastMoves returns the last moves of a workload, the newest first.
-func (j *journal) lastMoves(key WorkloadKey) []Move {
+func (j *journal) lastMoves(key policy.WorkloadKey) []Move {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	moves := slices.Clone(j.moves[key])
@@ -80,7 +81,7 @@ func (j *journal) lastMoves(key WorkloadKey) []Move {
 }
 
 // forget drops what is known of a workload.
-func (j *journal) forget(key WorkloadKey) {
+func (j *journal) forget(key policy.WorkloadKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.plans, key)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const metricsNamespace = "plimsoll"
@@ -70,7 +71,7 @@ func (m *metrics) moved(member string, counts map[Purpose]int) {
 	}
 }
 
-func (m *metrics) forgetWorkload(member string, key WorkloadKey) {
+func (m *metrics) forgetWorkload(member string, key policy.WorkloadKey) {
 	m.replicas.forget(member, key)
 }
 

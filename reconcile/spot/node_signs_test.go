@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // signServer is an API server that has NodeClaims and Events, or refuses to list them.
@@ -81,7 +82,7 @@ func nodeClaimOn(capacityType string, at time.Time, conditions ...string) unstru
 
 func signDirectory(t *testing.T, server *signServer) *directory {
 	t.Helper()
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	d.capacity, d.signs = testCapacity(t), newNodeSigns(func() client.Reader { return server })
 	return d
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
@@ -137,7 +138,7 @@ func (o *owner) retain(cached []Pod, now time.Time) {
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
-func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, mix Mix) []PodView {
+func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.WorkloadKey, mix policy.Mix) []PodView {
 	var views []PodView
 	for _, uid := range dir.ownersOf(key) {
 		var list corev1.PodList
@@ -158,7 +159,7 @@ func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, 
 }
 
 // podReason says what is special about a pod; empty: nothing.
-func podReason(pod *Pod, mix Mix) string {
+func podReason(pod *Pod, mix policy.Mix) string {
 	switch {
 	case !pod.GoneBy.IsZero():
 		return "is being deleted"
@@ -175,7 +176,7 @@ func podReason(pod *Pod, mix Mix) string {
 }
 
 // ownersOf returns the direct owners of a workload's pods that are known.
-func (d *directory) ownersOf(key WorkloadKey) []types.UID {
+func (d *directory) ownersOf(key policy.WorkloadKey) []types.UID {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	var uids []types.UID

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // State is one word for where a workload stands.
@@ -24,7 +25,7 @@ const (
 
 // Settings are the parts of the configuration that plans depend on.
 type Settings struct {
-	MaxMoves MoveLimit
+	MaxMoves policy.MoveLimit
 	// Cooldown is the least time between two batches of moves of a workload.
 	Cooldown time.Duration
 	// ReadOnly plans nothing that writes, for the hub, the member, the namespace or the workload.
@@ -38,7 +39,7 @@ type Settings struct {
 	// caller hands it to [Drought.Observe]; [Plan] does not look at it.
 	PendingTimeout time.Duration
 	// Strategy is how replicas that serve are moved.
-	Strategy Strategy
+	Strategy policy.Strategy
 }
 
 // Observed is what is known of one workload and its pods. [Plan] changes nothing in it.
@@ -225,7 +226,7 @@ type Eviction struct {
 }
 
 // Release takes one pod out of its ReplicaSet: in one write, with the pod's UID as precondition, its label
-// pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [Keys.Released] becomes Released.String().
+// pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [policy.Keys.Released] becomes Released.String().
 // [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed, [Accounting.Unanswered] after one
 // of which that is not known.
 type Release struct {
@@ -316,25 +317,25 @@ func (r *PlanResult) wait(w Wait) {
 const SettleTime = 10 * time.Second
 
 // For returns the settings as they hold for one workload of a member.
-func (s Settings) For(m Modes, readOnlyMember bool) Settings {
+func (s Settings) For(m policy.Modes, readOnlyMember bool) Settings {
 	if m.Strategy != "" {
 		s.Strategy = m.Strategy
 	}
-	if m.MaxMovesSource != SourceNone {
+	if m.MaxMovesSource != policy.SourceNone {
 		s.MaxMoves = m.MaxMoves
 	}
-	if m.CooldownSource != SourceNone {
+	if m.CooldownSource != policy.SourceNone {
 		s.Cooldown = m.Cooldown
 	}
 	if m.PendingTimeout > 0 {
 		s.PendingTimeout = m.PendingTimeout
 	}
-	s.Paused = s.Paused || m.Paused != SourceNone
+	s.Paused = s.Paused || m.Paused != policy.SourceNone
 	switch {
 	case s.ReadOnly:
 	case readOnlyMember:
 		s.ReadOnly, s.ReadOnlyBy = true, "the member"
-	case m.ReadOnly != SourceNone:
+	case m.ReadOnly != policy.SourceNone:
 		s.ReadOnly, s.ReadOnlyBy = true, "the "+m.ReadOnly.String()
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // spareOrdinals is how far from the ordinals that are wanted others are remembered, and how many of any are, beside as many
@@ -38,7 +39,7 @@ func (o *ordinals) near(number int) bool {
 
 // span is how many ordinals from the first one on are remembered: twice the wanted ones, for a StatefulSet that shrinks may
 // grow again.
-func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), maxSlot) }
+func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), policy.MaxSlot) }
 
 // at returns what is known of an ordinal, which is nothing at first.
 func (o *ordinals) at(number int) *ordinal {
@@ -134,7 +135,7 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 		preferred, d.reason = known.capacity, reasonOrdinal
 	}
 	d.capacity, d.reason = balance(ask.Mix, wanted, others, preferred, d.reason)
-	if d.capacity == capacity.OnDemand && ask.Mix.fallsBack(others.Spot) && others.OnDemand >= ask.Mix.Floor {
+	if d.capacity == capacity.OnDemand && ask.Mix.FallsBack(others.Spot) && others.OnDemand >= ask.Mix.Floor {
 		d.capacity, d.reason = capacity.Spot, reasonNoRoom
 	}
 	return d

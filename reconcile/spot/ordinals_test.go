@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // slowDecision is the definition of where an ordinal goes: every known ordinal is looked at.
@@ -104,7 +105,7 @@ func TestOrdinalsAreCountedLikeInAList(t *testing.T) {
 }
 
 func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
-	a, m, now := NewAccounting(true), Mix{Percent: 50, Floor: 1, Managed: true}, epoch
+	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, epoch
 	ask := func(ordinal int) Answer {
 		now = now.Add(time.Millisecond)
 		return a.Reserve(Ask{ID: fmt.Sprintf("request-%d", ordinal), Ordinal: ordinal, Wanted: 10, Mix: m}, now)
@@ -127,7 +128,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 }
 
 func TestAnOrdinalFarFromTheWantedOnesIsAnsweredAllTheSame(t *testing.T) {
-	a, m := NewAccounting(true), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(true), policy.Mix{Percent: 50, Managed: true}
 	for _, ordinal := range []int{100_000, 100_001} {
 		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, epoch)
 		if got.Slot != ordinal || got.Capacity != m.Of(ordinal) || a.Reservations() != 0 {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testMember = "prod-eu"
@@ -44,7 +45,7 @@ func (s *apiServer) Watch(client.Object) (<-chan struct{}, bool) { return nil, f
 // newShell makes an engine whose member has the live objects; hang makes every live read wait for its context.
 func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Object) *shell {
 	t.Helper()
-	keys, err := NewKeys("")
+	keys, err := policy.NewKeys("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Keys: keys, Capacity: capacityType, Settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
+	o := Options{Keys: keys, Capacity: capacityType, Settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
 	if change != nil {
 		change(&o)
 	}

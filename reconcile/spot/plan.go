@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // StuckAfter is when something that does not come up no longer counts as being on the move: from then on as many replicas
@@ -23,7 +24,7 @@ const StuckAfter = 5 * time.Minute
 // What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases are ended
 // whose replacements are ready, and then replicas are moved for the mix, and off nodes that may go. Of a policy that does not say
 // where replicas belong, only the first two are done.
-func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
+func Plan(o Observed, p policy.Policy, s Settings, now time.Time) PlanResult {
 	pl := newPlanner(&o, &p, s, now)
 	pl.tell()
 	pl.tellContradiction()
@@ -55,7 +56,7 @@ func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 // Finish plans the end of the releases of a workload that is not enabled any more, or is gone: then there are no owners, and
 // all pods that were released go. It moves nothing else.
 func Finish(o Observed, s Settings, now time.Time) PlanResult {
-	pl := newPlanner(&o, &Policy{}, s, now)
+	pl := newPlanner(&o, &policy.Policy{}, s, now)
 	pl.tell()
 	pl.finishReleases()
 	pl.state(StateUnmanaged, "the workload is not enabled: what was begun is finished")
@@ -66,9 +67,9 @@ func Finish(o Observed, s Settings, now time.Time) PlanResult {
 // planner holds what one plan is made from. Its slices are its own, the pods in them are not.
 type planner struct {
 	*Observed
-	policy   *Policy
+	policy   *policy.Policy
 	settings Settings
-	mix      Mix
+	mix      policy.Mix
 	now      time.Time
 
 	owners []ownerPods
@@ -100,7 +101,7 @@ type ownerPods struct {
 	stuck  int // released pods that stand in for replacements that do not come up
 }
 
-func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
+func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *planner {
 	pl := &planner{Observed: o, policy: p, settings: s, mix: p.Mix(), now: now, owners: make([]ownerPods, len(o.Owners))}
 	index := make(map[types.UID]int, len(o.Owners))
 	for i := range o.Owners {

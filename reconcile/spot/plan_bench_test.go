@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // BenchmarkPlan is one plan of a workload of so many pods, all of which have a budget, in each of the things that it may be at.
 func BenchmarkPlan(b *testing.B) {
-	m := Mix{Percent: 70, Floor: 1, Managed: true}
+	m := policy.Mix{Percent: 70, Floor: 1, Managed: true}
 	for _, n := range []int{20, 1000, 5000} {
 		for _, c := range []struct {
 			name    string
@@ -21,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 		}{
 			{"converged", 70, func(*Observed, *Settings) {}},
 			{"moving", 10, func(*Observed, *Settings) {}},
-			{"releasing", 10, func(_ *Observed, s *Settings) { s.Strategy = StrategyRelease }},
+			{"releasing", 10, func(_ *Observed, s *Settings) { s.Strategy = policy.StrategyRelease }},
 			{"unstamped", 70, func(o *Observed, _ *Settings) {
 				for i := range o.Pods {
 					o.Pods[i].Slot = NoSlot

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Contradiction says which of a member's nodes are not what a template's own nodeSelector and required node affinity ask for.
@@ -29,7 +30,7 @@ func (c Contradiction) leavesOut(capacityType capacity.Type) bool {
 }
 
 // of returns what of a contradiction concerns so many replicas: those that belong on a type that fits have none.
-func (c Contradiction) of(mix Mix, replicas int) Contradiction {
+func (c Contradiction) of(mix policy.Mix, replicas int) Contradiction {
 	switch {
 	case replicas == 0 || !mix.Managed,
 		c == ContradictionSpot && mix.Spot(replicas) == 0,

@@ -40,7 +40,7 @@ func (pl *planner) replaceWaiting(o *ownerPods) {
 	case o.dry() && o.onDemandDry():
 	case o.dry():
 		pl.replacePending(o, capacity.Spot, len(o.alive))
-	case o.onDemandDry() && pl.mix.takesSpot(pl.on(o, capacity.Spot)):
+	case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):
 		pl.replacePending(o, capacity.OnDemand, pl.on(o, capacity.OnDemand)-pl.mix.Floor)
 	}
 }
@@ -139,7 +139,7 @@ func (pl *planner) tellSupply() {
 			pl.note("%s: new replicas go on-demand, and a probe asks for such a node from time to time", o.Contradiction.reason())
 		case o.dry():
 			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, spot.UTC().Format(time.RFC3339))
-		case o.onDemandDry() && pl.mix.takesSpot(pl.on(o, capacity.Spot)):
+		case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):
 			pl.note("on-demand has had no room for pods of %s since %s: new replicas above the floor of %d go to spot", o.Name, onDemand.UTC().Format(time.RFC3339), pl.mix.Floor)
 		case o.onDemandDry():
 			pl.note("on-demand has had no room for pods of %s since %s: replicas wait for it, for none belongs on spot", o.Name, onDemand.UTC().Format(time.RFC3339))

@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // releasing are 10 replicas of which some were released: the replacements of the first `ready` of them serve, those of the
 // next `starting` exist.
 func releasing(released, ready, starting int) Observed {
-	pods := replicas(10, Mix{Managed: true})
+	pods := replicas(10, policy.Mix{Managed: true})
 	for i := range released {
 		stand := pods[i]
 		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", capacity.Spot
@@ -32,7 +33,7 @@ func releasing(released, ready, starting int) Observed {
 
 func TestAReleasedPodStandsInUntilItsReplacementIsReady(t *testing.T) {
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 3}
+	s.MaxMoves = policy.MoveLimit{Count: 3}
 	for name, c := range map[string]struct{ ready, starting, ends int }{
 		"missing": {0, 0, 0}, "starting": {0, 3, 0}, "one is ready": {1, 1, 1}, "all are": {3, 0, 3},
 	} {
@@ -84,7 +85,7 @@ func TestWhatWasReleasedIsFinishedWhateverBecomesOfItsWorkload(t *testing.T) {
 	if r := Plan(o, policyOf(100, 0), testSettings, epoch); !finishes(PlanResult{Evictions: r.Evictions[:2]}) {
 		t.Errorf("the policy changed back: %+v", r)
 	}
-	if r := Plan(o, Policy{}, testSettings, epoch); !finishes(r) {
+	if r := Plan(o, policy.Policy{}, testSettings, epoch); !finishes(r) {
 		t.Errorf("no policy any more: %+v", r)
 	}
 	if r := Finish(o, testSettings, epoch); !finishes(r) {
@@ -121,7 +122,7 @@ func TestAReleaseForTheMixEndsWithinTheWindowAndOneForAnInterruptionAtAnyTime(t 
 
 func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 	s := testSettings
-	s.Strategy, s.MaxMoves = StrategyRelease, MoveLimit{Count: 4}
+	s.Strategy, s.MaxMoves = policy.StrategyRelease, policy.MoveLimit{Count: 4}
 	pods := arrived(replicas(10, spotOnly), 4, capacity.OnDemand)
 	for i := range pods {
 		pods[i].Hash = "abc"
@@ -152,7 +153,7 @@ func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 
 func TestAStatefulSetThatShouldReleaseSaysThatItEvicts(t *testing.T) {
 	s := testSettings
-	s.Strategy = StrategyRelease
+	s.Strategy = policy.StrategyRelease
 	o := observedOf(replicas(4, spotOnly), 4)
 	o.Ordinals = true
 	if r := Plan(o, policyOf(50, 0), s, epoch); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "StatefulSet") {
@@ -208,7 +209,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 }
 
 func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	pods := replicas(4, m)
 	for i := range pods {
 		pods[i].Version = 1

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
@@ -91,8 +92,8 @@ func (pl *planner) excessOf(o *ownerPods) []bool {
 // our making stays. A workload without a policy has no order in which to shrink.
 func (pl *planner) stampPod(pod *Pod, slot int) {
 	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
-	cost, ours := ownCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && ((ours && cost != pl.mix.cost(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
+	cost, ours := policy.OwnCost(pod.Slot, pod.DeletionCost)
+	if !pl.Ordinals && ((ours && cost != pl.mix.CostOf(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
 		s.DeletionCost = pl.mix.Cost(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
@@ -111,7 +112,7 @@ func (pl *planner) noteCosts() {
 			if pod.DeletionCost == "" {
 				continue
 			}
-			if _, ours := ownCost(pod.Slot, pod.DeletionCost); !ours {
+			if _, ours := policy.OwnCost(pod.Slot, pod.DeletionCost); !ours {
 				own++
 			}
 		}
@@ -124,13 +125,13 @@ func (pl *planner) noteCosts() {
 
 // table is the slots of one ReplicaSet while they are assigned. Pods are named by their indexes in the order of their slots.
 type table struct {
-	mix   Mix
+	mix   policy.Mix
 	pods  []*Pod
 	taken []bool
 	slots []int32 // what each pod was given; NoSlot: nothing
 }
 
-func newTable(mix Mix, replicas int, pods []*Pod) *table {
+func newTable(mix policy.Mix, replicas int, pods []*Pod) *table {
 	t := &table{mix: mix, pods: pods, taken: make([]bool, replicas), slots: make([]int32, len(pods))}
 	for at := range t.slots {
 		t.slots[at] = NoSlot

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // pendingFor makes a pod one for which the scheduler has found no node for so long.
@@ -20,7 +21,7 @@ func (p *Pod) pendingFor(long time.Duration) {
 func TestTheFirstBatchIsOneReplicaWhateverTheSizeOfTheWorkload(t *testing.T) {
 	for _, n := range []int{100, 1000, 5000} {
 		for _, percent := range []int{0, 100} {
-			r := Plan(observedOf(replicas(n, Mix{Percent: 100 - percent, Managed: true}), n), policyOf(percent, 0), testSettings, epoch)
+			r := Plan(observedOf(replicas(n, policy.Mix{Percent: 100 - percent, Managed: true}), n), policyOf(percent, 0), testSettings, epoch)
 			if len(r.Evictions) != 1 {
 				t.Errorf("%d replicas to %d %%: %d go first", n, percent, len(r.Evictions))
 			}
@@ -60,7 +61,7 @@ func TestTheSlowStartTakesNoMoreThanTheLimitWithinACoolDown(t *testing.T) {
 		o.Pods[107+i].Created = epoch.Add(-time.Second)
 	}
 	o.Replicas, o.Owners[0].Replicas = 110, 110
-	r := Plan(o, policyOf(0, 0), Settings{MaxMoves: MoveLimit{Count: 10}, Cooldown: time.Hour}, epoch)
+	r := Plan(o, policyOf(0, 0), Settings{MaxMoves: policy.MoveLimit{Count: 10}, Cooldown: time.Hour}, epoch)
 	if w := waitOf(&r, WaitCooldown); len(r.Evictions) != 0 || w == nil || !w.Until.Equal(o.LastMove.Add(time.Hour)) {
 		t.Errorf("%+v", r)
 	}
@@ -69,7 +70,7 @@ func TestTheSlowStartTakesNoMoreThanTheLimitWithinACoolDown(t *testing.T) {
 // Replicas that were moved wait for nodes that nobody makes. They used to count as stuck after five minutes, and others followed.
 func TestNoReplicaJoinsThoseThatWaitForANode(t *testing.T) {
 	for _, from := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-		pods := replicas(100, Mix{Percent: map[capacity.Type]int{capacity.Spot: 100, capacity.OnDemand: 0}[from], Managed: true})
+		pods := replicas(100, policy.Mix{Percent: map[capacity.Type]int{capacity.Spot: 100, capacity.OnDemand: 0}[from], Managed: true})
 		pods[99].Capacity = from.Other()
 		pods[99].pendingFor(6 * time.Hour)
 		percent := map[capacity.Type]int{capacity.Spot: 0, capacity.OnDemand: 100}[from]
@@ -81,7 +82,7 @@ func TestNoReplicaJoinsThoseThatWaitForANode(t *testing.T) {
 }
 
 func TestWhereOnDemandHasNoRoomReplicasAboveTheFloorGoToSpot(t *testing.T) {
-	m := Mix{Percent: 50, Floor: 2, Managed: true}
+	m := policy.Mix{Percent: 50, Floor: 2, Managed: true}
 	pods := replicas(10, m) // five on-demand
 	for i := range pods {
 		if isOnDemand(&pods[i]) {
@@ -178,7 +179,7 @@ func TestAStalledRolloutDoesNotKeepTheFloorFromBeingRestored(t *testing.T) {
 		o.Pods[i].Capacity = capacity.OnDemand
 	}
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 5}
+	s.MaxMoves = policy.MoveLimit{Count: 5}
 	for i := range 4 {
 		o.Pods[i].Moved, o.Pods[i].UnreadySince = true, epoch.Add(-time.Minute)
 	}
@@ -188,7 +189,7 @@ func TestAStalledRolloutDoesNotKeepTheFloorFromBeingRestored(t *testing.T) {
 }
 
 func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
-	m := Mix{Percent: 50, Floor: 3, Managed: true}
+	m := policy.Mix{Percent: 50, Floor: 3, Managed: true}
 	pods := replicas(10, m)
 	for i := 5; i < 10; i++ { // these came while the webhook was away
 		pods[i].Slot, pods[i].DeletionCost, pods[i].Capacity, pods[i].Created = NoSlot, "", capacity.Spot, epoch.Add(-time.Minute)
@@ -204,9 +205,9 @@ func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
 }
 
 func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
-	pods := replicas(4, Mix{Percent: 50, Floor: 3, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 50, Floor: 3, Managed: true})
 	pods[0].DeletionCost, pods[1].DeletionCost = "0", "-1" // of a hub of before
-	pods[3].DeletionCost = Mix{Floor: 4}.Cost(3)
+	pods[3].DeletionCost = policy.Mix{Floor: 4}.Cost(3)
 	r := Plan(observedOf(pods, 4), policyOf(50, 3), testSettings, epoch)
 	want := []Stamp{{Pod: "0", Name: "web-0", Slot: 0, DeletionCost: "1000000"}, {Pod: "1", Name: "web-1", Slot: 1, DeletionCost: "999999"},
 		{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}
@@ -217,17 +218,17 @@ func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
 
 func TestACostIsOursOnlyAsWeWriteIt(t *testing.T) {
 	for cost, want := range map[string]bool{"-7": true, "999993": true, "7": false, "-07": false, "+7": false, "": false, "-": false, "-8": false, "0": false, "1000000": false, "99999999999": false} {
-		if _, own := ownCost(7, cost); own != want {
+		if _, own := policy.OwnCost(7, cost); own != want {
 			t.Errorf("%q: %v", cost, own)
 		}
 	}
-	if _, own := ownCost(0, "0"); !own {
+	if _, own := policy.OwnCost(0, "0"); !own {
 		t.Error("slot 0 without a floor")
 	}
-	if _, own := ownCost(0, "-0"); own {
+	if _, own := policy.OwnCost(0, "-0"); own {
 		t.Error("-0")
 	}
-	if _, own := ownCost(NoSlot, "1"); own {
+	if _, own := policy.OwnCost(NoSlot, "1"); own {
 		t.Error("a pod without a slot")
 	}
 }
@@ -263,7 +264,7 @@ func TestAFloorThatNoBudgetProtectsIsSaidSo(t *testing.T) {
 
 func TestALadderOfFallBacksIsExplained(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy   Policy
+		policy   policy.Policy
 		patience time.Duration
 		want     string
 	}{

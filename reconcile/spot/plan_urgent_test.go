@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-var spotOnly = Mix{Percent: 100, Managed: true}
+var spotOnly = policy.Mix{Percent: 100, Managed: true}
 
 // doom gives the pods of some slots a node that goes.
 func doom(pods []Pod, d Doom, slots ...int) []Pod {
@@ -64,7 +65,7 @@ func TestPodsOfANodeThatGoesAreReplacedAllAtOnceAndAtAnyTime(t *testing.T) {
 }
 
 func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 2, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 2, Managed: true}
 	pods := replicas(6, m)
 	for i := range pods {
 		pods[i].Version = 1
@@ -89,7 +90,7 @@ func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
 
 func TestADoomedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing.T) {
 	s := testSettings
-	s.Strategy = StrategyRelease
+	s.Strategy = policy.StrategyRelease
 	plan := func(d Doom, change func(o *Observed)) map[string]int {
 		pods := doom(replicas(10, spotOnly), d, 0, 1, 2)
 		for i := range pods {
@@ -164,7 +165,7 @@ func TestAStatefulSetLosesOneDoomedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) 
 
 // dryPods are 10 replicas at 70 %: three on-demand, one ready on spot, six that spot has no room for.
 func dryPods() Observed {
-	m := Mix{Percent: 70, Managed: true}
+	m := policy.Mix{Percent: 70, Managed: true}
 	pods, pending := replicas(10, m), 0
 	for i := range pods {
 		if pods[i].Capacity == capacity.Spot && pending < 6 {
@@ -219,9 +220,9 @@ func TestWhereAnOwnerShrinksThePodsThatWaitAreItsOwnToTake(t *testing.T) {
 
 // Others evict healthy pods to probe whether spot is back.
 func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Floor: 1, Managed: true}), 10) // all on-demand
+	o := observedOf(replicas(10, policy.Mix{Floor: 1, Managed: true}), 10) // all on-demand
 	o.Owners[0].DrySince = epoch.Add(-time.Hour)
-	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+	for _, strategy := range []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease} {
 		s := testSettings
 		s.Strategy = strategy
 		r := Plan(o, policyOf(70, 1), s, epoch)
@@ -244,7 +245,7 @@ func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
 }
 
 func TestWhileSpotIsDryNewPodsGoOnDemandWhateverTheirSlot(t *testing.T) {
-	m := Mix{Percent: 100, Managed: true, Dry: true}
+	m := policy.Mix{Percent: 100, Managed: true, Dry: true}
 	for name, a := range map[string]*Accounting{"ReplicaSet": NewAccounting(false), "StatefulSet": NewAccounting(true)} {
 		for i := range 5 {
 			got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 4, Ordinal: i, Mix: m, Final: true}, epoch)
@@ -260,7 +261,7 @@ func TestWhileSpotIsDryNewPodsGoOnDemandWhateverTheirSlot(t *testing.T) {
 	if got := a.Reserve(Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, epoch); got.Capacity != capacity.OnDemand {
 		t.Errorf("%+v", got)
 	}
-	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: Mix{Dry: true}}, epoch); got.Capacity != capacity.Unknown {
+	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: policy.Mix{Dry: true}}, epoch); got.Capacity != capacity.Unknown {
 		t.Errorf("a workload without a policy is steered: %+v", got)
 	}
 }

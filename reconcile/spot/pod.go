@@ -2,7 +2,6 @@ package spot
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // NoSlot is the slot of a pod that holds none.
@@ -92,11 +92,11 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 func (p *Pod) Supply() bool { return p.Alive() && !p.leaving() && p.Released == nil }
 
 // PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod].
-func PodOf(keys Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
+func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{
 		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
-		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
-		Moved: pod.Annotations[keys.Moved()] == movedValue, Created: pod.CreationTimestamp.Time,
+		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[policy.DeletionCost],
+		Moved: pod.Annotations[keys.Moved()] == policy.MovedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Bound:    pod.Spec.NodeName != "", Node: pod.Spec.NodeName, UnreadySince: pod.CreationTimestamp.Time,
 	}
@@ -124,7 +124,7 @@ func (p *Pod) triedBefore(text string) {
 		return
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		p.TriedUntil = at.Add(triedTime)
+		p.TriedUntil = at.Add(policy.TriedTime)
 	}
 }
 
@@ -145,24 +145,11 @@ func (p *Pod) conditions(pod *corev1.Pod) {
 
 // parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
 func parseSlot(value string) int {
-	slot, ok := phrase.Number(value, maxSlot)
+	slot, ok := phrase.Number(value, policy.MaxSlot)
 	if !ok || (len(value) > 1 && value[0] == '0') {
 		return NoSlot
 	}
 	return slot
-}
-
-// ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, text string) (cost int, own bool) {
-	digits, negative := strings.CutPrefix(text, "-")
-	cost, ok := phrase.Number(digits, floorCost)
-	if !ok || (digits[0] == '0' && text != "0") {
-		return 0, false
-	}
-	if negative {
-		cost = -cost
-	}
-	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
 }
 
 // waits tells whether the scheduler found no node for a pod that counts.

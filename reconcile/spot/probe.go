@@ -10,12 +10,13 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Annotations on a probe pod.
 
 // Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
-func (p *Probe) Annotations(keys Keys) map[string]string {
+func (p *Probe) Annotations(keys policy.Keys) map[string]string {
 	annotations := map[string]string{
 		keys.ProbeShape(): p.Shape.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
 		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
@@ -30,7 +31,7 @@ func (p *Probe) Annotations(keys Keys) map[string]string {
 }
 
 // ProbeOf reads the facts off a probe pod; false when it is none, is over or is being deleted: such a one is gone.
-func ProbeOf(keys Keys, pod *corev1.Pod) (Probe, bool) {
+func ProbeOf(keys policy.Keys, pod *corev1.Pod) (Probe, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return Probe{}, false
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // probeSlot is the value of the slot label of probes: it keeps them in the cache, and is no slot.
@@ -145,7 +146,7 @@ func (m *member) mayTend() bool {
 	if _, held := e.heldMember(m.name); held {
 		return false
 	}
-	return !e.Settings.For(Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
+	return !e.Settings.For(policy.Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
 }
 
 func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, plan DroughtPlan, now time.Time) error {

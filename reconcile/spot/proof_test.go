@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // succession is a shell whose replica may or may not act on the member, and whose lists of pods can be made to fail.
@@ -157,7 +158,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		set := replicaSet(replicas+extra, replicas+extra)
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		s.cache(deployment(replicas+extra, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
-		m := Mix{Percent: 50, Floor: 5, Managed: true}
+		m := policy.Mix{Percent: 50, Floor: 5, Managed: true}
 		pages := 0
 		member := s.members[testMember].cluster.(*apiServer)
 		member.reader = interceptor.NewClient(member.reader.(client.WithWatch), interceptor.Funcs{

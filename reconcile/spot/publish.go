@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
@@ -28,7 +29,7 @@ func (e *Engine) publish(dir *directory, s *subject, p *planned) {
 }
 
 // viewOf is what a plan says to people.
-func viewOf(member string, key WorkloadKey, p *planned) WorkloadView {
+func viewOf(member string, key policy.WorkloadKey, p *planned) WorkloadView {
 	plan := &p.plan
 	waits := slices.Clone(plan.Waits)
 	slices.SortStableFunc(waits, compareWaits)
@@ -63,7 +64,7 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 	var all []announcement
 	for _, problem := range now.Policy.Problems {
 		if !known || !slices.Contains(before.Policy.Problems, problem) {
-			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; " + problem.Severity.consequence()})
+			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; " + problem.Severity.Consequence()})
 		}
 	}
 	if now.Unprotected && (!known || !before.Unprotected) {
@@ -120,7 +121,7 @@ func tellOfPods(pods []PodView, plans []PodPlan) {
 }
 
 // forget takes back what was published of a workload that is gone, or not enabled any more.
-func (e *Engine) forget(member string, key WorkloadKey) {
+func (e *Engine) forget(member string, key policy.WorkloadKey) {
 	e.metrics.forgetWorkload(member, key)
 	e.moves.Forget(MoveKey{Member: member, WorkloadKey: key})
 	if dir := e.directory(member); dir != nil {

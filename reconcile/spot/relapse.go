@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -56,7 +57,7 @@ func (d *Drought) forgetPast(now time.Time) {
 		}
 	}
 	for replica, at := range d.tried {
-		if now.Sub(at) > triedTime {
+		if now.Sub(at) > policy.TriedTime {
 			delete(d.tried, replica)
 		}
 	}
@@ -85,7 +86,7 @@ func (d *Drought) OnTrial(shape capacity.Requirements) bool {
 // [SpotPod.Replica].
 func (d *Drought) Tried(replica string) time.Time {
 	if at, ok := d.tried[replica]; ok {
-		return at.Add(triedTime)
+		return at.Add(policy.TriedTime)
 	}
 	return time.Time{}
 }
@@ -93,7 +94,7 @@ func (d *Drought) Tried(replica string) time.Time {
 // Recall takes in what a pod says that a process before this one found: at a time its replica was moved here and found no node. A
 // time in the future is by another clock, and says nothing.
 func (d *Drought) Recall(replica string, at, now time.Time) {
-	if at.After(now) || now.Sub(at) > triedTime {
+	if at.After(now) || now.Sub(at) > policy.TriedTime {
 		return
 	}
 	if at.After(d.tried[replica]) {

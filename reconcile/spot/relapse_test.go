@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // relapse lets the probe of a verdict be bound, and a replica find no node; it returns how long the verdict stood before.
@@ -117,10 +118,10 @@ func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
 		t.Fatalf("%v", w.tried)
 	}
 	for replica, at := range w.tried {
-		if until := w.Tried(replica); !until.Equal(at.Add(triedTime)) {
+		if until := w.Tried(replica); !until.Equal(at.Add(policy.TriedTime)) {
 			t.Errorf("left alone until %s", until)
 		}
-		if w.Judge(now.Add(triedTime + time.Hour)); !w.Tried(replica).IsZero() {
+		if w.Judge(now.Add(policy.TriedTime + time.Hour)); !w.Tried(replica).IsZero() {
 			t.Error("it is never forgotten")
 		}
 	}
@@ -129,7 +130,7 @@ func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
 func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 	for name, c := range map[string]struct {
 		told, until time.Duration
-	}{"an hour ago": {-time.Hour, triedTime - time.Hour}, "two days ago": {-2 * triedTime, 0}, "by another clock": {time.Hour, 0}} {
+	}{"an hour ago": {-time.Hour, policy.TriedTime - time.Hour}, "two days ago": {-2 * policy.TriedTime, 0}, "by another clock": {time.Hour, 0}} {
 		d := NewDrought(DefaultDroughtSettings())
 		d.Recall("set/db-1", epoch.Add(c.told), epoch)
 		d.Recall("set/db-1", epoch.Add(c.told-time.Minute), epoch) // what is older changes nothing

@@ -15,7 +15,7 @@ const templateHash = "pod-template-hash"
 // releasedPrefix stands before the hash of a pod that has left its ReplicaSet. No hash begins with it.
 const releasedPrefix = "released-"
 
-// Released is why and when a pod left its ReplicaSet. It is written on the pod as the annotation [Keys.Released], so that a
+// Released is why and when a pod left its ReplicaSet. It is written on the pod as the annotation [policy.Keys.Released], so that a
 // hub that starts at any moment can finish what another has begun.
 type Released struct {
 	// Owner is the UID of the ReplicaSet, and OwnerName its name: the pod has no controller reference any more.

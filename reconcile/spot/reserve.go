@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Ask is a question to [Accounting.Reserve].
@@ -13,7 +14,7 @@ type Ask struct {
 	// Wanted is how many replicas the owner is known to want.
 	Wanted int
 	// Mix is the policy of the owner's workload.
-	Mix Mix
+	Mix policy.Mix
 	// Ordinal of the pod's name and the StatefulSet's first ordinal; not looked at for ReplicaSets.
 	Ordinal, Start int
 	// Final asks for a decision where otherwise the answer would be a doubt.
@@ -157,7 +158,7 @@ func (a *Accounting) place(ask *Ask, slot int, without ref) (capacity.Type, stri
 		others.Add(a.promised.at(without).capacity.Type(), -1)
 	}
 	capacityType, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
-	if capacityType == capacity.OnDemand && ask.Mix.fallsBack(others.Spot) && a.spotIsSafe(ask) {
+	if capacityType == capacity.OnDemand && ask.Mix.FallsBack(others.Spot) && a.spotIsSafe(ask) {
 		return capacity.Spot, reasonNoRoom
 	}
 	if capacityType == capacity.Spot && !a.spotIsSafe(ask) {
@@ -168,7 +169,7 @@ func (a *Accounting) place(ask *Ask, slot int, without ref) (capacity.Type, stri
 
 // balance keeps to the preferred type unless the others have enough of it for the wanted replicas. That is how pods that
 // come and go anyway repair a mix, instead of evictions. When both types have enough, on-demand is the safer one.
-func balance(mix Mix, wanted int, others capacity.Tally, preferred capacity.Type, reason string) (capacity.Type, string) {
+func balance(mix policy.Mix, wanted int, others capacity.Tally, preferred capacity.Type, reason string) (capacity.Type, string) {
 	spotFull := others.Spot >= mix.Spot(wanted)
 	switch {
 	case preferred == capacity.Spot && spotFull:
@@ -219,7 +220,7 @@ func (a *Accounting) guess(ask *Ask) decision {
 	}
 	if d.capacity == capacity.Spot && ask.Mix.Dry {
 		d.capacity, d.reason = capacity.OnDemand, reasonDry
-	} else if d.capacity == capacity.OnDemand && ask.Mix.fallsBack(a.visible.Spot+a.reserved.Spot) && a.spotIsSafe(ask) {
+	} else if d.capacity == capacity.OnDemand && ask.Mix.FallsBack(a.visible.Spot+a.reserved.Spot) && a.spotIsSafe(ask) {
 		d.capacity, d.reason = capacity.Spot, reasonNoRoom
 	} else if d.capacity == capacity.Spot && !a.spotIsSafe(ask) {
 		d.capacity, d.reason = capacity.OnDemand, reasonFloor
@@ -235,7 +236,7 @@ func (a *Accounting) guess(ask *Ask) decision {
 
 // guessType is on-demand when the wanted − 1 replicas that are left of all, a fraction onDemand/all of them on-demand, are
 // short of on-demand replicas by half a replica or more.
-func guessType(mix Mix, wanted, all, onDemand int) capacity.Type {
+func guessType(mix policy.Mix, wanted, all, onDemand int) capacity.Type {
 	if !mix.Managed {
 		return capacity.Unknown
 	}
@@ -249,7 +250,7 @@ func guessType(mix Mix, wanted, all, onDemand int) capacity.Type {
 // have, so that slots above them are never used, or without any the lowest that is free. It is held by another as well, most
 // likely; stamps repair that when more is known.
 func (a *Accounting) shared(ask *Ask, capacityType capacity.Type) int {
-	if slot := ask.Mix.first(capacityType); slot < ask.Wanted {
+	if slot := ask.Mix.First(capacityType); slot < ask.Wanted {
 		return slot
 	}
 	return a.slots.free()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
@@ -144,7 +145,7 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 }
 
 // mix is the arithmetic of the workload as it holds now.
-func (s *standing) mix() Mix {
+func (s *standing) mix() policy.Mix {
 	mix := s.policy.Mix()
 	mix.Dry, mix.OnDemandDry = s.dry, s.onDemandDry && s.policy.Valid()
 	return mix

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
-	keys, capacityType := Keys{Prefix: DefaultPrefix}, capacity.Labels{}
+	keys, capacityType := policy.Keys{Prefix: policy.DefaultPrefix}, capacity.Labels{}
 	kind := podKind(keys, capacityType)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", templateHash: "abc", "app": "web"}},

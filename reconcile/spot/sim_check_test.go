@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // checkPlan checks what a plan says against what it was made from.
@@ -57,7 +58,7 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
 		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
-		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
+		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == policy.StrategyRelease), "%s is released", release.Name)
 		if release.Released.For.Paced() {
 			moves++
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // simCluster is a model of one member: nodes, a scheduler, kubelets, the controllers of workloads and of disruption budgets,
@@ -50,7 +51,7 @@ type simWorkload struct {
 	replicas int
 	size     int // what a pod takes of a node's room
 	probed   int // what a probe takes, which may be less: volumes and topology spread are no part of it
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 	sets     []*simSet // of a Deployment the newest last
 	past     []*simSet // sets that want nothing and have nothing, kept to go back to

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // simSight is how late a hub may see what others do; see sightDelay of test/fleet.
@@ -25,14 +26,14 @@ type simDrift struct {
 }
 
 // driftOf is one workload of 20 replicas at 100 % with a floor of 3, on nodes with room for one to three, all of which drift.
-func driftOf(t *testing.T, seed uint64, strategy Strategy) *simDrift {
+func driftOf(t *testing.T, seed uint64, strategy policy.Strategy) *simDrift {
 	t.Helper()
 	c := newSimCluster(seed)
 	c.strict = true
 	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[capacity.Type]int{capacity.Spot: 3, capacity.OnDemand: 3},
 		most: map[capacity.Type]int{capacity.Spot: 30, capacity.OnDemand: 30}, ordered: map[capacity.Type]simOrder{}}
 	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: policyOf(100, 3),
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
 	c.workloads = []*simWorkload{w}
 	c.newSet(w, w.replicas)
 	d := &simDrift{simHub: newSimHub(c), tainted: map[*simNode]time.Time{}}
@@ -112,7 +113,7 @@ func (d *simDrift) drain(n *simNode) {
 }
 
 func TestTheHubTakesNoReplicaOfTheFloorWhileAllNodesDrift(t *testing.T) {
-	strategies := []Strategy{StrategyEvict, StrategyRelease}
+	strategies := []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}
 	for seed := range uint64(60) {
 		for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
 			d := driftOf(t, seed, strategies[seed%2])

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Defects that the simulator found, each as the smallest plan that shows it.
 
 // What leaves by a plan comes on top of stand-ins whose replacements are there: both are on the move.
 func TestMovesAndAdviceOfOnePlanKeepTheLimitBesideStandIns(t *testing.T) {
-	pods := replicas(12, Mix{Managed: true})
+	pods := replicas(12, policy.Mix{Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 		switch i {
@@ -26,7 +27,7 @@ func TestMovesAndAdviceOfOnePlanKeepTheLimitBesideStandIns(t *testing.T) {
 	standIn := pods[9]
 	standIn.Name, standIn.UID, standIn.Capacity, standIn.Hash, standIn.Doom = "web-old", "old", capacity.Spot, ReleasedHash("abc"), &Doom{Node: "o"}
 	standIn.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeInterruption, At: epoch.Add(-40 * time.Second)}
-	settings := Settings{MaxMoves: MoveLimit{Count: 6}, Cooldown: 10 * time.Second, Strategy: StrategyRelease}
+	settings := Settings{MaxMoves: policy.MoveLimit{Count: 6}, Cooldown: 10 * time.Second, Strategy: policy.StrategyRelease}
 	r := Plan(observedOf(append(pods, standIn), 12), policyOf(0, 0), settings, epoch)
 	if r.Released != 1 || len(r.Releases) != 5 {
 		t.Errorf("%d releases beside %d that stand in, the limit is 6: %s: %s", len(r.Releases), r.Released, r.State, r.Reason)

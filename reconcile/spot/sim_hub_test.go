@@ -12,6 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // simHub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
@@ -174,7 +175,7 @@ func (h *simHub) doomed() {
 	}
 }
 
-func (h *simHub) mix(w *simWorkload) Mix {
+func (h *simHub) mix(w *simWorkload) policy.Mix {
 	m := w.policy.Mix()
 	_, m.Dry = h.droughts[capacity.Spot].Dry(w.shape())
 	_, m.OnDemandDry = h.droughts[capacity.OnDemand].Dry(w.shape())

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // simOf is a cluster at rest with some workloads of ten replicas each, and room for all of them on either capacity.
-func simOf(t *testing.T, workloads int, strategy Strategy, percent int) *simHub {
+func simOf(t *testing.T, workloads int, strategy policy.Strategy, percent int) *simHub {
 	t.Helper()
 	c := newSimCluster(1)
 	c.strict = true
@@ -19,7 +20,7 @@ func simOf(t *testing.T, workloads int, strategy Strategy, percent int) *simHub 
 	}
 	for i := range workloads {
 		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: policyOf(percent, 1),
-			settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
+			settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
 			budgets:  []*simBudget{{name: "pdb", minimum: -1, maximum: 2}}}
 		c.workloads = append(c.workloads, w)
 		c.newSet(w, w.replicas)
@@ -59,7 +60,7 @@ func (h *simHub) serving() (n capacity.Tally) {
 }
 
 func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *testing.T) {
-	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+	for _, strategy := range []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease} {
 		h := simOf(t, 20, strategy, 100)
 		for _, n := range h.nodes {
 			if n.capacity == capacity.Spot {
@@ -87,7 +88,7 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 }
 
 func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
-	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+	for _, strategy := range []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease} {
 		h := simOf(t, 8, strategy, 100)
 		n := h.nodes[0]
 		h.until(t, "running on the node", time.Second, func() bool { return n.capacity == capacity.Spot })
@@ -104,7 +105,7 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 			}
 			return left == 0 && h.atRest()
 		})
-		if strategy == StrategyRelease && lowest < 80 {
+		if strategy == policy.StrategyRelease && lowest < 80 {
 			t.Errorf("%d of 80 replicas served while released pods stood in", lowest)
 		}
 	}
@@ -112,7 +113,7 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 
 // The predecessor needs hours for what a fleet asks for after one change of a default.
 func TestManyWorkloadsMoveSideBySide(t *testing.T) {
-	h := simOf(t, 40, StrategyEvict, 80)
+	h := simOf(t, 40, policy.StrategyEvict, 80)
 	for _, w := range h.workloads[:20] {
 		w.policy = policyOf(20, 1)
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // drawWorkload draws a workload of any kind and policy.
@@ -15,11 +16,11 @@ func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
 	m := drawMix(t)
 	w := &simWorkload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
 		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: policyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
-		settings: Settings{MaxMoves: MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
-			Strategy: rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")}}
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
+			Strategy: rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")}}
 	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
 	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
-		w.policy.Window, _ = ParseWindow("*/10 * * * *", "4m", "UTC")
+		w.policy.Window, _ = policy.ParseWindow("*/10 * * * *", "4m", "UTC")
 	}
 	for i := range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2}).Draw(t, "budgets") {
 		w.budgets = append(w.budgets, drawBudget(t, fmt.Sprintf("%s-%d", name, i)))
@@ -280,7 +281,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 				w := one(t)
 				w.policy.Problems = nil
 				if rapid.Bool().Draw(t, "bad") {
-					w.policy.Problems = []Problem{{Key: "key", Value: "value", Rule: "a rule"}}
+					w.policy.Problems = []policy.Problem{{Key: "key", Value: "value", Rule: "a rule"}}
 				}
 			},
 			"recreate": func(t *rapid.T) {
@@ -295,7 +296,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"take over": func(*rapid.T) { h.takeover() },
 			"strategy": func(t *rapid.T) {
-				one(t).settings.Strategy = rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")
+				one(t).settings.Strategy = rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")
 			},
 			"mode": func(t *rapid.T) {
 				w := one(t)

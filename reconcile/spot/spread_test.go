@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testZone = corev1.LabelTopologyZone
@@ -49,7 +50,7 @@ func spreadsIn(t *testing.T, spec *corev1.PodSpec, nodes *nodeTable) []Spread {
 }
 
 func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing.T) {
-	policy := func(p corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
+	pol := func(p corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &p }
 	}
 	pinned := spreading(testZone, nil)
@@ -65,8 +66,8 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 		"a zone without on-demand nodes":          {spreading(testZone, nil), zonesOf(capacity.Spot), "c has no on-demand node", 3},
 		"a zone that the template leaves out":     {pinned, zonesOf(capacity.Spot, capacity.OnDemand), "b has no spot node that the template allows", 1},
 		"each node is a domain of one type":       {spreading(corev1.LabelHostname, nil), zonesOf(), "has no", 4},
-		"the template asks for its own nodes":     {spreading(testZone, policy(corev1.NodeInclusionPolicyHonor)), zonesOf(), "nodeAffinityPolicy", 2},
-		"the template asks for all nodes":         {spreading(testZone, policy(corev1.NodeInclusionPolicyIgnore)), zonesOf(capacity.Spot), "", 3},
+		"the template asks for its own nodes":     {spreading(testZone, pol(corev1.NodeInclusionPolicyHonor)), zonesOf(), "nodeAffinityPolicy", 2},
+		"the template asks for all nodes":         {spreading(testZone, pol(corev1.NodeInclusionPolicyIgnore)), zonesOf(capacity.Spot), "", 3},
 		"a key that no node has":                  {spreading("rack", nil), zonesOf(), "no node has the labels", 0},
 		"taints decide which nodes count as well": {spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor) }), zonesOf(), "nodeTaintsPolicy", 2},
 	} {
@@ -98,8 +99,8 @@ func TestAdmissionHasAllNodesCountedWhereBothTypesAreSpreadTogether(t *testing.T
 		in := incomingOf(pod)
 		in.Together = c.together
 		got := patched(t, pod, mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
-		if policy := capacity.InclusionPolicy(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); policy != c.want {
-			t.Errorf("%s: %q, want %q", name, policy, c.want)
+		if pol := capacity.InclusionPolicy(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); pol != c.want {
+			t.Errorf("%s: %q, want %q", name, pol, c.want)
 		}
 		again := incomingOf(got)
 		again.Together = c.together
@@ -137,7 +138,7 @@ func spreadObserved(pods []Pod, s Spread) Observed {
 
 func TestReplicasOfTheFullestDomainAreMovedFirst(t *testing.T) {
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 3}
+	s.MaxMoves = policy.MoveLimit{Count: 3}
 	// Nine on spot, of which the six highest slots are in a and b; all but three are to go.
 	pods := arrived(zoned(replicas(9, spotOnly), "cccababab"), 2, capacity.OnDemand)
 	pods[9].Domains, pods[10].Domains = []int32{0}, []int32{1}
@@ -174,7 +175,7 @@ func TestNoReplicaIsMovedWhoseReplacementCouldNotBeScheduled(t *testing.T) {
 }
 
 func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
-	m := Mix{Percent: 50, Managed: true} // odd slots are on spot
+	m := policy.Mix{Percent: 50, Managed: true} // odd slots are on spot
 	pods := zoned(replicas(12, m), "aabbccaabbcc")
 	o := spreadObserved(pods, threeZones(true))
 	r := Plan(o, policyOf(50, 0), testSettings, epoch)
@@ -211,7 +212,7 @@ func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testin
 	if r.Skew != want || !slices.Contains(r.Notes, want) {
 		t.Errorf("%q, notes %q", r.Skew, r.Notes)
 	}
-	before, now := WorkloadView{}, viewOf("one", WorkloadKey{}, &planned{observed: o, plan: r})
+	before, now := WorkloadView{}, viewOf("one", policy.WorkloadKey{}, &planned{observed: o, plan: r})
 	told := announcements(&before, true, &now)
 	if !slices.ContainsFunc(told, func(a announcement) bool {
 		return a.warning && a.reason == "Skewed" && strings.Contains(a.message, "a has 3, c 1")

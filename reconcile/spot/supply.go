@@ -9,11 +9,12 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
 // which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
-func (d *directory) observeSupply(ctx context.Context, key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	d.observeContradictions(o)
 	d.askSigns(ctx, key.Namespace, o, settings, now)
 	return d.observeDrought(key, o, settings, now)
@@ -59,7 +60,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed,
 
 // observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It tells when a
 // pod will have waited for too long, or when to look again whether a node is coming.
-func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	if settings.PendingTimeout <= 0 || settings.ReadOnly {
 		return time.Time{}
 	}
@@ -118,7 +119,7 @@ func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, n
 }
 
 // observeExclusions takes in whether the nodes leave out pods of owners that have replicas which belong on spot.
-func (d *directory) observeExclusions(key WorkloadKey, o *Observed, now time.Time) {
+func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now time.Time) {
 	mix, enabled := d.mixOf(key)
 	if !enabled {
 		return
@@ -139,12 +140,12 @@ func (d *directory) observeExclusions(key WorkloadKey, o *Observed, now time.Tim
 }
 
 // mixOf returns the arithmetic of an enabled workload.
-func (d *directory) mixOf(key WorkloadKey) (Mix, bool) {
+func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	w := d.workloads[key]
 	if w == nil || w.policy == nil {
-		return Mix{}, false
+		return policy.Mix{}, false
 	}
 	return w.policy.Mix(), true
 }

@@ -16,10 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // poolAtZero is a member where team a has an on-demand pool, and a spot pool without nodes; the spot nodes are team b's.
-func poolAtZero(t *testing.T) (*shell, WorkloadKey) {
+func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 	t.Helper()
 	s := newShell(t, nil, false)
 	s.follower.directory.capacity = s.Capacity
@@ -35,12 +36,12 @@ func poolAtZero(t *testing.T) (*shell, WorkloadKey) {
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"team": "a"}
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("90")), set)
-	return s, WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	return s, policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 }
 
 // observePool observes ten on-demand replicas of the workload, and plans them.
-func observePool(s *shell, key WorkloadKey, now time.Time) PlanResult {
-	o := observedOf(replicas(10, Mix{Managed: true}), 10)
+func observePool(s *shell, key policy.WorkloadKey, now time.Time) PlanResult {
+	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].UID = "set-web-1"
 	for i := range o.Pods {
 		o.Pods[i].Owner = "set-web-1"
@@ -198,7 +199,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	after.cache(namespace("true", nil), set, pod)
 	o := Observed{Ordinals: true, Replicas: 4, Owners: []Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []Pod{after.podFacts(after.follower.directory, pod)}}
 	after.follower.directory.observeDry(&o, now)
-	if until := o.Pods[0].TriedUntil; now.Add(triedTime-time.Hour).Sub(until).Abs() > time.Second {
+	if until := o.Pods[0].TriedUntil; now.Add(policy.TriedTime-time.Hour).Sub(until).Abs() > time.Second {
 		t.Errorf("left alone until %s", until)
 	}
 	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
@@ -209,7 +210,7 @@ func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
 
 // A volume in a zone without spot nodes keeps a replica away that a probe does not tell of.
 func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
-	for name, make := range map[string]func(int, Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
+	for name, make := range map[string]func(int, policy.Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
 		w := make(10, policyOf(50, 1))
 		w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
 		w.addNode(capacity.Spot, 20)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // supplyWorld is a model of one workload in a member whose capacity comes and goes: nodes of both types, an autoscaler that takes
@@ -34,7 +35,7 @@ type supplyWorld struct {
 	shape    capacity.Requirements // as the hub knows it
 	probed   int                   // what a probe takes, which is less than a replica where a probe cannot have all of its constraints
 	refuses  func(pod *supplyPod, node *supplyNode) bool
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 
 	verdicts map[capacity.Type]map[time.Time]bool // when each verdict was made
@@ -72,18 +73,18 @@ type supplyScaler struct {
 	made    int
 }
 
-func newSupplyWorld(replicas int, policy Policy) *supplyWorld {
+func newSupplyWorld(replicas int, pol policy.Policy) *supplyWorld {
 	starts := &startTimes{}
 	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*Probe{}, accounts: NewAccounting(false),
 		scaler:   supplyScaler{room: map[capacity.Type]int{}, ordered: map[capacity.Type]time.Time{}},
 		droughts: map[capacity.Type]*Drought{capacity.Spot: newDrought(capacity.Spot, DefaultDroughtSettings(), starts), capacity.OnDemand: newDrought(capacity.OnDemand, DefaultDroughtSettings(), starts)},
-		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: policy,
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
+		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: pol,
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
 		verdicts: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}}
 }
 
-func newSupplySet(replicas int, policy Policy) *supplyWorld {
-	w := newSupplyWorld(replicas, policy)
+func newSupplySet(replicas int, pol policy.Policy) *supplyWorld {
+	w := newSupplyWorld(replicas, pol)
 	w.ordinals, w.accounts = true, NewAccounting(true)
 	return w
 }
@@ -226,7 +227,7 @@ func (w *supplyWorld) create(name string) {
 	w.see(p)
 }
 
-func (w *supplyWorld) mix() Mix {
+func (w *supplyWorld) mix() policy.Mix {
 	m := w.policy.Mix()
 	_, m.Dry = w.droughts[capacity.Spot].Dry(w.shape)
 	_, m.OnDemandDry = w.droughts[capacity.OnDemand].Dry(w.shape)
@@ -370,7 +371,7 @@ func (w *supplyWorld) plan() PlanResult {
 func (w *supplyWorld) tried(pod *Pod) time.Time {
 	d := w.droughts[pod.Capacity.Other()]
 	if !pod.TriedUntil.IsZero() {
-		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-triedTime), w.now)
+		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-policy.TriedTime), w.now)
 	}
 	return d.Tried(replicaOf(pod))
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T) {
@@ -72,7 +73,7 @@ func counted(replicas int32) *appsv1.ReplicaSet {
 
 // webOf is the Deployment web, as it is reconciled.
 func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *subject {
-	return &subject{member: testMember, key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+	return &subject{member: testMember, key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		meta: &metav1.ObjectMeta{}, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)}, client: cache, live: live, events: noEvents{}}
 }
 

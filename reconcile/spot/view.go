@@ -4,17 +4,18 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // WorkloadView is what the API tells of one workload: the outcome of its last plan. It is a snapshot and may be kept.
 type WorkloadView struct {
 	Member string
-	WorkloadKey
+	policy.WorkloadKey
 	State State
 	// Reason says in one sentence what the state means, or what is waited for.
 	Reason string
 	// Policy is the policy in force, with the source of each value and the problems found.
-	Policy Policy
+	Policy policy.Policy
 	// Replicas is what the workload's spec asks for.
 	Replicas int
 	// SpotWanted + OnDemandWanted = Replicas.

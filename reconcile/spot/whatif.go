@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Hypothesis is what a workload's policy might be. What is nil or empty stays as it is.
@@ -14,7 +16,7 @@ type Hypothesis struct {
 	// Replicas that the workload asks for.
 	Replicas *int
 	// Strategy of moves.
-	Strategy Strategy
+	Strategy policy.Strategy
 	// IgnoreWindow plans as if the disruption window were open.
 	IgnoreWindow bool
 }
@@ -30,16 +32,16 @@ type WhatIf struct {
 }
 
 // apply returns what the plan would be made from.
-func (h Hypothesis) apply(p planned, keys Keys) planned {
-	overrule := func(into **int, from *int, source *Source, key, path string) {
+func (h Hypothesis) apply(p planned, keys policy.Keys) planned {
+	overrule := func(into **int, from *int, source *policy.Source, key, path string) {
 		if from == nil {
 			return
 		}
-		*into, *source = from, SourceRequest
-		p.policy.Problems = slices.DeleteFunc(slices.Clone(p.policy.Problems), func(found Problem) bool { return found.Key == key || found.Key == path })
+		*into, *source = from, policy.SourceRequest
+		p.policy.Problems = slices.DeleteFunc(slices.Clone(p.policy.Problems), func(found policy.Problem) bool { return found.Key == key || found.Key == path })
 	}
-	overrule(&p.policy.Percentage, h.Percentage, &p.policy.PercentageSource, keys.SpotPercentage(), pathPercentage)
-	overrule(&p.policy.MinOnDemand, h.MinOnDemand, &p.policy.MinOnDemandSource, keys.MinOnDemand(), pathMinOnDemand)
+	overrule(&p.policy.Percentage, h.Percentage, &p.policy.PercentageSource, keys.SpotPercentage(), policy.PathPercentage)
+	overrule(&p.policy.MinOnDemand, h.MinOnDemand, &p.policy.MinOnDemandSource, keys.MinOnDemand(), policy.PathMinOnDemand)
 	if h.Replicas != nil {
 		p.observed.Replicas = *h.Replicas
 		if len(p.observed.Owners) == 1 {
@@ -51,7 +53,7 @@ func (h Hypothesis) apply(p planned, keys Keys) planned {
 		p.settings.Strategy = h.Strategy
 	}
 	if h.IgnoreWindow {
-		p.policy.Window, p.policy.WindowSource, p.policy.WindowInvalid = nil, SourceNone, false
+		p.policy.Window, p.policy.WindowSource, p.policy.WindowInvalid = nil, policy.SourceNone, false
 	}
 	return p
 }
@@ -63,7 +65,7 @@ func (e *Engine) Suppose(member, kind, namespace, name string, h Hypothesis, now
 	if dir == nil {
 		return WhatIf{}, false
 	}
-	key := WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	key := policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	view, shown := dir.view(key)
 	last, known := dir.journal.last(key)
 	if !shown || !known {
@@ -98,10 +100,10 @@ func firstMoves(plan *PlanResult) []Move {
 
 // moveOfRelease is what is remembered of a release.
 func moveOfRelease(r *Release, at time.Time) Move {
-	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: StrategyRelease, Why: r.Why}
+	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: policy.StrategyRelease, Why: r.Why}
 }
 
 // moveOfEviction is what is remembered of an eviction.
 func moveOfEviction(e *Eviction, at time.Time) Move {
-	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: StrategyEvict, Why: e.Why}
+	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: policy.StrategyEvict, Why: e.Why}
 }

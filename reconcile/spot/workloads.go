@@ -20,6 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // WorkloadKind is a kind of workload that is placed because the configuration names it, beside Deployments, StatefulSets and
@@ -112,7 +113,7 @@ var (
 )
 
 // cached declares what is cached of the kind: as with the others, what asks for placement, and of that what is read here.
-func (k WorkloadKind) cached(keys Keys, capacityType capacity.Labels) clusters.Kind {
+func (k WorkloadKind) cached(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: k.object(), Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*unstructured.Unstructured), into.(*unstructured.Unstructured)
 		dst.SetLabels(pick(src.GetLabels(), keys.Enabled()))
@@ -292,8 +293,8 @@ func (t kindTable) of(obj *unstructured.Unstructured) (WorkloadKind, bool) {
 
 // workloadOfSet names the workload that a ReplicaSet belongs to: itself, when it has no controller. False: pods of its
 // controller are not placed.
-func (t kindTable) workloadOfSet(set metav1.Object) (WorkloadKey, bool) {
-	key := WorkloadKey{Kind: KindReplicaSet, NamespacedName: types.NamespacedName{Namespace: set.GetNamespace(), Name: set.GetName()}}
+func (t kindTable) workloadOfSet(set metav1.Object) (policy.WorkloadKey, bool) {
+	key := policy.WorkloadKey{Kind: KindReplicaSet, NamespacedName: types.NamespacedName{Namespace: set.GetNamespace(), Name: set.GetName()}}
 	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
 		key.Kind, key.Name = t.workload(ref.APIVersion, ref.Kind), ref.Name
 	}

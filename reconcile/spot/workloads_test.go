@@ -18,6 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func workloadKind(t *testing.T, apiVersion, kind string) WorkloadKind {
@@ -97,7 +98,7 @@ func TestEveryKindOfWorkloadIsPlacedWhetherTheCacheKnowsItOrNot(t *testing.T) {
 				for n := range 10 {
 					placed := s.place(ownedBy(n, c.owner.APIVersion, c.owner.Kind, c.owner.Name, c.owner.UID))
 					outcomes[placed.Outcome]++
-					costs += strings.Count(string(placed.Patch), strings.ReplaceAll(DeletionCost, "/", "~1")) + strings.Count(string(placed.Patch), `"`+DeletionCost+`"`)
+					costs += strings.Count(string(placed.Patch), strings.ReplaceAll(policy.DeletionCost, "/", "~1")) + strings.Count(string(placed.Patch), `"`+policy.DeletionCost+`"`)
 				}
 				if want := map[Outcome]int{OutcomeSpot: 7, OutcomeOnDemand: 3}; !reflect.DeepEqual(outcomes, want) {
 					t.Errorf("outcomes %v, want %v", outcomes, want)
@@ -126,7 +127,7 @@ func TestEveryKindOfWorkloadIsPlacedWhetherTheCacheKnowsItOrNot(t *testing.T) {
 func (s *shell) publishAll() {
 	dir := s.directory(testMember)
 	dir.mu.RLock()
-	var keys []WorkloadKey
+	var keys []policy.WorkloadKey
 	for key := range dir.workloads {
 		keys = append(keys, key)
 	}
@@ -181,7 +182,7 @@ func TestPodsInNamespacesOfOtherTenantsAreNotReadAbout(t *testing.T) {
 
 func TestAStatefulSetOfAnotherGroupHasNoOrdinals(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: KindStatefulSet, UID: "u", Controller: new(true)}}}}
-	if uid, kind := ownerOf(Keys{Prefix: DefaultPrefix}, pod); uid != "u" || kind == KindStatefulSet {
+	if uid, kind := ownerOf(policy.Keys{Prefix: policy.DefaultPrefix}, pod); uid != "u" || kind == KindStatefulSet {
 		t.Errorf("owner %s of kind %q", uid, kind)
 	}
 }
@@ -249,7 +250,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := Keys{Prefix: DefaultPrefix}
+	keys := policy.Keys{Prefix: policy.DefaultPrefix}
 	capacityType, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)

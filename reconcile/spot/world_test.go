@@ -12,6 +12,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // world is a tiny cluster with one ReplicaSet or StatefulSet: the truth, a cache that lags behind it, and the core that
@@ -22,7 +23,7 @@ type world struct {
 	version  uint64
 	ordinals bool
 	wanted   int
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 
 	pods   map[types.UID]*Pod // the truth
@@ -55,9 +56,9 @@ const testOwner = types.UID("owner")
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newWorld(seed uint64, wanted int, policy Policy) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: policy,
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
+func newWorld(seed uint64, wanted int, pol policy.Policy) *world {
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: pol,
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
 	w.restart()
 	return w
 }
@@ -96,7 +97,7 @@ func (w *world) count() (t capacity.Tally) {
 	return t
 }
 
-func (w *world) mix() Mix { return w.policy.Mix() }
+func (w *world) mix() policy.Mix { return w.policy.Mix() }
 
 // write stores a pod; the cache selects by the slot label.
 func (w *world) write(p *Pod) {

@@ -21,6 +21,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -81,7 +82,7 @@ func newWebhookSiteWith(t *testing.T, options kube.Options, clients *webhook.Cli
 	c := s.cluster.Client()
 	labels, err := capacity.NewLabels()
 	g.Expect(err).NotTo(HaveOccurred())
-	keys, err := spot.NewKeys("")
+	keys, err := policy.NewKeys("")
 	g.Expect(err).NotTo(HaveOccurred())
 	s.patcher = spot.NewPatcher(keys, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
 	s.steering = labels.Configured()

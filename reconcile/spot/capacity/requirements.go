@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Requirements is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. Shapes have a partial
-// order; see [Requirements.AtLeast]. Use [RequirementsOf]. A Shape is never changed.
+// Requirements is what makes a pod easy or hard to place: how much it asks for, and which nodes it can do with. They have a partial
+// order; see [Requirements.AtLeast]. Use [RequirementsOf]. They are never changed.
 type Requirements struct {
 	// CPU in thousandths of a core, and Memory in bytes.
 	CPU    int64 `json:"cpu,omitempty"`
@@ -30,7 +30,7 @@ type Request struct {
 	Amount int64  `json:"amount"`
 }
 
-// AtLeast tells whether a pod of this shape is at least as hard to place as one of the other: it asks for as much or more of
+// AtLeast tells whether a pod with these requirements is at least as hard to place as one of the other: it asks for as much or more of
 // everything, has all the constraints of the other, and no toleration or priority beyond those of the other.
 func (s Requirements) AtLeast(other Requirements) bool {
 	return s.CPU >= other.CPU && s.Memory >= other.Memory && s.Priority <= other.Priority && s.asksFor(other.Other) &&

@@ -1,10 +1,12 @@
-package spot
+package policy
 
 import (
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Mix is the arithmetic of a policy: how many of n replicas go where. The zero Mix is that of a workload without a policy.
@@ -16,18 +18,18 @@ type Mix struct {
 	// Managed is false when no value is set anywhere: such a workload is counted and never moved.
 	Managed bool
 	// Dry says that spot capacity has no room for the owner's pods now. It changes nothing of what belongs where; until it
-	// ends, [Accounting.Reserve] places new pods on-demand, and [Plan] moves none to spot.
+	// ends, [spot.Accounting.Reserve] places new pods on-demand, and [spot.Plan] moves none to spot.
 	Dry bool
 	// OnDemandDry says the same of on-demand capacity: until it ends, new pods above the floor go to spot.
 	OnDemandDry bool
 }
 
-// takesSpot tells whether replicas that belong on-demand may be on spot while on-demand is dry, beside so many that are there
+// TakesSpot tells whether replicas that belong on-demand may be on spot while on-demand is dry, beside so many that are there
 // already: spot was asked for, or they are still on their way from it.
-func (m Mix) takesSpot(already int) bool { return m.Managed && (m.Percent > 0 || already > 0) }
+func (m Mix) TakesSpot(already int) bool { return m.Managed && (m.Percent > 0 || already > 0) }
 
-// fallsBack tells whether a replica above the floor goes to spot for want of on-demand capacity, beside so many that are there.
-func (m Mix) fallsBack(already int) bool { return m.OnDemandDry && !m.Dry && m.takesSpot(already) }
+// FallsBack tells whether a replica above the floor goes to spot for want of on-demand capacity, beside so many that are there.
+func (m Mix) FallsBack(already int) bool { return m.OnDemandDry && !m.Dry && m.TakesSpot(already) }
 
 // Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).
 //
@@ -61,15 +63,15 @@ func (m Mix) Of(slot int) capacity.Type {
 	return capacity.OnDemand
 }
 
-// first returns the lowest slot of a capacity type, maxSlot if there is none below it. Both counts never fall as n grows.
-func (m Mix) first(capacityType capacity.Type) int {
+// First returns the lowest slot of a capacity type, maxSlot if there is none below it. Both counts never fall as n grows.
+func (m Mix) First(capacityType capacity.Type) int {
 	switch {
 	case !m.Managed && capacityType == capacity.Unknown:
 		return 0
 	case !m.Managed || capacityType == capacity.Unknown:
-		return maxSlot
+		return MaxSlot
 	}
-	return sort.Search(maxSlot, func(slot int) bool { return m.Wanted(capacityType, slot+1) > 0 })
+	return sort.Search(MaxSlot, func(slot int) bool { return m.Wanted(capacityType, slot+1) > 0 })
 }
 
 // Wanted returns how many of n replicas belong on the given capacity type; 0 for [capacity.Unknown].
@@ -93,8 +95,8 @@ func Split(n int, p Policy) (spot, onDemand int) {
 // SlotIsSpot tells whether a slot is a spot slot under a policy; see [Mix.IsSpot].
 func SlotIsSpot(slot int, p Policy) bool { return p.Mix().IsSpot(slot) }
 
-// maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
-const maxSlot = 1 << 17
+// MaxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
+const MaxSlot = 1 << 17
 
 // floorCost is the deletion cost of slot 0 where the floor needs it; the costs of the other slots of the floor are below, and
 // above 0.
@@ -103,11 +105,25 @@ const floorCost = 1_000_000
 // Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
 // Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
 // hub was away, go before the floor does.
-func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
+func (m Mix) Cost(slot int) string { return strconv.Itoa(m.CostOf(slot)) }
 
-func (m Mix) cost(slot int) int {
+// CostOf is the deletion cost of a slot as a number; see [Mix.Cost].
+func (m Mix) CostOf(slot int) int {
 	if slot < m.Floor {
 		return floorCost - slot
 	}
 	return -slot
+}
+
+// OwnCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
+func OwnCost(slot int, text string) (cost int, own bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	cost, ok := phrase.Number(digits, floorCost)
+	if !ok || (digits[0] == '0' && text != "0") {
+		return 0, false
+	}
+	if negative {
+		cost = -cost
+	}
+	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
 }

@@ -1,20 +1,9 @@
-package spot
+package policy
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
-
-// mustWindow parses a window in UTC or, where one is given, another zone.
-func mustWindow(t testing.TB, schedule, duration string, zone ...string) *Window {
-	t.Helper()
-	w, err := ParseWindow(schedule, duration, strings.Join(zone, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 func TestAWindowIsOpenFromItsMinuteForItsDuration(t *testing.T) {
 	w := mustWindow(t, "0 2 * * *", "4h")

@@ -1,4 +1,4 @@
-package spot
+package policy
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 	SourceWorkload                // an annotation of the workload
 	SourceNamespace               // an annotation of its namespace
 	SourceDefault                 // spot.defaults of the configuration
-	SourceRequest                 // the question that a [Hypothesis] is
+	SourceRequest                 // the question that a [spot.Hypothesis] is
 )
 
 // String returns the word for messages.
@@ -36,7 +36,7 @@ type Defaults struct {
 
 // Validate returns an error that names the first value that no policy could use.
 func (d Defaults) Validate() error {
-	p := ParsePolicy(Keys{Prefix: DefaultPrefix}, nil, nil, d)
+	p := Parse(Keys{Prefix: DefaultPrefix}, nil, nil, d)
 	if len(p.Problems) == 0 {
 		return nil
 	}
@@ -55,8 +55,8 @@ const (
 	SeverityMinor
 )
 
-// consequence says what a problem costs, as the second half of a sentence.
-func (s Severity) consequence() string {
+// Consequence says what a problem costs, as the second half of a sentence.
+func (s Severity) Consequence() string {
 	switch s {
 	case SeverityMoves:
 		return "no replica is moved for its mix until it is corrected"
@@ -147,17 +147,17 @@ const (
 
 	maxMinOnDemand = 10000
 
-	pathPercentage  = "spot.defaults.spotPercentage"
-	pathMinOnDemand = "spot.defaults.minOnDemand"
+	PathPercentage  = "spot.defaults.spotPercentage"
+	PathMinOnDemand = "spot.defaults.minOnDemand"
 )
 
-// ParsePolicy reads the policy of a workload from its annotations, those of its namespace and the defaults. It always
+// Parse reads the policy of a workload from its annotations, those of its namespace and the defaults. It always
 // returns a policy; what cannot be used is in its Problems.
-func ParsePolicy(keys Keys, workload, namespace map[string]string, defaults Defaults) Policy {
+func Parse(keys Keys, workload, namespace map[string]string, defaults Defaults) Policy {
 	r := reader{workload: workload, namespace: namespace}
 	var p Policy
-	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), pathPercentage, defaults.Percentage, parsePercentage, rulePercentage)
-	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), pathMinOnDemand, defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
+	p.Percentage, p.PercentageSource = r.number(keys.SpotPercentage(), PathPercentage, defaults.Percentage, parsePercentage, rulePercentage)
+	p.MinOnDemand, p.MinOnDemandSource = r.number(keys.MinOnDemand(), PathMinOnDemand, defaults.MinOnDemand, parseMinOnDemand, ruleMinOnDemand)
 	p.Window, p.WindowSource = r.window(keys, defaults)
 	p.WindowInvalid = p.Window == nil && p.WindowSource != SourceNone
 	p.Modes = r.modes(keys)

@@ -1,4 +1,4 @@
-package spot
+package policy
 
 import (
 	"strings"
@@ -9,16 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 )
-
-var testKeys = Keys{Prefix: DefaultPrefix}
-
-func annotations(pairs ...string) map[string]string {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[testKeys.Prefix+"/"+pairs[i]] = pairs[i+1]
-	}
-	return m
-}
 
 func TestOnlyTheExactLabelOnBothEnables(t *testing.T) {
 	on := map[string]string{testKeys.Enabled(): "true"}
@@ -38,7 +28,7 @@ func TestOnlyTheExactLabelOnBothEnables(t *testing.T) {
 }
 
 func TestEachValueComesFromTheNearestLevelThatHasIt(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "70%"), annotations("spot-percentage", "10", "min-on-demand", "2"),
+	p := Parse(testKeys, annotations("spot-percentage", "70%"), annotations("spot-percentage", "10", "min-on-demand", "2"),
 		Defaults{Percentage: ptr.To(5), MinOnDemand: ptr.To(9), Schedule: "0 2 * * *", Duration: "4h"})
 	if !p.Valid() || !p.Managed() {
 		t.Fatalf("problems: %v", p.Problems)
@@ -53,25 +43,25 @@ func TestEachValueComesFromTheNearestLevelThatHasIt(t *testing.T) {
 }
 
 func TestAnOverriddenValueIsNotLookedAt(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "70"), annotations("spot-percentage", "lots"), Defaults{})
+	p := Parse(testKeys, annotations("spot-percentage", "70"), annotations("spot-percentage", "lots"), Defaults{})
 	if !p.Valid() {
 		t.Errorf("problems: %v", p.Problems)
 	}
 }
 
 func TestAFloorAloneKeepsEverythingOnDemand(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("min-on-demand", "2"), nil, Defaults{})
+	p := Parse(testKeys, annotations("min-on-demand", "2"), nil, Defaults{})
 	if got := p.Mix(); got != (Mix{Floor: 2, Managed: true}) {
 		t.Errorf("mix %+v", got)
 	}
-	p = ParsePolicy(testKeys, annotations("spot-percentage", "100"), nil, Defaults{})
+	p = Parse(testKeys, annotations("spot-percentage", "100"), nil, Defaults{})
 	if got := p.Mix(); got != (Mix{Percent: 100, Managed: true}) {
 		t.Errorf("mix %+v", got)
 	}
 }
 
 func TestNoValueAnywhereIsUnmanaged(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("other", "1"), nil, Defaults{})
+	p := Parse(testKeys, annotations("other", "1"), nil, Defaults{})
 	if p.Managed() || !p.Valid() || p.Mix() != (Mix{}) {
 		t.Errorf("policy %+v", p)
 	}
@@ -83,7 +73,7 @@ func TestABadValueIsNamedAndPutsEverythingOnDemand(t *testing.T) {
 		"min-on-demand":   {"", "-1", "10001", "1.5", "5%", "0x1", "1 "},
 	} {
 		for _, value := range values {
-			p := ParsePolicy(testKeys, annotations(key, value), annotations("spot-percentage", "50", "min-on-demand", "1"), Defaults{})
+			p := Parse(testKeys, annotations(key, value), annotations("spot-percentage", "50", "min-on-demand", "1"), Defaults{})
 			if len(p.Problems) != 1 || !p.Managed() || p.Mix() != (Mix{Managed: true, Floor: maxMinOnDemand}) {
 				t.Errorf("%s=%q: problems %v, mix %+v", key, value, p.Problems, p.Mix())
 				continue
@@ -113,7 +103,7 @@ func TestAWindowNeedsBothOfItsValues(t *testing.T) {
 		{annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "0s"), nil, "/disruption-duration"},
 		{annotations("disruption-schedule", "@daily", "disruption-duration", "1h"), nil, "/disruption-schedule"},
 	} {
-		p := ParsePolicy(testKeys, c.workload, c.namespace, Defaults{})
+		p := Parse(testKeys, c.workload, c.namespace, Defaults{})
 		if c.problem == "" {
 			if !p.Valid() || p.Window == nil {
 				t.Errorf("%v: problems %v", c.workload, p.Problems)
@@ -130,13 +120,13 @@ func TestAWindowNeedsBothOfItsValues(t *testing.T) {
 }
 
 func TestAWindowIsTakenWholeFromTheNearestLevel(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "1h"),
+	p := Parse(testKeys, annotations("disruption-schedule", "0 2 * * *", "disruption-duration", "1h"),
 		annotations("disruption-schedule", "0 3 * * *", "disruption-duration", "2h", "disruption-timezone", "Asia/Tokyo"),
 		Defaults{Schedule: "0 4 * * *", Duration: "3h", Timezone: "Europe/Berlin"})
 	if got := p.Window; got == nil || got.Schedule != "0 2 * * *" || got.Duration != time.Hour || got.Zone != "UTC" || p.WindowSource != SourceWorkload {
 		t.Errorf("window %v of the %s, problems %v", got, p.WindowSource, p.Problems)
 	}
-	p = ParsePolicy(testKeys, annotations("spot-percentage", "70"), nil, Defaults{Schedule: "0 4 * * *", Duration: "3h", Timezone: "Europe/Berlin"})
+	p = Parse(testKeys, annotations("spot-percentage", "70"), nil, Defaults{Schedule: "0 4 * * *", Duration: "3h", Timezone: "Europe/Berlin"})
 	if got := p.Window; got == nil || got.Zone != "Europe/Berlin" || p.WindowSource != SourceDefault {
 		t.Errorf("window %v of the %s, problems %v", got, p.WindowSource, p.Problems)
 	}
@@ -160,7 +150,7 @@ func TestDefaultsThatNoPolicyCouldUseAreRefused(t *testing.T) {
 }
 
 func TestALongValueIsShortenedWithinItsLimit(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("min-on-demand", strings.Repeat("é", 5000)), nil, Defaults{})
+	p := Parse(testKeys, annotations("min-on-demand", strings.Repeat("é", 5000)), nil, Defaults{})
 	if got := p.Problems[0].Value; len(got) > 80 || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
@@ -187,7 +177,7 @@ func FuzzParsePolicyNeverPanicsAndAlwaysJudges(f *testing.F) {
 	f.Add("0", "0", ", , , , ,", "2562047h47m16.854775807s", "Europe/Berlin")
 	f.Add("٣", "9999999999", "*/9223372036854775807 * * * *", "1e9h", "\x00")
 	f.Fuzz(func(t *testing.T, percentage, floor, schedule, duration, zone string) {
-		p := ParsePolicy(testKeys, annotations("spot-percentage", percentage, "min-on-demand", floor,
+		p := Parse(testKeys, annotations("spot-percentage", percentage, "min-on-demand", floor,
 			"disruption-schedule", schedule, "disruption-duration", duration, "disruption-timezone", zone), nil, Defaults{})
 		m := p.Mix()
 		if !m.Managed || m.Percent < 0 || m.Percent > 100 || m.Floor < 0 || m.Floor > maxMinOnDemand {

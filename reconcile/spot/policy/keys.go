@@ -1,4 +1,4 @@
-package spot
+package policy
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ const DefaultPrefix = "plimsoll.dev"
 // DeletionCost is Kubernetes' annotation by which a ReplicaSet that shrinks chooses among ready pods: the lowest goes first.
 const DeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 
-// movedValue is the value of the moved annotation.
-const movedValue = "true"
+// MovedValue is the value of the moved annotation.
+const MovedValue = "true"
 
-// enabledValue is the only value of the enabled label that means yes.
-const enabledValue = "true"
+// EnabledValue is the only value of the enabled label that means yes.
+const EnabledValue = "true"
 
 // Keys makes the keys of labels and annotations from a prefix. The suffixes are a compatibility contract. Use [NewKeys].
 type Keys struct {
@@ -87,18 +87,18 @@ func (k Keys) Reservation() string { return k.Prefix + "/reservation" }
 func (k Keys) Moved() string { return k.Prefix + "/moved" }
 
 // Tried is the annotation on a pod of a StatefulSet with the time, in RFC 3339, at which its ordinal was found to have no node of the
-// other capacity type although a probe had found room; see [Drought.Tried]. A hub that starts later reads it.
+// other capacity type although a probe had found room; see [spot.Drought.Tried]. A hub that starts later reads it.
 func (k Keys) Tried() string { return k.Prefix + "/tried" }
 
 // Enabled tells whether a workload asks for placement: both labels must be exactly "true".
 func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool {
 	key := keys.Enabled()
-	return workloadLabels[key] == enabledValue && namespaceLabels[key] == enabledValue
+	return workloadLabels[key] == EnabledValue && namespaceLabels[key] == EnabledValue
 }
 
-// triedTime is how long a replica is not tried again that found no node although a probe had: its volume is most likely
+// TriedTime is how long a replica is not tried again that found no node although a probe had: its volume is most likely
 // bound to a zone without such nodes.
-const triedTime = 24 * time.Hour
+const TriedTime = 24 * time.Hour
 
 // ProbeShape is the annotation with the verdict's shape; see [capacity.Requirements.String].
 func (k Keys) ProbeShape() string { return k.Prefix + "/probe-shape" }

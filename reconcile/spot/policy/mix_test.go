@@ -1,4 +1,4 @@
-package spot
+package policy
 
 import (
 	"testing"
@@ -7,10 +7,6 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
-
-func policyOf(percent, floor int) Policy {
-	return Policy{Percentage: &percent, PercentageSource: SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: SourceWorkload}
-}
 
 func TestTheFormulaGivesTheSplitThatTheContractNames(t *testing.T) {
 	for _, c := range []struct{ n, percent, floor, spot int }{
@@ -62,13 +58,6 @@ func TestOnlyAPolicyGivesSlotsACapacityType(t *testing.T) {
 	}
 }
 
-func drawMix(t *rapid.T) Mix {
-	return Mix{
-		Percent: rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{0, 30, 50, 70, 100})).Draw(t, "percent"),
-		Floor:   rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, 3)).Draw(t, "floor"), Managed: true,
-	}
-}
-
 func TestTheFirstSlotOfATypeIsTheLowest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawMix(t)
@@ -78,7 +67,7 @@ func TestTheFirstSlotOfATypeIsTheLowest(t *testing.T) {
 			for want < 3000 && m.Of(want) != capacityType {
 				want++
 			}
-			if got := m.first(capacityType); want < 3000 && got != want || want == 3000 && got < maxSlot {
+			if got := m.First(capacityType); want < 3000 && got != want || want == 3000 && got < MaxSlot {
 				t.Fatalf("%+v: the first %s slot is %d, want %d", m, capacityType, got, want)
 			}
 		}

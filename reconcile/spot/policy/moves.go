@@ -1,4 +1,4 @@
-package spot
+package policy
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type MoveLimit struct {
 // ParseMoveLimit reads a number of replicas ("3") or a share of them ("10%").
 func ParseMoveLimit(value string) (MoveLimit, error) {
 	share, percent := strings.CutSuffix(value, "%")
-	n, ok := phrase.Number(share, maxSlot)
+	n, ok := phrase.Number(share, MaxSlot)
 	if !ok || n == 0 || (percent && n > 100) {
 		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", phrase.Value(value), ruleMaxMoves)
 	}
