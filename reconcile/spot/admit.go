@@ -29,7 +29,7 @@ type Incoming struct {
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
 	// TriedSpot and TriedOnDemand are when the pod's ordinal was last moved to the type and found no node; zero: it was not. See
-	// [Drought.Tried].
+	// [shortage.Tracker.Tried].
 	TriedSpot, TriedOnDemand time.Time
 	// Floor is how many slots the on-demand floor of the pod's workload takes; see [policy.Mix.Cost].
 	Floor int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // Kinds of workloads, as their owner references and the API name them.
@@ -45,7 +46,7 @@ type directory struct {
 	plans      map[policy.WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	nodes      *nodeTable
-	droughts   *droughts
+	droughts   *shortage.Trackers
 	signs      *nodeSigns // of nodes that are on their way; nil: nobody can be asked
 	waits      *budgetWaits
 	selectors  *hashSelectors
@@ -106,7 +107,7 @@ func newDirectory(keys policy.Keys, defaults policy.Defaults, allowed labels.Sel
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
 		workloads: map[policy.WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[policy.WorkloadKey]WorkloadView{}, nodes: newNodeTable(),
 		since:    time.Now(),
-		droughts: newDroughts(DefaultDroughtSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
+		droughts: shortage.NewTrackers(shortage.DefaultSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
 	}
 }
 

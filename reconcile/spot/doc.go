@@ -12,7 +12,7 @@
 //   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_victims.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
 //     ([Plan], [Finish]);
 //   - shape.go, shape_of.go, drought.go, verdicts.go, probe.go: for which pods spot has no room, and what finds out when it has
-//     again ([Drought]);
+//     again ([shortage.Tracker]);
 //   - doom.go, release.go: pods that run and are no supply any more ([Doom], [Released]);
 //   - ceiling.go: how many of the planned moves may start ([Ceiling]);
 //   - accounting.go, reserve.go, ordinals.go, reservation.go, slots.go: which slot and capacity type a new pod gets, and why

@@ -30,7 +30,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	if !overdue.Equal(now.Add(40*time.Second)) || !early.Owners[0].DrySince.IsZero() {
 		t.Errorf("looked at again at %s, dry since %s", overdue, early.Owners[0].DrySince)
 	}
-	if got := d.droughts.affectedOf(KindDeployment); len(got) != 1 {
+	if got := d.droughts.AffectedOf(KindDeployment); len(got) != 1 {
 		t.Errorf("%v look again when spot turns out to be dry", got)
 	}
 
@@ -38,7 +38,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	if overdue := d.observeDrought(key, &late, settings, now); !overdue.IsZero() || late.Owners[0].DrySince.IsZero() {
 		t.Errorf("looked at again at %s, dry since %s", overdue, late.Owners[0].DrySince)
 	}
-	if plan := d.droughts.step(now); len(plan.Create) != 1 {
+	if plan := d.droughts.Step(now); len(plan.Create) != 1 {
 		t.Errorf("%d probes are made", len(plan.Create))
 	}
 	if since, _ := d.drySince(d.owner("set-web-1")); since.IsZero() {
@@ -50,7 +50,7 @@ func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 	dir := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	d := dir.droughts
 	dry, wet := Observed{Owners: []Owner{{DrySince: time.Now()}}}, Observed{Owners: []Owner{{}}}
-	if !d.setProblem("create pods: forbidden") || d.setProblem("create pods: forbidden") {
+	if !d.SetProblem("create pods: forbidden") || d.SetProblem("create pods: forbidden") {
 		t.Error("a problem is news once")
 	}
 	for o, want := range map[*Observed]int{&dry: 1, &wet: 0} {
@@ -59,7 +59,7 @@ func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 			t.Errorf("got %v, want %d notes", plan.Notes, want)
 		}
 	}
-	d.setProblem("")
+	d.SetProblem("")
 	var plan PlanResult
 	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
 		t.Errorf("the problem is over, and %v is told", plan.Notes)
@@ -71,7 +71,7 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
-	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(capacity.Spot) != 0 {
+	if !observed.Owners[0].DrySince.IsZero() || d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("a verdict would need a probe")
 	}
 }
@@ -81,11 +81,11 @@ func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
-	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(capacity.Spot) != 1 {
+	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 1 {
 		t.Fatal("there is no verdict")
 	}
 	d.removeOwner("set-web-1")
-	if d.droughts.forget(d.shapes, now); d.droughts.verdicts(capacity.Spot) != 0 {
+	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("the verdict stands for nobody")
 	}
 }

@@ -254,7 +254,7 @@ func (e *Engine) reservations() map[string]int {
 
 // dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
 func (e *Engine) dry(capacityType capacity.Type) map[string]int {
-	return e.count(func(d *directory) int { return d.droughts.verdicts(capacityType) })
+	return e.count(func(d *directory) int { return d.droughts.Decisions(capacityType) })
 }
 
 func (e *Engine) count(of func(*directory) int) map[string]int {

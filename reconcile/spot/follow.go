@@ -124,7 +124,7 @@ func (f *follower) gone(obj any) {
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	if isProbe(pod) {
-		f.directory.droughts.probeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
+		f.directory.droughts.ProbeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
 		return
 	}
 	uid, kind := ownerOf(f.member.engine.Keys, pod)
@@ -147,9 +147,9 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 }
 
 func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
-	f.directory.droughts.gone(pod.UID)
+	f.directory.droughts.Gone(pod.UID)
 	if isProbe(pod) {
-		f.directory.droughts.probeGone(pod.Name)
+		f.directory.droughts.ProbeGone(pod.Name)
 		return
 	}
 	uid, _ := ownerOf(f.member.engine.Keys, pod)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // warmingTimeout is how long an admission or a reconcile waits for a member's first lists.
@@ -102,7 +103,7 @@ func (m *member) follow(ctx context.Context) {
 		f.directory.replaces = time.Now()
 	}
 	m.follows = true
-	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	f.directory.capacity, f.directory.droughts = m.engine.Capacity, shortage.NewTrackers(m.engine.Probes.Times)
 	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)

@@ -69,7 +69,7 @@ type awaited struct {
 
 // nodeComing tells whether anything says that a node is on its way for a pod.
 func (d *directory) nodeComing(ctx context.Context, pod *awaited, now time.Time) bool {
-	limit := d.droughts.spot.settings.NodeStart
+	limit := d.droughts.NodeStart()
 	needs := capacity.NodeRequirementsOf(pod.shape)
 	if d.nodes.starting(needs, d.capacity, pod.capacity, now, limit) {
 		return true

@@ -21,6 +21,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // signServer is an API server that has NodeClaims and Events, or refuses to list them.
@@ -263,17 +264,17 @@ func TestAPodIsNotJudgedBeforeItWasLookedWhetherANodeIsComing(t *testing.T) {
 	if ask(50 * time.Second); server.lists.Load() > 0 {
 		t.Error("it is asked before it matters")
 	}
-	if d.droughts.step(now.Add(20 * time.Second)); d.droughts.verdicts(capacity.Spot) > 0 {
+	if d.droughts.Step(now.Add(20 * time.Second)); d.droughts.Decisions(capacity.Spot) > 0 {
 		t.Error("it is judged, and nobody has looked")
 	}
 	server.event(eventScaledUp, "1", now)
 	o, recheck := ask(time.Minute)
-	if !o.Pods[0].NodeComing || !o.Owners[0].DrySince.IsZero() || !recheck.Equal(now.Add(bindTime)) {
+	if !o.Pods[0].NodeComing || !o.Owners[0].DrySince.IsZero() || !recheck.Equal(now.Add(shortage.BindTime)) {
 		t.Errorf("node coming %v, dry since %s, looked at again in %s", o.Pods[0].NodeComing, o.Owners[0].DrySince, recheck.Sub(now))
 	}
 	server.events = nil
 	d.signs = newNodeSigns(func() client.Reader { return server })
-	now = now.Add(bindTime)
+	now = now.Add(shortage.BindTime)
 	if o, _ := ask(2 * time.Minute); o.Pods[0].NodeComing || o.Owners[0].DrySince.IsZero() {
 		t.Errorf("the sign has gone: node coming %v, dry since %s", o.Pods[0].NodeComing, o.Owners[0].DrySince)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // nodeStart is what is known of how a node starts.
@@ -65,7 +66,7 @@ func (s *nodeStart) coming(now time.Time, limit time.Duration) bool {
 	if s.made.IsZero() || now.Sub(s.made) >= limit {
 		return false
 	}
-	return s.closed || s.ready.IsZero() || now.Sub(s.ready) < bindTime
+	return s.closed || s.ready.IsZero() || now.Sub(s.ready) < shortage.BindTime
 }
 
 // joined returns when the node could take pods, as far as it says.

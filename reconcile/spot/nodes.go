@@ -136,7 +136,7 @@ func (e *Engine) nodeSeen(dir *directory, node *corev1.Node, now time.Time) {
 	before := dir.nodes.set(node, &e.Interruptions, now)
 	capacity := e.Capacity.OfNode(node.Labels)
 	if before == nil || e.Capacity.OfNode(before) != capacity {
-		dir.droughts.nodeJoined(capacity, now)
+		dir.droughts.NodeJoined(capacity, now)
 	}
 }
 

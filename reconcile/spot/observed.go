@@ -36,7 +36,7 @@ type Settings struct {
 	// are placed.
 	Paused bool
 	// PendingTimeout is how long a spot pod of the workload may be unschedulable before spot counts as dry for its shape. The
-	// caller hands it to [Drought.Observe]; [Plan] does not look at it.
+	// caller hands it to [shortage.Tracker.Observe]; [Plan] does not look at it.
 	PendingTimeout time.Duration
 	// Strategy is how replicas that serve are moved.
 	Strategy policy.Strategy
@@ -97,7 +97,7 @@ type Owner struct {
 	Start int
 	// Accounting is what the owner's accounting knows beyond the pods; see [Accounting.Summary]. The zero value: nothing.
 	Accounting Summary
-	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [Drought.Dry] tells; zero: it has.
+	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [shortage.Tracker.Dry] tells; zero: it has.
 	DrySince time.Time
 	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
 	OnDemandDrySince time.Time

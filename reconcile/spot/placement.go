@@ -128,8 +128,8 @@ func (m *member) standing(ctx context.Context, dir *directory, kind string, pod 
 func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s standing, pod *PodRequest) Placement {
 	taken := m.takenOver(dir)
 	pod.together(dir, s.owner)
-	if s.isSet && dir.droughts.tries.Load() {
-		pod.TriedSpot, pod.TriedOnDemand = dir.droughts.triedAt(replicaName(s.owner.uid, pod.Name))
+	if s.isSet && dir.droughts.AnyTried.Load() {
+		pod.TriedSpot, pod.TriedOnDemand = dir.droughts.TriedAt(replicaName(s.owner.uid, pod.Name))
 	}
 	var deadline <-chan time.Time
 	for final := false; ; {

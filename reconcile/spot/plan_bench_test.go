@@ -3,9 +3,6 @@ package spot
 import (
 	"fmt"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -52,17 +49,5 @@ func BenchmarkPlan(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkDrought is what droughts cost when every spot node of a member is lost: 200 pods of 20 shapes wait.
-func BenchmarkDrought(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		d := NewDrought(DefaultDroughtSettings())
-		for i := range 200 {
-			d.Observe(SpotPod{UID: types.UID(fmt.Sprint(i)), Shape: capacity.Requirements{CPU: int64(100 + i%20)}, Timeout: time.Minute, UnschedulableSince: epoch}, epoch)
-		}
-		d.Step(epoch.Add(time.Minute))
 	}
 }

@@ -127,7 +127,7 @@ func (e *Engine) forget(member string, key policy.WorkloadKey) {
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
 		dir.journal.forget(key)
-		dir.droughts.note(key, false)
+		dir.droughts.Note(key, false)
 		dir.waits.note(key, nil)
 	}
 }

@@ -135,11 +135,11 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if found, since := d.contradictionLocked(o); found == ContradictionSpot {
 		spot = since // as far as this member's nodes tell, which is as good as dry
 	}
-	if !d.droughts.dry.Load() {
+	if !d.droughts.AnyDry.Load() {
 		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		spot, onDemand = when.Earlier(spot, d.droughts.since(capacity.Spot, shape)), d.droughts.since(capacity.OnDemand, shape)
+		spot, onDemand = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape)), d.droughts.Since(capacity.OnDemand, shape)
 	}
 	return spot, onDemand
 }

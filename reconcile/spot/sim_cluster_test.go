@@ -12,6 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // simCluster is a model of one member: nodes, a scheduler, kubelets, the controllers of workloads and of disruption budgets,
@@ -26,7 +27,7 @@ type simCluster struct {
 	scaler    simScaler
 	workloads []*simWorkload
 	pods      map[types.UID]*simPod
-	probes    map[string]*Probe
+	probes    map[string]*shortage.Probe
 	events    []event // of pods, not seen by the hub yet
 
 	admit  func(s *simSet, p *simPod) // what the webhook does
@@ -90,7 +91,7 @@ func (w *simWorkload) shape() capacity.Requirements {
 }
 
 func newSimCluster(seed uint64) *simCluster {
-	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*Probe{}}
+	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
 }
 
 func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
@@ -310,7 +311,7 @@ func (c *simCluster) schedule() {
 		if probe.Gated || !probe.BoundAt.IsZero() {
 			continue
 		}
-		if n := place(probe.Capacity, int(probe.Shape.CPU)); n != nil {
+		if n := place(probe.Capacity, int(probe.Requirements.CPU)); n != nil {
 			probe.BoundAt, probe.NodeJoined = c.now, n.joined
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // simHub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
@@ -22,7 +23,7 @@ type simHub struct {
 
 	cache    map[types.UID]Pod
 	owners   map[types.UID]*owner
-	droughts map[capacity.Type]*Drought
+	droughts map[capacity.Type]*shortage.Tracker
 	started  time.Time // when the process that acts began to
 	taken    time.Time // until when another one acted; zero: none did
 	away     time.Time // until when the member cannot be reached
@@ -68,10 +69,10 @@ func (h *simHub) restart() {
 	clear(h.recent)
 	h.events, h.cache, h.owners = nil, map[types.UID]Pod{}, map[types.UID]*owner{}
 	h.started = h.now
-	starts := &startTimes{}
-	h.droughts = map[capacity.Type]*Drought{}
+	starts := &shortage.StartTimes{}
+	h.droughts = map[capacity.Type]*shortage.Tracker{}
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-		h.droughts[capacityType] = newDrought(capacityType, DefaultDroughtSettings(), starts)
+		h.droughts[capacityType] = shortage.NewTracker(capacityType, shortage.DefaultSettings(), starts)
 	}
 	for _, p := range h.probes {
 		h.droughts[p.Capacity].ObserveProbe(*p, h.now)
@@ -107,7 +108,7 @@ func (h *simHub) tellDrought(p *Pod) {
 			d.Gone(p.UID)
 			continue
 		}
-		s := SpotPod{UID: p.UID, Shape: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
+		s := shortage.Pod{UID: p.UID, Requirements: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
 			NodeComing: !p.Bound && h.coming(capacityType)}
 		if p.Bound && truth.node != nil {
 			s.BoundAt, s.NodeJoined = truth.boundAt, truth.node.joined
@@ -461,7 +462,7 @@ func (h *simHub) stepDroughts() {
 	}
 }
 
-func (h *simHub) stepDrought(capacityType capacity.Type, d *Drought) {
+func (h *simHub) stepDrought(capacityType capacity.Type, d *shortage.Tracker) {
 	for _, p := range h.probes {
 		if p.Capacity == capacityType {
 			d.ObserveProbe(*p, h.now)

@@ -69,11 +69,11 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 		}
 		h.doomed()
 		took := h.until(t, "replaced from on-demand", 80*time.Second, func() bool { return h.serving().OnDemand == 200 })
-		if verdicts := h.droughts[capacity.Spot].Verdicts(); len(verdicts) != 1 || verdicts[0].Shape.CPU != 1 {
+		if verdicts := h.droughts[capacity.Spot].Decisions(); len(verdicts) != 1 || verdicts[0].Requirements.CPU != 1 {
 			t.Errorf("%s: two shapes are dry, and the easier speaks for both: %+v", strategy, verdicts)
 		}
 		clear(h.moves)
-		for h.droughts[capacity.Spot].Verdicts()[0].Tries < 2 {
+		for h.droughts[capacity.Spot].Decisions()[0].Tries < 2 {
 			h.tick(10*time.Second, 0)
 		}
 		if h.serving().OnDemand != 200 || len(h.moves) > 0 {
@@ -81,7 +81,7 @@ func TestALostSpotCapacityIsMadeGoodFromOnDemandAndComesBackWithTheProbe(t *test
 		}
 		h.addNode(capacity.Spot, 1000)
 		h.droughts[capacity.Spot].NodeJoined(h.now)
-		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.droughts[capacity.Spot].Verdicts()) == 0 })
+		h.until(t, "probed", 10*time.Minute, func() bool { return len(h.droughts[capacity.Spot].Decisions()) == 0 })
 		back := h.until(t, "back on spot", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })
 		t.Logf("%s: made good in %s, back %s after the probe", strategy, took, back)
 	}

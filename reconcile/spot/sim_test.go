@@ -141,7 +141,7 @@ func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
 			}
 		}
 	}
-	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[capacity.Spot].Verdicts(), h.droughts[capacity.OnDemand].Verdicts(), h.probes)
+	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[capacity.Spot].Decisions(), h.droughts[capacity.OnDemand].Decisions(), h.probes)
 }
 
 // atRest tells whether every replica is there, ready and alone, and nothing is left of earlier troubles.
@@ -157,7 +157,7 @@ func (h *simHub) atRest() bool {
 			}
 		}
 	}
-	return len(h.droughts[capacity.Spot].Verdicts())+len(h.droughts[capacity.OnDemand].Verdicts())+len(h.probes) == 0
+	return len(h.droughts[capacity.Spot].Decisions())+len(h.droughts[capacity.OnDemand].Decisions())+len(h.probes) == 0
 }
 
 // exactMix tells whether every workload is as its policy wants it.

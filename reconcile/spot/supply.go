@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
@@ -21,10 +22,10 @@ func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o
 }
 
 // droughtPod is what a drought has to know of a pod.
-func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) SpotPod {
-	p := SpotPod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
+func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) shortage.Pod {
+	p := shortage.Pod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
 	if known := d.owner(pod.Owner); known != nil {
-		p.Shape = d.shape(known)
+		p.Requirements = d.shape(known)
 	}
 	if pod.Bound {
 		p.UnschedulableSince, p.BoundAt, p.NodeJoined = time.Time{}, pod.Created, pod.NodeJoined // bound at the earliest
@@ -51,10 +52,10 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed,
 			continue
 		}
 		p := d.droughtPod(pod, o, settings)
-		if !d.droughts.since(pod.Capacity, p.Shape).IsZero() || now.Before(d.droughts.overdue(pod.Capacity, p, now)) {
+		if !d.droughts.Since(pod.Capacity, p.Requirements).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
 			continue
 		}
-		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Shape}, now)
+		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Requirements}, now)
 	}
 }
 
@@ -70,18 +71,18 @@ func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if pod.Capacity == capacity.Unknown || !pod.Alive() {
-			d.droughts.gone(pod.UID)
+			d.droughts.Gone(pod.UID)
 			continue
 		}
 		waiting = waiting || pod.waits()
-		if d.droughts.busy(waiting) && d.droughts.concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
+		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
 			recheck = when.Earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
 	if waiting {
-		d.droughts.judge(now)
+		d.droughts.Judge(now)
 	}
-	d.droughts.note(key, d.observeDry(o, now) || waiting)
+	d.droughts.Note(key, d.observeDry(o, now) || waiting)
 	return recheck
 }
 
@@ -93,7 +94,7 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 			continue
 		}
 		if made := d.nodes.madeOf(pod.Node); made.After(pod.Created) {
-			d.droughts.started(pod.Created, made, pod.NodeJoined, now)
+			d.droughts.Started(pod.Created, made, pod.NodeJoined, now)
 		}
 	}
 }
@@ -102,16 +103,16 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	p := d.droughtPod(pod, o, settings)
 	if !pod.waits() {
-		d.droughts.observe(pod.Capacity, p, now)
+		d.droughts.Observe(pod.Capacity, p, now)
 		return time.Time{}
 	}
-	overdue := d.droughts.overdue(pod.Capacity, p, now)
+	overdue := d.droughts.Overdue(pod.Capacity, p, now)
 	p.Unasked = now.Before(overdue) // nobody looks before it matters
-	d.droughts.observe(pod.Capacity, p, now)
+	d.droughts.Observe(pod.Capacity, p, now)
 	if pod.NodeComing {
-		overdue = when.Earlier(overdue, now.Add(bindTime))
+		overdue = when.Earlier(overdue, now.Add(shortage.BindTime))
 	}
-	pod.NodeComing = d.droughts.nodeComing(pod.Capacity, pod.UID, now)
+	pod.NodeComing = d.droughts.NodeComing(pod.Capacity, pod.UID, now)
 	if overdue.After(now) {
 		return overdue
 	}
@@ -132,9 +133,9 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now t
 		}
 		switch {
 		case owner.Contradiction.of(mix, owner.Replicas) == ContradictionSpot:
-			d.droughts.exclude(d.shape(known), true, now)
-		case d.droughts.dry.Load() && d.spotFits(known):
-			d.droughts.exclude(d.shape(known), false, now)
+			d.droughts.Exclude(d.shape(known), true, now)
+		case d.droughts.AnyDry.Load() && d.spotFits(known):
+			d.droughts.Exclude(d.shape(known), false, now)
 		}
 	}
 }
@@ -161,13 +162,13 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
 		shape := d.shape(known)
-		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(shape)
+		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.OnTrial(shape)
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {
 		for i := range o.Pods {
 			pod := &o.Pods[i]
-			pod.TriedUntil = d.droughts.tried(pod.Capacity, replicaOf(pod), pod.TriedUntil, now)
+			pod.TriedUntil = d.droughts.Tried(pod.Capacity, replicaOf(pod), pod.TriedUntil, now)
 		}
 	}
 	return dry
@@ -176,7 +177,7 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
 func (d *directory) noteProblems(o *Observed, plan *PlanResult) {
 	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
-	if problem := d.droughts.unasked(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
+	if problem := d.droughts.Problem(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
 		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+problem)
 	}
 	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.waits() }) {

@@ -6,14 +6,15 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // restart has another process go on with what the cluster shows: pods, nodes and probes.
 func (w *supplyWorld) restart() {
-	starts := &startTimes{}
+	starts := &shortage.StartTimes{}
 	w.accounts = NewAccounting(w.ordinals)
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-		d := newDrought(capacityType, DefaultDroughtSettings(), starts)
+		d := shortage.NewTracker(capacityType, shortage.DefaultSettings(), starts)
 		for _, p := range w.probes {
 			d.ObserveProbe(*p, w.now)
 		}

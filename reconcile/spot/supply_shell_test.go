@@ -17,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // poolAtZero is a member where team a has an on-demand pool, and a spot pool without nodes; the spot nodes are team b's.
@@ -60,16 +61,16 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.reason()) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
-	plan := dir.droughts.step(now)
+	plan := dir.droughts.Step(now)
 	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
 		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
 	}
 	for _, p := range plan.Create {
-		dir.droughts.spot.ObserveProbe(p, now)
+		dir.droughts.Of(capacity.Spot).ObserveProbe(p, now)
 	}
-	later := now.Add(DefaultDroughtSettings().FirstProbe + time.Second)
+	later := now.Add(shortage.DefaultSettings().FirstProbe + time.Second)
 	observePool(s, key, later)
-	if plan := dir.droughts.step(later); len(plan.Open) != 1 {
+	if plan := dir.droughts.Step(later); len(plan.Open) != 1 {
 		t.Fatalf("the probe is not opened: %+v", plan)
 	}
 
@@ -78,7 +79,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != ContradictionNone {
 		t.Errorf("replicas do not move to it: %s: %s", r.State, r.Reason)
 	}
-	if plan := dir.droughts.step(later); len(plan.Delete) != 1 || dir.droughts.verdicts(capacity.Spot) > 0 {
+	if plan := dir.droughts.Step(later); len(plan.Delete) != 1 || dir.droughts.Decisions(capacity.Spot) > 0 {
 		t.Errorf("the probe is not over: %+v", plan)
 	}
 }
@@ -101,17 +102,13 @@ func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 		s := newShell(t, nil, false)
 		dir, now := s.follower.directory, time.Now()
-		dir.droughts.observe(capacityType, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
-		dir.droughts.judge(now)
-		drought := dir.droughts.of(capacityType)
-		for _, v := range drought.verdicts {
-			v.NextProbe, v.rested = now.Add(30*time.Minute), now.Add(-10*time.Minute)
-		}
+		drought := dir.droughts.Of(capacityType)
+		drought.ObserveProbe(shortage.Probe{Name: "p", Decision: shortage.Decision{Capacity: capacityType, Since: now.Add(-time.Hour), Tries: 10, NextProbe: now.Add(20 * time.Minute)}}, now)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacityType)}}}
 		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
 		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
 		s.follower.seen(node)                             // what the directory's handler does, a moment later
-		if next := drought.Verdicts()[0].NextProbe; time.Until(next) > time.Minute {
+		if next := drought.Decisions()[0].NextProbe; time.Until(next) > time.Minute {
 			t.Errorf("%s: the next probe is in %s", capacityType, time.Until(next))
 		}
 	}
@@ -122,16 +119,16 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	want := someProbe(e)
 	want.Capacity, want.Relapses = capacity.OnDemand, 3
 	pod := e.probePod(want, "plimsoll-system", byConfiguration)
-	got, ok := ProbeOf(e.Keys, pod)
+	got, ok := shortage.ProbeOf(e.Keys, pod)
 	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
 	if key, value := steersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
-	v := want.Verdict
-	name := probeName(v.Shape.String(), &v)
-	if v.Capacity = capacity.Spot; probeName(v.Shape.String(), &v) == name {
+	v := want.Decision
+	name := shortage.ProbeName(v.Requirements.String(), &v)
+	if v.Capacity = capacity.Spot; shortage.ProbeName(v.Requirements.String(), &v) == name {
 		t.Error("probes for both types have one name")
 	}
 }
@@ -142,8 +139,8 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
-	dir.droughts.observe(capacity.OnDemand, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
-	dir.droughts.judge(now)
+	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+	dir.droughts.Judge(now)
 	n := map[capacity.Type]int{}
 	for i := range 10 {
 		n[s.place(incoming(i)).Reservation.Capacity]++
@@ -159,9 +156,9 @@ func TestTheMetricTellsWhichTypeIsDry(t *testing.T) {
 	dir, now := s.follower.directory, time.Now()
 	for i := range 2 {
 		shape := capacity.Requirements{Constraints: []string{capacity.ConstraintSelector + "zone=" + string(rune('a'+i))}}
-		dir.droughts.observe(capacity.OnDemand, SpotPod{UID: types.UID(shape.String()), Shape: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
+		dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: types.UID(shape.String()), Requirements: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
 	}
-	dir.droughts.judge(now)
+	dir.droughts.Judge(now)
 	want := `
 # HELP plimsoll_spot_dry Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.
 # TYPE plimsoll_spot_dry gauge
@@ -181,9 +178,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	}
 	before, now := newShell(t, nil, false), time.Now()
 	before.cache(namespace("true", nil), set)
-	before.follower.directory.droughts.change(func() {
-		before.follower.directory.droughts.spot.Recall("set-db/db-3", now.Add(-time.Hour), now)
-	})
+	before.follower.directory.droughts.Tried(capacity.OnDemand, "set-db/db-3", now.Add(policy.TriedTime-time.Hour), now)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-3", UID: "u", ResourceVersion: "10",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db", Controller: new(true)}}}}
 	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}

@@ -8,6 +8,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
@@ -81,7 +82,7 @@ func TestAnAutoscalerThatFlapsEvictsNobody(t *testing.T) {
 func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 	w := scaling(t, time.Hour, true) // launched, and never there
 	w.replicas = 12
-	w.pass(DefaultDroughtSettings().NodeStart+10*time.Second, nil)
+	w.pass(shortage.DefaultSettings().NodeStart+10*time.Second, nil)
 	if len(w.verdicts[capacity.Spot]) != 1 {
 		t.Errorf("%d verdicts; %s", len(w.verdicts[capacity.Spot]), w.describe())
 	}
@@ -109,7 +110,7 @@ func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
 	w.until(t, "covered", 2*time.Minute, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 4 })
 	w.scaler = supplyScaler{takes: 200 * time.Second, tells: true, room: map[capacity.Type]int{capacity.Spot: 10}, ordered: map[capacity.Type]time.Time{}}
 	// The first probe starts after two minutes, and alone would be over before the node comes.
-	w.until(t, "found to have room", 2*time.Minute+210*time.Second, func() bool { return len(w.droughts[capacity.Spot].Verdicts()) == 0 })
+	w.until(t, "found to have room", 2*time.Minute+210*time.Second, func() bool { return len(w.droughts[capacity.Spot].Decisions()) == 0 })
 	w.until(t, "back on spot", 5*time.Minute, w.settled)
 }
 

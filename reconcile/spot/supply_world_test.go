@@ -13,6 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // supplyWorld is a model of one workload in a member whose capacity comes and goes: nodes of both types, an autoscaler that takes
@@ -24,10 +25,10 @@ type supplyWorld struct {
 	serial   int
 	nodes    []*supplyNode
 	pods     map[types.UID]*supplyPod
-	probes   map[string]*Probe
+	probes   map[string]*shortage.Probe
 	scaler   supplyScaler
 	accounts *Accounting
-	droughts map[capacity.Type]*Drought
+	droughts map[capacity.Type]*shortage.Tracker
 
 	replicas int
 	ordinals bool
@@ -74,10 +75,10 @@ type supplyScaler struct {
 }
 
 func newSupplyWorld(replicas int, pol policy.Policy) *supplyWorld {
-	starts := &startTimes{}
-	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*Probe{}, accounts: NewAccounting(false),
+	starts := &shortage.StartTimes{}
+	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
 		scaler:   supplyScaler{room: map[capacity.Type]int{}, ordered: map[capacity.Type]time.Time{}},
-		droughts: map[capacity.Type]*Drought{capacity.Spot: newDrought(capacity.Spot, DefaultDroughtSettings(), starts), capacity.OnDemand: newDrought(capacity.OnDemand, DefaultDroughtSettings(), starts)},
+		droughts: map[capacity.Type]*shortage.Tracker{capacity.Spot: shortage.NewTracker(capacity.Spot, shortage.DefaultSettings(), starts), capacity.OnDemand: shortage.NewTracker(capacity.OnDemand, shortage.DefaultSettings(), starts)},
 		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: pol,
 		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
 		verdicts: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}}
@@ -177,7 +178,7 @@ func (w *supplyWorld) until(t *testing.T, what string, limit time.Duration, done
 func (w *supplyWorld) describe() string {
 	r := w.plan()
 	return fmt.Sprintf("%d spot and %d on-demand pods, %d ready; %s: %s; %v; verdicts %+v %+v", r.SpotActual, r.OnDemandActual, w.ready(),
-		r.State, r.Reason, r.Notes, w.droughts[capacity.Spot].Verdicts(), w.droughts[capacity.OnDemand].Verdicts())
+		r.State, r.Reason, r.Notes, w.droughts[capacity.Spot].Decisions(), w.droughts[capacity.OnDemand].Decisions())
 }
 
 // settled tells whether every replica serves where the policy wants it.
@@ -239,7 +240,7 @@ func (w *supplyWorld) see(p *supplyPod) {
 	w.serial++
 	p.Version = uint64(w.serial)
 	w.accounts.Observe(&p.Pod, w.now)
-	seen := SpotPod{UID: p.UID, Shape: w.shape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince, NodeComing: p.NodeComing}
+	seen := shortage.Pod{UID: p.UID, Requirements: w.shape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince, NodeComing: p.NodeComing}
 	if w.ordinals {
 		seen.Replica = replicaOf(&p.Pod)
 	}
@@ -344,7 +345,7 @@ func (w *supplyWorld) tend() {
 			p.Gated, p.OpenedAt = false, w.now
 			d.ObserveProbe(*p, w.now)
 		}
-		for _, v := range d.Verdicts() {
+		for _, v := range d.Decisions() {
 			w.verdicts[capacityType][v.Since] = true
 		}
 	}

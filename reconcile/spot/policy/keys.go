@@ -87,7 +87,7 @@ func (k Keys) Reservation() string { return k.Prefix + "/reservation" }
 func (k Keys) Moved() string { return k.Prefix + "/moved" }
 
 // Tried is the annotation on a pod of a StatefulSet with the time, in RFC 3339, at which its ordinal was found to have no node of the
-// other capacity type although a probe had found room; see [spot.Drought.Tried]. A hub that starts later reads it.
+// other capacity type although a probe had found room; see [shortage.Tracker.Tried]. A hub that starts later reads it.
 func (k Keys) Tried() string { return k.Prefix + "/tried" }
 
 // Enabled tells whether a workload asks for placement: both labels must be exactly "true".

@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// relapse lets the probe of a verdict be bound, and a replica find no node; it returns how long the verdict stood before.
-func relapse(t *testing.T, w *droughtWorld, shape capacity.Requirements, now time.Time, joins bool) (time.Time, time.Duration) {
+// relapse lets the probe of a decision be bound, and a replica find no node; it returns how long the decision stood before.
+func relapse(t *testing.T, w *trackerWorld, shape capacity.Requirements, now time.Time, joins bool) (time.Time, time.Duration) {
 	t.Helper()
 	start := now
 	for len(w.open()) == 0 {
@@ -34,13 +34,13 @@ func relapse(t *testing.T, w *droughtWorld, shape capacity.Requirements, now tim
 	now = now.Add(time.Minute)
 	w.step(now)
 	w.Gone(replica.UID)
-	if len(w.Verdicts()) != 1 {
-		t.Fatalf("%+v", w.Verdicts())
+	if len(w.Decisions()) != 1 {
+		t.Fatalf("%+v", w.Decisions())
 	}
 	return now, stood
 }
 
-func dryFor(w *droughtWorld, shape capacity.Requirements) time.Time {
+func dryFor(w *trackerWorld, shape capacity.Requirements) time.Time {
 	w.Observe(pendingPod("first", shape, epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
@@ -60,7 +60,7 @@ func TestAVerdictWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
 		"nothing that a probe has not":  {cpu(100), false, []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 64 * time.Minute, 256 * time.Minute}},
 		"the same, and nodes that join": {cpu(100), true, []time.Duration{2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 64 * time.Minute}},
 	} {
-		w := newDroughtWorld()
+		w := newTrackerWorld()
 		now := dryFor(w, c.shape)
 		for i, want := range c.want {
 			var stood time.Duration
@@ -72,7 +72,7 @@ func TestAVerdictWhoseProbesAreTooEasyStandsLongerEachTime(t *testing.T) {
 }
 
 func TestARestartKnowsHowOftenProbesWereTooEasy(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
+	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	for range 3 {
 		now, _ = relapse(t, w, shape, now, false)
@@ -84,7 +84,7 @@ func TestARestartKnowsHowOftenProbesWereTooEasy(t *testing.T) {
 }
 
 func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
+	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	for range 3 {
 		now, _ = relapse(t, w, shape, now, false)
@@ -102,13 +102,13 @@ func TestAReplicaThatFindsANodeProvesTheProbeRight(t *testing.T) {
 	}
 	w.Observe(pendingPod("next", shape, now), now)
 	w.step(now.Add(time.Minute))
-	if v := w.Verdicts(); len(v) != 1 || v[0].Relapses != 0 {
+	if v := w.Decisions(); len(v) != 1 || v[0].Relapses != 0 {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestAReplicaThatFoundNoNodeIsLeftAloneForADay(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
+	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintVolume+"shop/data")
 	now := dryFor(w, shape)
 	if len(w.tried) > 0 {
 		t.Error("what found no node in the drought itself is no sign of its own")
@@ -131,7 +131,7 @@ func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 	for name, c := range map[string]struct {
 		told, until time.Duration
 	}{"an hour ago": {-time.Hour, policy.TriedTime - time.Hour}, "two days ago": {-2 * policy.TriedTime, 0}, "by another clock": {time.Hour, 0}} {
-		d := NewDrought(DefaultDroughtSettings())
+		d := NewSpotTracker(DefaultSettings())
 		d.Recall("set/db-1", epoch.Add(c.told), epoch)
 		d.Recall("set/db-1", epoch.Add(c.told-time.Minute), epoch) // what is older changes nothing
 		want := time.Time{}
@@ -145,7 +145,7 @@ func TestWhatAPodSaysOfAnEarlierTryIsRecalledForADayAtMost(t *testing.T) {
 }
 
 func TestAnExclusionIsAVerdictUntilANodeFits(t *testing.T) {
-	w, shape := newDroughtWorld(), cpu(100, capacity.ConstraintSelector+"team=a")
+	w, shape := newTrackerWorld(), cpu(100, capacity.ConstraintSelector+"team=a")
 	w.Exclude(shape, true, epoch)
 	w.Exclude(shape, true, epoch.Add(time.Minute))
 	if plan := w.step(epoch.Add(time.Minute)); len(plan.Create) != 1 || !plan.Create[0].Since.Equal(epoch) {
@@ -155,12 +155,12 @@ func TestAnExclusionIsAVerdictUntilANodeFits(t *testing.T) {
 		t.Error("it speaks for pods that ask for less")
 	}
 	w.Exclude(shape, false, epoch.Add(2*time.Minute))
-	if plan := w.step(epoch.Add(2 * time.Minute)); len(w.Verdicts()) > 0 || len(plan.Delete) != 1 {
+	if plan := w.step(epoch.Add(2 * time.Minute)); len(w.Decisions()) > 0 || len(plan.Delete) != 1 {
 		t.Errorf("%+v", plan)
 	}
 	w.Observe(pendingPod("a", shape, epoch), epoch)
 	w.step(epoch.Add(time.Hour))
-	if w.Exclude(shape, false, epoch.Add(time.Hour)); len(w.Verdicts()) != 1 {
+	if w.Exclude(shape, false, epoch.Add(time.Hour)); len(w.Decisions()) != 1 {
 		t.Error("a node that fits by its labels ends a drought that pods have found")
 	}
 }

@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"fmt"
@@ -20,23 +20,23 @@ func cpu(milli int64, constraints ...string) capacity.Requirements {
 }
 
 // pendingPod has been unschedulable since a time.
-func pendingPod(uid string, shape capacity.Requirements, since time.Time) SpotPod {
-	return SpotPod{UID: types.UID(uid), Shape: shape, Timeout: time.Minute, UnschedulableSince: since}
+func pendingPod(uid string, shape capacity.Requirements, since time.Time) Pod {
+	return Pod{UID: types.UID(uid), Requirements: shape, Timeout: time.Minute, UnschedulableSince: since}
 }
 
-// droughtWorld is a Drought with probes that exist as it says.
-type droughtWorld struct {
-	*Drought
+// trackerWorld is a Drought with probes that exist as it says.
+type trackerWorld struct {
+	*Tracker
 	probes map[string]Probe
 	opened int
 }
 
-func newDroughtWorld() *droughtWorld {
-	return &droughtWorld{Drought: NewDrought(DefaultDroughtSettings()), probes: map[string]Probe{}}
+func newTrackerWorld() *trackerWorld {
+	return &trackerWorld{Tracker: NewSpotTracker(DefaultSettings()), probes: map[string]Probe{}}
 }
 
 // step does what the plan says.
-func (w *droughtWorld) step(now time.Time) DroughtPlan {
+func (w *trackerWorld) step(now time.Time) Plan {
 	plan := w.Step(now)
 	for _, name := range plan.Delete {
 		delete(w.probes, name)
@@ -57,15 +57,15 @@ func (w *droughtWorld) step(now time.Time) DroughtPlan {
 }
 
 // restart forgets everything but the probes.
-func (w *droughtWorld) restart(now time.Time) {
-	w.Drought = NewDrought(DefaultDroughtSettings())
+func (w *trackerWorld) restart(now time.Time) {
+	w.Tracker = NewSpotTracker(DefaultSettings())
 	for _, p := range w.probes {
 		w.ObserveProbe(p, now)
 	}
 }
 
 // bindOpen lets the scheduler find room for the probes that wait for it.
-func (w *droughtWorld) bindOpen(now time.Time) {
+func (w *trackerWorld) bindOpen(now time.Time) {
 	for name, p := range w.probes {
 		if !p.Gated {
 			p.BoundAt = now
@@ -76,17 +76,17 @@ func (w *droughtWorld) bindOpen(now time.Time) {
 }
 
 // open returns the CPU requests of the probes that wait for a node.
-func (w *droughtWorld) open() (cpu []int64) {
+func (w *trackerWorld) open() (cpu []int64) {
 	for _, p := range w.probes {
 		if !p.Gated {
-			cpu = append(cpu, p.Shape.CPU)
+			cpu = append(cpu, p.Requirements.CPU)
 		}
 	}
 	return cpu
 }
 
 func TestSpotIsDryForAShapeOnceAPodHasWaitedForItsTimeout(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(500), epoch), epoch)
 	if plan := w.step(epoch.Add(59 * time.Second)); !plan.Recheck.Equal(epoch.Add(time.Minute)) || len(plan.Create) > 0 {
 		t.Errorf("%+v", plan)
@@ -106,21 +106,21 @@ func TestSpotIsDryForAShapeOnceAPodHasWaitedForItsTimeout(t *testing.T) {
 }
 
 func TestAPodThatIsPlacedOrGoneInTimeIsNoDrought(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(500), epoch), epoch)
 	w.Observe(pendingPod("b", cpu(500), epoch), epoch)
 	bound := pendingPod("a", cpu(500), epoch)
 	bound.BoundAt = epoch.Add(time.Second)
 	w.Observe(bound, epoch.Add(time.Second))
 	w.Gone("b")
-	if plan := w.step(epoch.Add(time.Hour)); len(w.Verdicts())+len(plan.Create) > 0 || !plan.Recheck.IsZero() {
+	if plan := w.step(epoch.Add(time.Hour)); len(w.Decisions())+len(plan.Create) > 0 || !plan.Recheck.IsZero() {
 		t.Errorf("%+v", plan)
 	}
 }
 
 // One impossible pod must not speak for all.
 func TestAVerdictHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	shape := capacity.Requirements{CPU: 1000, Memory: 1 << 30, Constraints: []string{"select:zone=a"}, Tolerations: []string{"x"}}
 	w.Observe(pendingPod("a", shape, epoch), epoch)
 	w.step(epoch.Add(time.Minute))
@@ -148,14 +148,14 @@ func TestAVerdictHoldsForPodsThatAreAtLeastAsHardToPlaceAndForNoOthers(t *testin
 }
 
 func TestTheSmallestShapeOfAGroupIsProbedAndSpeaksForAll(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	for i, shape := range []capacity.Requirements{cpu(4000), cpu(1000), cpu(2000), cpu(1000, "select:disk=ssd"), {Memory: 5}} {
 		w.Observe(pendingPod(fmt.Sprint(i), shape, epoch), epoch)
 	}
 	w.step(epoch.Add(time.Minute))
 	var probed []string
 	for _, p := range w.probes {
-		probed = append(probed, p.Shape.String())
+		probed = append(probed, p.Requirements.String())
 	}
 	slices.Sort(probed)
 	if diff := cmp.Diff([]string{`{"cpu":1000}`, `{"memory":5}`}, probed); diff != "" {
@@ -167,14 +167,14 @@ func TestTheSmallestShapeOfAGroupIsProbedAndSpeaksForAll(t *testing.T) {
 	w.step(epoch.Add(3 * time.Minute))
 	w.bindOpen(epoch.Add(3*time.Minute + time.Second))
 	w.step(epoch.Add(3*time.Minute + 2*time.Second))
-	if len(w.Verdicts())+len(w.probes) > 0 {
-		t.Errorf("left: %+v, probes %+v", w.Verdicts(), w.probes)
+	if len(w.Decisions())+len(w.probes) > 0 {
+		t.Errorf("left: %+v, probes %+v", w.Decisions(), w.probes)
 	}
 }
 
 // A pod that no node could ever hold is not probed, and not tried again, because easier ones have room.
 func TestAShapeThatWasDryLongBeforeAnEasierOneStandsForItself(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("giant", cpu(1<<20), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("giant")
@@ -202,7 +202,7 @@ func TestAShapeThatWasDryLongBeforeAnEasierOneStandsForItself(t *testing.T) {
 
 func TestProbesBackOffFromTwoToThirtyMinutesAlsoThroughRestarts(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
-		w := newDroughtWorld()
+		w := newTrackerWorld()
 		w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 		now := epoch.Add(time.Minute)
 		w.step(now)
@@ -219,10 +219,10 @@ func TestProbesBackOffFromTwoToThirtyMinutesAlsoThroughRestarts(t *testing.T) {
 				t.Fatalf("%d probes", len(w.probes))
 			}
 			if w.opened > opened {
-				gaps, opened, last = append(gaps, now.Sub(last)-DefaultDroughtSettings().ProbeTime), w.opened, now
+				gaps, opened, last = append(gaps, now.Sub(last)-DefaultSettings().ProbeTime), w.opened, now
 			}
 		}
-		gaps[0] += DefaultDroughtSettings().ProbeTime // no probe before the first
+		gaps[0] += DefaultSettings().ProbeTime // no probe before the first
 		want := []time.Duration{2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}
 		if diff := cmp.Diff(want, gaps[:6]); diff != "" {
 			t.Errorf("restarts %v: %s", restarts, diff)
@@ -231,7 +231,7 @@ func TestProbesBackOffFromTwoToThirtyMinutesAlsoThroughRestarts(t *testing.T) {
 }
 
 func TestADroughtThatComesBackGoesOnWithItsBackOff(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
@@ -241,38 +241,38 @@ func TestADroughtThatComesBackGoesOnWithItsBackOff(t *testing.T) {
 	w.bindOpen(now)
 	w.step(now)
 	w.Observe(pendingPod("b", cpu(100), now.Add(-time.Hour)), now)
-	if plan := w.step(now.Add(59 * time.Second)); len(w.Verdicts()) > 0 || !plan.Recheck.Equal(now.Add(time.Minute)) {
+	if plan := w.step(now.Add(59 * time.Second)); len(w.Decisions()) > 0 || !plan.Recheck.Equal(now.Add(time.Minute)) {
 		t.Errorf("what waited before counts from the end of the drought on: %+v", plan)
 	}
 	now = now.Add(time.Minute)
 	w.step(now)
-	if v := w.Verdicts(); len(v) != 1 || !v[0].NextProbe.Equal(now.Add(4*time.Minute)) {
+	if v := w.Decisions(); len(v) != 1 || !v[0].NextProbe.Equal(now.Add(4*time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestADroughtThatComesBackAfterAnHourIsANewOne(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
-	w.Observe(SpotPod{UID: "b", Shape: cpu(100), BoundAt: epoch.Add(2 * time.Minute)}, epoch.Add(2*time.Minute))
+	w.Observe(Pod{UID: "b", Requirements: cpu(100), BoundAt: epoch.Add(2 * time.Minute)}, epoch.Add(2*time.Minute))
 	now := epoch.Add(2 * time.Hour)
 	w.Observe(pendingPod("c", cpu(100), now), now)
 	now = now.Add(time.Minute)
 	w.step(now)
-	if v := w.Verdicts(); len(v) != 1 || v[0].Tries != 0 || !v[0].NextProbe.Equal(now.Add(2*time.Minute)) {
+	if v := w.Decisions(); len(v) != 1 || v[0].Tries != 0 || !v[0].NextProbe.Equal(now.Add(2*time.Minute)) {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestTheProbeOfADroughtThatIsOverDoesNotBringItBack(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
 	w.Gone("a")
-	w.Observe(SpotPod{UID: "b", Shape: cpu(100), BoundAt: now.Add(time.Second)}, now.Add(time.Second))
+	w.Observe(Pod{UID: "b", Requirements: cpu(100), BoundAt: now.Add(time.Second)}, now.Add(time.Second))
 	for _, p := range w.probes { // the cache shows it until its deletion is seen
 		w.ObserveProbe(p, now.Add(2*time.Second))
 	}
@@ -285,12 +285,12 @@ func TestTheProbeOfADroughtThatIsOverDoesNotBringItBack(t *testing.T) {
 }
 
 func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.Observe(pendingPod("b", cpu(200), epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
-	bound := SpotPod{UID: "c", Shape: cpu(300), BoundAt: now.Add(2 * time.Second)}
+	bound := Pod{UID: "c", Requirements: cpu(300), BoundAt: now.Add(2 * time.Second)}
 	w.Observe(bound, now.Add(2*time.Second))
 	if _, dry := w.Dry(cpu(100)); !dry {
 		t.Error("room for one is not room for all while another still waits")
@@ -298,12 +298,12 @@ func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
 	w.Gone("a")
 	bound.BoundAt = now.Add(-time.Second)
 	w.Observe(bound, now.Add(3*time.Second))
-	bound.Shape, bound.BoundAt = cpu(50), now.Add(4*time.Second)
+	bound.Requirements, bound.BoundAt = cpu(50), now.Add(4*time.Second)
 	w.Observe(bound, now.Add(4*time.Second))
 	if _, dry := w.Dry(cpu(100)); !dry {
 		t.Error("a pod that was placed before, or an easier one, tells nothing")
 	}
-	bound.Shape = cpu(100)
+	bound.Requirements = cpu(100)
 	w.Observe(bound, now.Add(5*time.Second))
 	if _, dry := w.Dry(cpu(100)); dry {
 		t.Error("a pod of the shape was placed")
@@ -314,7 +314,7 @@ func TestAReplicaThatIsPlacedEndsTheDroughtUnlessOthersStillWait(t *testing.T) {
 }
 
 func TestANewSpotNodeIsProbedSoonerButNotMoreOftenThanEveryTwoMinutes(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	now := epoch.Add(time.Minute)
 	w.step(now)
@@ -342,19 +342,19 @@ func TestANewSpotNodeIsProbedSoonerButNotMoreOftenThanEveryTwoMinutes(t *testing
 }
 
 func TestVerdictsThatNobodyNeedsEnd(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
 	w.Forget(func(s capacity.Requirements) bool { return s.CPU > 100 }, epoch.Add(2*time.Minute))
 	w.step(epoch.Add(2 * time.Minute))
-	if len(w.Verdicts())+len(w.probes) > 0 {
-		t.Errorf("%+v", w.Verdicts())
+	if len(w.Decisions())+len(w.probes) > 0 {
+		t.Errorf("%+v", w.Decisions())
 	}
 }
 
 func TestAProbePodTellsAllThatAHubHasToKnow(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100, "select:zone=a"), epoch), epoch)
 	made := w.step(epoch.Add(time.Minute)).Create[0]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: made.Name, Annotations: made.Annotations(testKeys), CreationTimestamp: metav1.NewTime(epoch)},
@@ -390,8 +390,8 @@ func TestAProbePodTellsAllThatAHubHasToKnow(t *testing.T) {
 // shapes, and a plan that was carried out asks for nothing more.
 func TestDroughtsAreLevelTriggered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, now := newDroughtWorld(), epoch
-		pods := map[string]SpotPod{}
+		w, now := newTrackerWorld(), epoch
+		pods := map[string]Pod{}
 		drawShape := func() capacity.Requirements {
 			s := capacity.Requirements{CPU: int64(rapid.IntRange(1, 4).Draw(t, "cpu")), Memory: int64(rapid.IntRange(1, 3).Draw(t, "memory"))}
 			if rapid.Bool().Draw(t, "constrained") {
@@ -431,12 +431,12 @@ func TestDroughtsAreLevelTriggered(t *testing.T) {
 				t.Fatalf("not idempotent: %+v", again)
 			}
 			for _, p := range pods {
-				if _, dry := w.Dry(p.Shape); p.BoundAt.IsZero() && !now.Before(w.pendingSince(&p).Add(p.Timeout)) && !dry {
-					t.Fatalf("%+v has waited since %s, and spot is not dry", p.Shape, p.UnschedulableSince)
+				if _, dry := w.Dry(p.Requirements); p.BoundAt.IsZero() && !now.Before(w.pendingSince(&p).Add(p.Timeout)) && !dry {
+					t.Fatalf("%+v has waited since %s, and spot is not dry", p.Requirements, p.UnschedulableSince)
 				}
 			}
-			if len(w.probes) != len(w.Verdicts()) {
-				t.Fatalf("%d probes for %d verdicts", len(w.probes), len(w.Verdicts()))
+			if len(w.probes) != len(w.Decisions()) {
+				t.Fatalf("%d probes for %d verdicts", len(w.probes), len(w.Decisions()))
 			}
 			now = now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 		}

@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 
 // Annotations on a probe pod.
 
-// Annotations returns what is written on a new probe. All that a hub has to know of a verdict is in them.
+// Annotations returns what is written on a new probe. All that a hub has to know of a decision is in them.
 func (p *Probe) Annotations(keys policy.Keys) map[string]string {
 	annotations := map[string]string{
-		keys.ProbeShape(): p.Shape.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
+		keys.ProbeShape(): p.Requirements.String(), keys.ProbeSince(): p.Since.UTC().Format(time.RFC3339),
 		keys.ProbeTries(): strconv.Itoa(p.Tries), keys.ProbeNext(): p.NextProbe.UTC().Format(time.RFC3339),
 	}
 	if p.Capacity == capacity.OnDemand {
@@ -42,7 +42,7 @@ func ProbeOf(keys policy.Keys, pod *corev1.Pod) (Probe, bool) {
 	if err != nil || err2 != nil || err3 != nil || !ok {
 		return Probe{}, false
 	}
-	p := Probe{Name: pod.Name, UID: pod.UID, Verdict: Verdict{Shape: shape, Capacity: capacity.Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
+	p := Probe{Name: pod.Name, UID: pod.UID, Decision: Decision{Requirements: shape, Capacity: capacity.Spot, Since: since, Tries: tries, NextProbe: next}, Gated: len(pod.Spec.SchedulingGates) > 0}
 	if pod.Annotations[keys.ProbeCapacity()] == string(capacity.OnDemand) {
 		p.Capacity = capacity.OnDemand
 	}
@@ -65,8 +65,8 @@ func ProbeOf(keys policy.Keys, pod *corev1.Pod) (Probe, bool) {
 	return p, true
 }
 
-// probeName is the same for the same verdict and try, so that a probe is made once.
-func probeName(text string, v *Verdict) string {
+// ProbeName is the same for the same decision and try, so that a probe is made once.
+func ProbeName(text string, v *Decision) string {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprintf(hash, "%s %d", text, v.Since.Unix()) // a hash never fails
 	if v.Capacity == capacity.OnDemand {

@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"testing"
@@ -8,53 +8,53 @@ import (
 )
 
 // boundTo is a pod that a node took which had come at a time.
-func boundTo(uid string, shape capacity.Requirements, bound, joined time.Time) SpotPod {
+func boundTo(uid string, shape capacity.Requirements, bound, joined time.Time) Pod {
 	p := pendingPod(uid, shape, time.Time{})
 	p.BoundAt, p.NodeJoined = bound, joined
 	return p
 }
 
 func TestASignOfANodePutsAVerdictOffUntilTheNodeIsLate(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	p := pendingPod("a", cpu(100), epoch)
 	p.NodeComing = true
 	w.Observe(p, epoch.Add(time.Second))
 	late := epoch.Add(w.settings.NodeStart)
-	if plan := w.step(late.Add(-time.Second)); len(w.Verdicts()) > 0 || !plan.Recheck.Equal(late) || !w.NodeComing("a", late.Add(-time.Second)) {
-		t.Errorf("%+v, verdicts %+v", plan, w.Verdicts())
+	if plan := w.step(late.Add(-time.Second)); len(w.Decisions()) > 0 || !plan.Recheck.Equal(late) || !w.NodeComing("a", late.Add(-time.Second)) {
+		t.Errorf("%+v, verdicts %+v", plan, w.Decisions())
 	}
-	if w.step(late); len(w.Verdicts()) != 1 || w.NodeComing("a", late) {
-		t.Errorf("verdicts %+v", w.Verdicts())
+	if w.step(late); len(w.Decisions()) != 1 || w.NodeComing("a", late) {
+		t.Errorf("verdicts %+v", w.Decisions())
 	}
 }
 
 func TestAfterTheLastSignPodsHaveAMomentToBeBound(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	p := pendingPod("a", cpu(100), epoch)
 	p.NodeComing = true
 	last := epoch.Add(100 * time.Second)
 	w.Observe(p, last)
 	p.NodeComing = false
 	w.Observe(p, last.Add(5*time.Second))
-	if w.step(last.Add(bindTime - time.Second)); len(w.Verdicts()) > 0 {
+	if w.step(last.Add(BindTime - time.Second)); len(w.Decisions()) > 0 {
 		t.Error("it is judged while it may still be bound")
 	}
-	if w.step(last.Add(bindTime)); len(w.Verdicts()) != 1 {
+	if w.step(last.Add(BindTime)); len(w.Decisions()) != 1 {
 		t.Error("it is not judged")
 	}
 }
 
 func TestAPodOfWhichNobodyHasAskedIsNotJudged(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	p := pendingPod("a", cpu(100), epoch)
 	p.Unasked = true
 	w.Observe(p, epoch)
-	if w.step(epoch.Add(time.Hour)); len(w.Verdicts()) > 0 {
+	if w.step(epoch.Add(time.Hour)); len(w.Decisions()) > 0 {
 		t.Error("it is judged")
 	}
 	p.Unasked = false
 	w.Observe(p, epoch.Add(time.Hour))
-	if w.step(epoch.Add(time.Hour)); len(w.Verdicts()) != 1 {
+	if w.step(epoch.Add(time.Hour)); len(w.Decisions()) != 1 {
 		t.Error("it is not judged")
 	}
 }
@@ -69,7 +69,7 @@ func TestPatienceIsTwiceTheStartTimeThatWasSeen(t *testing.T) {
 		"at most the bound":         {280 * time.Second, 270 * time.Second, 5 * time.Minute},
 		"no less than the timeout":  {20 * time.Second, 10 * time.Second, time.Minute},
 	} {
-		w := newDroughtWorld()
+		w := newTrackerWorld()
 		p := pendingPod("a", cpu(100), epoch)
 		p.NodeComing = true
 		w.Observe(p, epoch)
@@ -83,7 +83,7 @@ func TestPatienceIsTwiceTheStartTimeThatWasSeen(t *testing.T) {
 }
 
 func TestAProbeOnANodeThatWasMadeForThePodsTellsThatTheVerdictWasPremature(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
@@ -101,7 +101,7 @@ func TestAProbeOnANodeThatWasMadeForThePodsTellsThatTheVerdictWasPremature(t *te
 }
 
 func TestAStartTimeThatIsNotSeenAgainIsForgotten(t *testing.T) {
-	var s startTimes
+	var s StartTimes
 	s.learn(2*time.Minute, epoch, epoch)
 	s.learn(time.Minute, epoch.Add(time.Hour), epoch.Add(time.Hour))
 	for after, want := range map[time.Duration]time.Duration{
@@ -122,7 +122,7 @@ func TestAStartTimeThatIsNotSeenAgainIsForgotten(t *testing.T) {
 }
 
 func TestAProbeWithASignIsGivenUntilItsNodeIsLate(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	w.Gone("a")
@@ -137,16 +137,16 @@ func TestAProbeWithASignIsGivenUntilItsNodeIsLate(t *testing.T) {
 		t.Fatalf("%+v", ask)
 	}
 	w.ProbeSign(ask[0].Name, true, over)
-	if plan := w.step(over); len(plan.Delete) > 0 || w.Verdicts()[0].Tries != 0 {
+	if plan := w.step(over); len(plan.Delete) > 0 || w.Decisions()[0].Tries != 0 {
 		t.Errorf("it is given up: %+v", plan)
 	}
-	if w.step(opened.Add(w.settings.NodeStart)); w.Verdicts()[0].Tries != 1 {
+	if w.step(opened.Add(w.settings.NodeStart)); w.Decisions()[0].Tries != 1 {
 		t.Error("it waits for ever")
 	}
 }
 
 func TestNoProbeIsStartedWhileAReplicaOfItsShapeWaits(t *testing.T) {
-	w := newDroughtWorld()
+	w := newTrackerWorld()
 	w.Observe(pendingPod("a", cpu(100), epoch), epoch)
 	w.step(epoch.Add(time.Minute))
 	if w.step(epoch.Add(time.Hour)); w.opened > 0 {
@@ -154,7 +154,7 @@ func TestNoProbeIsStartedWhileAReplicaOfItsShapeWaits(t *testing.T) {
 	}
 	now := epoch.Add(time.Hour + time.Second)
 	w.Observe(boundTo("a", cpu(100), epoch, time.Time{}), now)
-	if w.step(now); len(w.Verdicts()) > 0 {
+	if w.step(now); len(w.Decisions()) > 0 {
 		t.Error("the replica has found a node, and the verdict stands")
 	}
 }

@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// bindTime is how long after the last sign of a node the pods may take to be bound to it.
-	bindTime = 30 * time.Second
+	// BindTime is how long after the last sign of a node the pods may take to be bound to it.
+	BindTime = 30 * time.Second
 	// patienceHalves is the time after which a learned start time counts for half.
 	patienceHalves = 24 * time.Hour
 )
@@ -36,7 +36,7 @@ func (s *sign) until(since time.Time, own, node time.Duration) time.Time {
 	case s.coming:
 		return latest
 	case !s.last.IsZero():
-		if bound := when.Later(over, s.last.Add(bindTime)); bound.Before(latest) {
+		if bound := when.Later(over, s.last.Add(BindTime)); bound.Before(latest) {
 			return bound
 		}
 		return latest
@@ -46,20 +46,20 @@ func (s *sign) until(since time.Time, own, node time.Duration) time.Time {
 
 // waiting is a pod that waits for a node.
 type waiting struct {
-	SpotPod
+	Pod
 	sign
 }
 
-// startTimes remembers how long nodes of a member took from the first pod that waited for them until they took pods. It is for
+// StartTimes remembers how long nodes of a member took from the first pod that waited for them until they took pods. It is for
 // members whose autoscaler gives no sign that can be read. It follows from the pods and nodes that are there, so that a restart finds
 // it again.
-type startTimes struct {
+type StartTimes struct {
 	longest time.Duration
 	at      time.Time // when that node came
 }
 
 // of returns the longest start time that still counts: one that was not seen again for long counts for ever less.
-func (s *startTimes) of(now time.Time) time.Duration {
+func (s *StartTimes) of(now time.Time) time.Duration {
 	halvings := int(now.Sub(s.at) / patienceHalves)
 	if s.longest == 0 || halvings > 16 {
 		return 0
@@ -68,8 +68,8 @@ func (s *startTimes) of(now time.Time) time.Duration {
 }
 
 // learn takes in that a node which came at some time had taken so long. The same may be told again.
-func (s *startTimes) learn(took time.Duration, at, now time.Time) {
-	told := startTimes{took, at}
+func (s *StartTimes) learn(took time.Duration, at, now time.Time) {
+	told := StartTimes{took, at}
 	if of := told.of(now); of > 0 && of >= s.of(now) {
 		*s = told
 	}
@@ -77,7 +77,7 @@ func (s *startTimes) learn(took time.Duration, at, now time.Time) {
 
 // learn takes in that a node took a pod of those that had waited since a time. It tells how long nodes take if the node came
 // after they began to wait, and soon enough to have been made for them.
-func (d *Drought) learn(waited, joined, now time.Time) {
+func (d *Tracker) learn(waited, joined, now time.Time) {
 	if waited.IsZero() || !joined.After(waited) {
 		return
 	}
@@ -88,35 +88,35 @@ func (d *Drought) learn(waited, joined, now time.Time) {
 
 // Started takes in what a pod and its node tell of the time that nodes take: the node was made after the pod, which therefore waited
 // for it. It may be told of every pod again and again.
-func (d *Drought) Started(pod, nodeMade, nodeJoined, now time.Time) {
+func (d *Tracker) Started(pod, nodeMade, nodeJoined, now time.Time) {
 	if nodeMade.After(pod) {
 		d.learn(pod, nodeJoined, now)
 	}
 }
 
 // patience is how long a pod may wait of which there is no sign: at least twice as long as nodes were seen to take.
-func (d *Drought) patience(timeout time.Duration, now time.Time) time.Duration {
+func (d *Tracker) patience(timeout time.Duration, now time.Time) time.Duration {
 	return max(timeout, min(2*d.starts.of(now), d.settings.NodeStart))
 }
 
 // overdue returns when a pod will have waited for too long.
-func (d *Drought) overdue(p *waiting, now time.Time) time.Time {
-	return p.until(d.pendingSince(&p.SpotPod), d.patience(p.Timeout, now), d.settings.NodeStart)
+func (d *Tracker) overdue(p *waiting, now time.Time) time.Time {
+	return p.until(d.pendingSince(&p.Pod), d.patience(p.Timeout, now), d.settings.NodeStart)
 }
 
 // NodeComing tells whether a node is on its way for a pod that waits, or was a moment ago, and it is not late.
-func (d *Drought) NodeComing(uid types.UID, now time.Time) bool {
+func (d *Tracker) NodeComing(uid types.UID, now time.Time) bool {
 	p, waits := d.pending[uid]
-	recent := p.coming || (!p.last.IsZero() && now.Before(p.last.Add(bindTime)))
+	recent := p.coming || (!p.last.IsZero() && now.Before(p.last.Add(BindTime)))
 	return waits && recent && now.Before(d.overdue(&p, now))
 }
 
-// pendingSince returns from when on a pod's waiting counts: not before the end of a verdict on it, for until then nobody
+// pendingSince returns from when on a pod's waiting counts: not before the end of a decision on it, for until then nobody
 // expected that it would be placed.
-func (d *Drought) pendingSince(p *SpotPod) time.Time {
+func (d *Tracker) pendingSince(p *Pod) time.Time {
 	since := p.UnschedulableSince
 	for _, over := range d.past {
-		if p.Shape.AtLeast(over.Shape) {
+		if p.Requirements.AtLeast(over.Requirements) {
 			since = when.Later(since, over.at)
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Drought) pendingSince(p *SpotPod) time.Time {
 }
 
 // probeOver returns when an open probe will have waited for too long.
-func (d *Drought) probeOver(p *Probe) time.Time {
+func (d *Tracker) probeOver(p *Probe) time.Time {
 	s := d.signs[p.Name]
 	return s.until(p.OpenedAt, d.settings.ProbeTime, d.settings.NodeStart)
 }

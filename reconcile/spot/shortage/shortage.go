@@ -1,4 +1,4 @@
-package spot
+package shortage
 
 import (
 	"time"
@@ -9,30 +9,30 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
-// DroughtSettings are the times of droughts. The zero value is not usable; see [DefaultDroughtSettings].
-type DroughtSettings struct {
-	// FirstProbe is the time from a verdict to its first probe; it doubles with every probe that was in vain, up to MostBetween.
+// Settings are the times of shortages. The zero value is not usable; see [DefaultSettings].
+type Settings struct {
+	// FirstProbe is the time from a decision to its first probe; it doubles with every probe that was in vain, up to MostBetween.
 	FirstProbe, MostBetween time.Duration
 	// ProbeTime is how long a probe may wait for a node of which nothing is known.
 	ProbeTime time.Duration
-	// NodeStart is how long a node that is on its way may take: as long as that, what waits for it is no sign of a drought.
+	// NodeStart is how long a node that is on its way may take: as long as that, what waits for it is no sign of a shortage.
 	NodeStart time.Duration
 }
 
-// DefaultDroughtSettings probes after 2 minutes, then after 4, and so on up to 30, and gives nodes 5 minutes to start.
-func DefaultDroughtSettings() DroughtSettings {
-	return DroughtSettings{FirstProbe: 2 * time.Minute, MostBetween: 30 * time.Minute, ProbeTime: 2 * time.Minute, NodeStart: 5 * time.Minute}
+// DefaultSettings probes after 2 minutes, then after 4, and so on up to 30, and gives nodes 5 minutes to start.
+func DefaultSettings() Settings {
+	return Settings{FirstProbe: 2 * time.Minute, MostBetween: 30 * time.Minute, ProbeTime: 2 * time.Minute, NodeStart: 5 * time.Minute}
 }
 
-// SpotPod is what a [Drought] has to know of a pod that is steered to its capacity type, which is spot as a rule.
-type SpotPod struct {
-	UID   types.UID
-	Shape capacity.Requirements
-	// Timeout is how long the pod may be unschedulable before the capacity is dry for its shape; see [Settings.PendingTimeout].
+// Pod is what a [Tracker] has to know of a pod that is steered to its capacity type, which is spot as a rule.
+type Pod struct {
+	UID          types.UID
+	Requirements capacity.Requirements
+	// Timeout is how long the pod may be unschedulable before the capacity is dry for its requirements; see [spot.Settings.PendingTimeout].
 	Timeout time.Duration
-	// UnschedulableSince is as in [Pod].
+	// UnschedulableSince is as in [spot.Pod].
 	UnschedulableSince time.Time
-	// NodeComing is as in [Pod]: the timeout does not run out meanwhile, up to [DroughtSettings.NodeStart].
+	// NodeComing is as in [spot.Pod]: the timeout does not run out meanwhile, up to [Settings.NodeStart].
 	NodeComing bool
 	// Unasked says that nobody has looked yet whether a node is coming: the pod is not judged.
 	Unasked bool
@@ -42,9 +42,9 @@ type SpotPod struct {
 	Replica string
 }
 
-// Verdict says that capacity of a type has no room for pods that are as hard to place as Shape, or harder.
-type Verdict struct {
-	Shape capacity.Requirements
+// Decision says that capacity of a type has no room for pods that are as hard to place as its Requirements say, or harder.
+type Decision struct {
+	Requirements capacity.Requirements
 	// Capacity is never [capacity.Unknown].
 	Capacity capacity.Type
 	// Since is when that was found.
@@ -58,14 +58,14 @@ type Verdict struct {
 }
 
 // Probe is a surplus pod that finds out whether capacity that was dry has room again, so that no replica has to: a pause pod of
-// a verdict's shape, steered to its capacity type, of the lowest priority, in Plimsoll's own namespace. It exists as long as the
-// verdict stands and is the only record of it: between tries it waits behind a scheduling gate, and its annotations keep the
-// verdict through restarts; see [ProbeOf] and [Probe.Annotations]. Each try is a pod of its own.
+// a decision's requirements, steered to its capacity type, of the lowest priority, in Plimsoll's own namespace. It exists as long as the
+// decision stands and is the only record of it: between tries it waits behind a scheduling gate, and its annotations keep the
+// decision through restarts; see [ProbeOf] and [Probe.Annotations]. Each try is a pod of its own.
 type Probe struct {
-	// Name of the pod: the same verdict and try have the same name. UID is empty until it exists.
+	// Name of the pod: the same decision and try have the same name. UID is empty until it exists.
 	Name string
 	UID  types.UID
-	Verdict
+	Decision
 	// Gated says that the scheduling gate is on.
 	Gated bool
 	// OpenedAt is when the gate was taken off; zero while it is on.
@@ -76,8 +76,8 @@ type Probe struct {
 	NodeJoined time.Time
 }
 
-// DroughtPlan is what has to be done about the probes of a member now.
-type DroughtPlan struct {
+// Plan is what has to be done about the probes of a member now.
+type Plan struct {
 	// Create are probes that are missing; each with its gate on.
 	Create []Probe
 	// Open are the names of probes whose gate comes off now, which writes [policy.Keys.ProbeOpened] as well.
@@ -88,8 +88,8 @@ type DroughtPlan struct {
 	Recheck time.Time
 }
 
-// add takes in the plan of another drought.
-func (p *DroughtPlan) add(other DroughtPlan) {
+// add takes in the plan of another shortage.
+func (p *Plan) add(other Plan) {
 	p.Create, p.Open, p.Delete = append(p.Create, other.Create...), append(p.Open, other.Open...), append(p.Delete, other.Delete...)
 	p.Recheck = when.Earlier(p.Recheck, other.Recheck)
 }
