@@ -67,7 +67,7 @@ CRDS := crd:crdVersions=v1,maxDescLen=200
 
 .PHONY: manifests
 manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
-	$(GO) test ./hub -run TestTheDocumentation -update
+	$(GO) test ./hub/config -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
 

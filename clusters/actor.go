@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
@@ -35,7 +36,7 @@ type engagement struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	hash     [sha256.Size]byte // of the registration it was made of
-	vetted   *Vetted
+	vetted   *kubeconfig.Vetted
 	engaged  bool   // controllers have been told
 	warmings uint64 // of the member when they were last told
 }
@@ -97,11 +98,11 @@ func (a *actor) vet(ctx context.Context, want *desired) {
 }
 
 // launch starts a member; a refusal is set, and nil returned, if it cannot even be built.
-func (a *actor) launch(ctx context.Context, vetted *Vetted, hash [sha256.Size]byte) *engagement {
+func (a *actor) launch(ctx context.Context, vetted *kubeconfig.Vetted, hash [sha256.Size]byte) *engagement {
 	member, err := newMember(a.name, vetted, a.p.memberOptions(a))
 	if err != nil {
-		a.refusal = refused(ReasonInvalidKubeconfig, "the kubeconfig cannot be used")
-		var refusal *RefusedError
+		a.refusal = refused(kubeconfig.ReasonInvalidKubeconfig, "the kubeconfig cannot be used")
+		var refusal *kubeconfig.RefusedError
 		if errors.As(err, &refusal) {
 			a.refusal = classify(refusal)
 		}

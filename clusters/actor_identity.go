@@ -67,7 +67,7 @@ func (a *actor) claims(want *desired) []claim {
 			continue
 		}
 		if seen := e.member.report(); seen.identified {
-			a.shown.note(e.vetted.endpoint(), seen.identity.uid)
+			a.shown.note(e.vetted.Endpoint(), seen.identity.uid)
 		}
 		if mine := a.claim(e, want); len(mine.ids) > 0 && (len(claims) == 0 || !mine.equal(claims[0])) {
 			claims = append(claims, mine)
@@ -78,10 +78,10 @@ func (a *actor) claims(want *desired) []claim {
 
 // claim is what e stands for. A cluster that does not tell its UID is known by where it is.
 func (a *actor) claim(e *engagement, want *desired) claim {
-	c := claim{name: a.name, created: want.created, namespaces: e.vetted.namespaces, lease: want.lease, witness: e.member.prober}
-	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.endpoint()
+	c := claim{name: a.name, created: want.created, namespaces: e.vetted.Namespaces, lease: want.lease, witness: e.member.prober}
+	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.Endpoint()
 	if seen := e.member.report(); seen.identified {
-		c.ids = append(c.ids, e.vetted.endpoint())
+		c.ids = append(c.ids, e.vetted.Endpoint())
 		if seen.identity.uid != "" {
 			c.ids = append(c.ids, seen.identity.uid)
 		}

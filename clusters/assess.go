@@ -140,7 +140,7 @@ func accepted(v view) metav1.Condition {
 	switch {
 	case v.refusal != nil && v.member != nil && v.member.admitted:
 		return condition(ConditionAccepted, metav1.ConditionFalse, v.refusal.reason,
-			"the Secret as it is now is not in use, the hub goes on with what it was before: "+v.refusal.message)
+			"the hub does not use the current Secret and keeps the previous registration: "+v.refusal.message)
 	case v.refusal != nil:
 		return condition(ConditionAccepted, metav1.ConditionFalse, v.refusal.reason, v.refusal.message)
 	case v.proving:

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,13 +45,13 @@ func TestTheStateIsWhatAPersonHasToKnowFirst(t *testing.T) {
 		want string
 	}{
 		"new":               {view{}, "Connecting/Connecting"},
-		"refused":           {view{refusal: refused(ReasonExecNotAllowed, "no")}, "Refused/ExecNotAllowed"},
+		"refused":           {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no")}, "Refused/ExecNotAllowed"},
 		"not probed":        {view{member: &report{}}, "Connecting/Connecting"},
 		"unreachable":       {view{member: healthy(unready)}, "Unreachable/Timeout"},
 		"being warmed":      {view{member: healthy(func(r *report) { r.kinds[0].tried = false })}, "Connecting/Warming"},
 		"duplicate":         {view{refusal: refused(ReasonDuplicateCluster, "no"), member: healthy(func(r *report) { r.admitted = false })}, "Refused/DuplicateCluster"},
 		"ready":             {view{member: healthy()}, "Ready/Ready"},
-		"bad change":        {view{refusal: refused(ReasonExecNotAllowed, "no"), member: healthy()}, "Ready/Ready"},
+		"bad change":        {view{refusal: refused(kubeconfig.ReasonExecNotAllowed, "no"), member: healthy()}, "Ready/Ready"},
 		"kind missing":      {view{member: healthy(missing)}, "Degraded/KindsMissing"},
 		"optional missing":  {view{member: healthy(missing, func(r *report) { r.kinds[0].optional = true })}, "Ready/Ready"},
 		"not permitted":     {view{member: healthy(func(r *report) { r.denied = []string{"create pods"} })}, "Degraded/NotPermitted"},
@@ -84,24 +87,24 @@ func TestEveryFailureHasAReasonAndNoneRepeatsWhatTheMemberSaid(t *testing.T) {
 		want string
 	}{
 		{op(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "Unreachable/ConnectionRefused"},
-		{op(&net.DNSError{Err: "no such host", Name: canary, IsNotFound: true}), "Unreachable/NameNotResolved"},
-		{op(&addrError{netip.MustParseAddr("169.254.169.254"), "rule"}), "Refused/ServerNotAllowed"},
+		{op(&net.DNSError{Err: "no such host", Name: sample.Canary, IsNotFound: true}), "Unreachable/NameNotResolved"},
+		{op(&kubeconfig.AddrError{Addr: netip.MustParseAddr("169.254.169.254"), Rule: "rule"}), "Refused/ServerNotAllowed"},
 		{context.DeadlineExceeded, "Unreachable/Timeout"},
-		{&timeoutError{"a", time.Second}, "Unreachable/Timeout"},
+		{&intake.TimeoutError{Member: "a", Limit: time.Second}, "Unreachable/Timeout"},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "Refused/CertificateNotTrusted"},
 		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "Refused/CertificateNotTrusted"},
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"}}, "Refused/CertificateNotTrusted"},
-		{tls.RecordHeaderError{Msg: canary}, "Unreachable/TLSFailed"},
+		{tls.RecordHeaderError{Msg: sample.Canary}, "Unreachable/TLSFailed"},
 		{&net.OpError{Op: "remote error", Err: tls.AlertError(42)}, "Refused/Unauthorized"},
-		{apierrors.NewUnauthorized(canary), "Refused/Unauthorized"},
-		{apierrors.NewInternalError(errors.New(canary)), "Unreachable/NotReady"},
-		{apierrors.NewTooManyRequests(canary, 1), "Unreachable/NotReady"},
-		{errTooLarge, "Unreachable/NotReady"},
-		{errors.New(canary), "Unreachable/ConnectionFailed"},
+		{apierrors.NewUnauthorized(sample.Canary), "Refused/Unauthorized"},
+		{apierrors.NewInternalError(errors.New(sample.Canary)), "Unreachable/NotReady"},
+		{apierrors.NewTooManyRequests(sample.Canary, 1), "Unreachable/NotReady"},
+		{intake.ErrTooLarge, "Unreachable/NotReady"},
+		{errors.New(sample.Canary), "Unreachable/ConnectionFailed"},
 	} {
-		p := classify(fmt.Errorf("probe %s: %w", canary, tc.err))
+		p := classify(fmt.Errorf("probe %s: %w", sample.Canary, tc.err))
 		g.Expect(string(p.state)+"/"+p.reason).To(Equal(tc.want), "%T", tc.err)
-		g.Expect(p.message).NotTo(ContainSubstring(canary), "%T", tc.err)
+		g.Expect(p.message).NotTo(ContainSubstring(sample.Canary), "%T", tc.err)
 	}
 }
 

@@ -3,6 +3,7 @@ package clusters
 import (
 	"errors"
 	"fmt"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"net/http"
 	"sync"
 )
@@ -76,7 +77,7 @@ func (b *breaker) observe(answered bool) {
 
 // guard refuses requests while the breaker is open, and counts the outcomes of the others.
 func (b *breaker) guard(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if b.isOpen() {
 			return nil, fmt.Errorf("member %s: %w", b.member, ErrBreakerOpen)
 		}
@@ -95,13 +96,13 @@ func tells(req *http.Request, err error) bool {
 	if req.Context().Err() != nil || errors.Is(err, ErrNotOwner) || errors.Is(err, errBudget) {
 		return false
 	}
-	return !isWrite(req) || !errors.As(err, new(*timeoutError))
+	return !isWrite(req) || !errors.As(err, new(*intake.TimeoutError))
 }
 
 // hold lets requests wait while the breaker is open, until it closes or their context ends. Informers sit behind it: they
 // go on the moment the member is back, where failing would have made them back off for up to half a minute.
 func (b *breaker) hold(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		for {
 			b.mu.Lock()
 			closed := b.closed

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -161,7 +162,7 @@ type memberKind struct {
 type warmCache struct {
 	cache.Cache
 	scopes  []scope // that it holds
-	budget  *kindBudget
+	budget  *intake.KindBudget
 	watches []*watchState // of the scopes
 	broken  chan struct{} // holds something when an object could not be trimmed
 	done    chan struct{} // closed when the kind is disengaged

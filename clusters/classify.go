@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -43,14 +45,14 @@ func unreachable(reason, message string) *problem {
 
 // classify turns the error of a probe into a problem.
 func classify(err error) *problem {
-	var refusal *RefusedError
-	var addr *addrError
+	var refusal *kubeconfig.RefusedError
+	var addr *kubeconfig.AddrError
 	var status apierrors.APIStatus
 	switch {
 	case errors.As(err, &refusal):
 		return refused(refusal.Reason, refusal.Message)
 	case errors.As(err, &addr):
-		return refused(ReasonServerNotAllowed, "the server's "+addr.Error())
+		return refused(kubeconfig.ReasonServerNotAllowed, "the server's "+addr.Error())
 	case errors.As(err, &status):
 		return classifyStatus(int(status.Status().Code))
 	}
@@ -63,7 +65,7 @@ func classify(err error) *problem {
 // classifyStatus judges an HTTP status other than success.
 func classifyStatus(code int) *problem {
 	if code == http.StatusUnauthorized {
-		return refused(ReasonUnauthorized, "the member's API server does not accept the credentials (401): they are wrong, expired or revoked")
+		return refused(kubeconfig.ReasonUnauthorized, "the member's API server does not accept the credentials (401): they are wrong, expired or revoked")
 	}
 	return unreachable(ReasonNotReady, fmt.Sprintf("the member's API server is not ready: it answers %d", code))
 }
@@ -77,13 +79,13 @@ func classifyTLS(err error) *problem {
 	var remote *net.OpError
 	switch {
 	case errors.As(err, &hostname):
-		return refused(ReasonCertificateNotTrusted, "the server's certificate is not for its host name; check server and tls-server-name")
+		return refused(kubeconfig.ReasonCertificateNotTrusted, "the server's certificate is not for its host name; check server and tls-server-name")
 	case errors.As(err, &verification):
-		return refused(ReasonCertificateNotTrusted, "the server's certificate is not trusted: "+verificationFault(verification.Err))
+		return refused(kubeconfig.ReasonCertificateNotTrusted, "the server's certificate is not trusted: "+verificationFault(verification.Err))
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return unreachable(ReasonTLSFailed, "the server does not speak TLS")
 	case errors.As(err, &remote) && remote.Op == "remote error", errors.As(err, &alert):
-		return refused(ReasonUnauthorized, "the server ended the TLS handshake: it does not accept the client certificate")
+		return refused(kubeconfig.ReasonUnauthorized, "the server ended the TLS handshake: it does not accept the client certificate")
 	}
 	return nil
 }
@@ -112,7 +114,7 @@ func classifyConnection(err error) *problem {
 		return unreachable(ReasonConnectionRefused, "the server refuses connections")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return unreachable(ReasonTimeout, "the server does not answer in time")
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, intake.ErrTooLarge):
 		return unreachable(ReasonNotReady, "the server's answer is too large to be an API server's")
 	}
 	return unreachable(ReasonConnectionFailed, "the connection to the server fails")

@@ -11,13 +11,16 @@
 //   - provider.go: the [Provider], what others call; options.go its options; index.go indexes; secrets.go which Secrets it
 //     sees; roster.go who is there.
 //   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
-//     lead to one cluster.
-//   - vet.go, rules.go: what a kubeconfig may say; dial.go: where a server may be.
+//     lead to one cluster, told apart by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
+//     layout.go: where registrations should be.
+//   - package kubeconfig: what a kubeconfig may say, and where a server may be; reasons.go: why else a registration is refused.
 //   - member.go: the [Member], report.go what it knows of itself. transport.go puts its ways to the cluster together:
-//     breaker.go, fence.go, timeout.go; sent.go: which errors say that nothing went out.
+//     breaker.go, fence.go, and package intake, which bounds answers; sent.go: which errors say that
+//     nothing went out.
 //   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
-//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go, trim.go: what is cached of them;
+//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, names.go, merge.go, trim.go: what is cached of them; joins.go: how
+//     many members begin at once; watching.go: which watches are open; pages.go: live lists, page by page;
 //     client.go: what may not be written back.
-//   - access.go: what the member permits. namespaces.go, scope.go, parts.go: members that are named namespaces of a cluster.
-//   - assess.go: all of this as one [Status]; record.go, metrics.go and subscribe.go tell it.
+//   - access.go, permissions.go: what the member permits. namespaces.go, scope.go, parts.go: members that are named namespaces of a cluster.
+//   - assess.go: all of this as one [Status] (status.go); record.go, metrics.go and subscribe.go tell it.
 package clusters

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +45,7 @@ const hangs = -1
 func newFakeAPI(t *testing.T, uid string) *fakeAPI {
 	t.Helper()
 	f := &fakeAPI{
-		uid: uid, token: canary + "-" + uid, faults: map[string]int{}, answers: map[string]http.HandlerFunc{}, denied: map[string]bool{},
+		uid: uid, token: sample.Canary + "-" + uid, faults: map[string]int{}, answers: map[string]http.HandlerFunc{}, denied: map[string]bool{},
 		pods: map[string]*corev1.Pod{}, cut: make(chan struct{}),
 	}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
@@ -63,7 +66,7 @@ func newFakeAPI(t *testing.T, uid string) *fakeAPI {
 // kubeconfig leads to the server with its token.
 func (f *fakeAPI) kubeconfig() []byte {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.Certificate().Raw})
-	return kubeconfigOf(fmt.Sprintf("server: %s\ncertificate-authority-data: %s", f.URL, base64Of(ca)), "token: "+f.token)
+	return sample.KubeconfigOf(fmt.Sprintf("server: %s\ncertificate-authority-data: %s", f.URL, base64Of(ca)), "token: "+f.token)
 }
 
 // fault makes path (or a prefix that ends in *) answer status, hang, or with 0 work again.
@@ -191,7 +194,7 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 		write(w, authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{Incomplete: f.rules == nil, ResourceRules: f.rules}})
 	case strings.HasPrefix(path, "/apis/authorization.k8s.io/"):
 		f.review(w, r)
-	case isStream(r):
+	case intake.IsStream(r):
 		f.watch(w, r, cut)
 	case path == "/api/v1/namespaces":
 		name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
@@ -208,7 +211,7 @@ func (f *fakeAPI) route(w http.ResponseWriter, r *http.Request, cut <-chan struc
 	case r.Method == http.MethodPatch:
 		write(w, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]string{"name": "web", "namespace": "default"}})
 	case r.Method != http.MethodGet:
-		w.Header().Set("Content-Type", or(r.Header.Get("Content-Type"), "application/json"))
+		w.Header().Set("Content-Type", cmp.Or(r.Header.Get("Content-Type"), "application/json"))
 		_, _ = io.Copy(w, r.Body)
 	default:
 		fail(w, http.StatusNotFound)
@@ -271,6 +274,6 @@ func fail(w http.ResponseWriter, status int) {
 	}
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status),
-		Reason: reasons[status], Message: "you sent " + canary,
+		Reason: reasons[status], Message: "you sent " + sample.Canary,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +101,7 @@ func (f *fakeSecrets) put(name string, kubeconfig []byte, edit ...func(*corev1.S
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "plimsoll", Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(f.version),
 			Labels: map[string]string{MemberLabel: "true"}, CreationTimestamp: metav1.NewTime(time.Unix(int64(1000+f.version), 0)),
-			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: canary, "team": "shop"},
+			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: sample.Canary, "team": "shop"},
 		},
 		Data: map[string][]byte{KubeconfigKey: kubeconfig},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"io"
 	"net/http"
 	"strings"
@@ -24,7 +25,7 @@ func (f FenceFunc) BeginWrite(member string) (time.Time, func(), error) {
 // fenced stops the writes to member that fence does not let pass, and ends those that pass limit after they asked, or when
 // their permission ends. It stands as close to the wire as can be: what waits for the budget, waits in front of it.
 func fenced(member string, fence Fence, limit time.Duration, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if !isWrite(req) {
 			return next.RoundTrip(req)
 		}
@@ -56,12 +57,12 @@ func (p permit) send(req *http.Request, next http.RoundTripper) (*http.Response,
 		p.ended()
 		return nil, fmt.Errorf("member %s: %w: the time for it passed before it was sent", p.member, ErrNotOwner)
 	}
-	ctx, cancel := context.WithDeadlineCause(req.Context(), p.until, &timeoutError{p.member, p.limit})
+	ctx, cancel := context.WithDeadlineCause(req.Context(), p.until, &intake.TimeoutError{Member: p.member, Limit: p.limit})
 	sent := req.Clone(ctx)
 	limitOnServer(sent, left)
 	resp, err := next.RoundTrip(sent)
 	if err != nil {
-		err = causeOf(ctx, err)
+		err = intake.CauseOf(ctx, err)
 		cancel()
 		p.endUnanswered(err)
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // countingFence lets every write begin, and counts those under way.
@@ -24,7 +25,7 @@ func (f *countingFence) BeginWrite(string) (time.Time, func(), error) {
 }
 
 // evict sends an eviction through the fence with a time-out of 5 s.
-func evict(fence Fence, wire roundTripper) error {
+func evict(fence Fence, wire intake.RoundTripper) error {
 	client := fenced("a", fence, 5*time.Second, limited("a", transportOptions{requestTimeout: time.Minute, writeTimeout: 5 * time.Second}, wire))
 	req, err := http.NewRequest(http.MethodPost, "https://a.example/api/v1/namespaces/x/pods/y/eviction", nil)
 	if err != nil {
@@ -79,7 +80,7 @@ func TestAWriteHasNoMoreTimeThanItsPermission(t *testing.T) {
 
 func TestAWriteIsUnderWayUntilItCanNoLongerTakeEffect(t *testing.T) {
 	for name, test := range map[string]struct {
-		wire   roundTripper
+		wire   intake.RoundTripper
 		counts time.Duration // how long it counts after the call
 	}{
 		"answered": {wire: answered},

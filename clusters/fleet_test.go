@@ -14,6 +14,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,7 +59,7 @@ func newFleet(t *testing.T, edit ...func(*Options)) *fleet {
 	}
 	opts := Options{
 		Namespace: "plimsoll", Secrets: f.secrets, Scheme: scheme.Scheme, Fence: f.fence,
-		Rules:         Rules{AllowedNetworks: networks("127.0.0.0/8", "::1/128")},
+		Rules:         kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8", "::1/128")},
 		Kinds:         []Kind{podKind, configMapKind},
 		Access:        []Access{{Resource: "pods", Verbs: []string{"create"}, For: "nothing can be made"}},
 		ProbeInterval: 50 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond, RequestTimeout: time.Second, WarmTimeout: time.Second,
@@ -92,7 +94,7 @@ func (f *fleet) tellsCanary() []string {
 		"log": f.log.String(), "statuses": fmt.Sprintf("%+v", f.Statuses()), "events": strings.Join(f.events.all(), "\n"),
 		"metrics": fmt.Sprint(families),
 	} {
-		if strings.Contains(text, canary) {
+		if strings.Contains(text, sample.Canary) {
 			places = append(places, place+": "+text)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -48,7 +49,7 @@ func (p *prober) readNonce(ctx context.Context, namespace string) (string, error
 	}
 	var lease metav1.PartialObjectMetadata
 	if err := json.Unmarshal(body, &lease); err != nil {
-		return "", fmt.Errorf("read Lease %s/%s: %w", namespace, IdentityLease, errUnreadable)
+		return "", fmt.Errorf("read Lease %s/%s: %w", namespace, IdentityLease, intake.ErrUnreadable)
 	}
 	return lease.Annotations[NonceAnnotation], nil
 }

@@ -1,32 +1,20 @@
 package clusters
 
 import (
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// zipped answers a list with text in gzip.
-func zipped(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		_, _ = io.WriteString(z, text)
-		_ = z.Close()
-	}
-}
 
 func podListOf(items string) string {
 	return `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + items + `]}`
@@ -34,57 +22,9 @@ func podListOf(items string) string {
 
 func TestACompressedListOfAHighRatioDegradesItsMemberAlone(t *testing.T) {
 	pad := strings.Repeat("a", 3<<20) // less than an answer may have
-	f, _ := hostile(t, zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
+	f, _ := hostile(t, sample.Zipped(podListOf(`{"metadata":{"name":"a","annotations":{"b":"`+pad+`"}}}`)), quietWatch, func(o *Options) { o.AnswerBytes = 64 << 20 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Status().Message).To(ContainSubstring("v1 Pod (TooLarge)"))
-}
-
-func TestCompressedAnswersAreReadUpToARatio(t *testing.T) {
-	g := NewWithT(t)
-	bodies := map[string]struct {
-		text string
-		ok   bool
-	}{
-		"/small":   {strings.Repeat("a", anyRatio), true},
-		"/real":    {varied(4 << 20), true},
-		"/bomb":    {strings.Repeat("a", anyRatio+2<<20), false},
-		"/chopped": {"", false},
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.Expect(r.Header.Get("Accept-Encoding")).To(Equal("gzip"))
-		if r.URL.Path == "/chopped" {
-			w.Header().Set("Content-Encoding", "gzip")
-			_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0})
-			return
-		}
-		zipped(bodies[r.URL.Path].text)(w, r)
-	}))
-	t.Cleanup(server.Close)
-	way := unzipped(&http.Transport{DisableCompression: true})
-	for path, body := range bodies {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		resp, err := way.RoundTrip(req)
-		g.Expect(err).NotTo(HaveOccurred())
-		text, err := io.ReadAll(resp.Body)
-		if body.ok {
-			g.Expect(err).NotTo(HaveOccurred(), path)
-			g.Expect(string(text) == body.text).To(BeTrue(), path)
-			g.Expect(resp.Header).NotTo(HaveKey("Content-Encoding"))
-		} else {
-			g.Expect(err).To(HaveOccurred(), path)
-		}
-		g.Expect(resp.Body.Close()).To(Succeed())
-	}
-}
-
-// varied is text of numbers, which compresses as lists of objects do.
-func varied(size int) string {
-	var text strings.Builder
-	for i := 0; text.Len() < size; i++ {
-		fmt.Fprintf(&text, `{"metadata":{"name":"web-%d","uid":"%x"}},`, i, i*7919)
-	}
-	return text.String()
 }
 
 func TestPagesAreMadeSmallerWhereObjectsAreLarge(t *testing.T) {
@@ -124,7 +64,7 @@ func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
 	}, quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
-	f.g.Eventually(f.member("bad").warmer.budget.used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
+	f.g.Eventually(f.member("bad").warmer.budget.Used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
 }
 
 func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
@@ -144,43 +84,13 @@ func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {
 	f.suffers("TooLarge")
 }
 
-func TestLargePartsOfAMemberWaitForEachOther(t *testing.T) {
-	g := NewWithT(t)
-	of := newDecodes(2)
-	var held []*turn
-	for range cap(of) {
-		one := &turn{of: of, ctx: t.Context()}
-		g.Expect(one.take(smallPart + 1)).To(Succeed())
-		g.Expect(one.take(smallPart+1)).To(Succeed(), "it has its place")
-		held = append(held, one)
-	}
-	g.Expect((&turn{of: of, ctx: t.Context()}).take(smallPart)).To(Succeed(), "small parts wait for nobody")
-	var waited atomic.Bool
-	done := make(chan error)
-	go func() {
-		next := &turn{of: of, ctx: t.Context()}
-		err := next.take(smallPart + 1)
-		waited.Store(true)
-		next.close()
-		done <- err
-	}()
-	g.Consistently(waited.Load, "50ms").Should(BeFalse())
-	held[0].end()
-	g.Expect(<-done).To(Succeed())
-	held[1].close()
-	held[1].close()
-	g.Expect(of).To(BeEmpty(), "each place is given back once")
-	g.Expect(held[1].take(smallPart + 1)).To(MatchError(http.ErrBodyReadAfterClose))
-	g.Expect(of).To(BeEmpty())
-}
-
 func TestAnObjectWhoseNameNoAPIServerWouldTakeIsNotCached(t *testing.T) {
 	for what, metadata := range map[string]string{
-		"a long name":        `"name":"` + strings.Repeat("a", maxName+1) + `"`,
+		"a long name":        `"name":"` + strings.Repeat("a", intake.MaxName+1) + `"`,
 		"two lines":          `"name":"a\nlevel=ERROR"`,
 		"a terminal's codes": `"name":"a\u001b[2J"`,
-		"a long namespace":   `"name":"a","namespace":"` + strings.Repeat("a", maxNamespace+1) + `"`,
-		"a long UID":         `"name":"a","uid":"` + strings.Repeat("a", maxName+1) + `"`,
+		"a long namespace":   `"name":"a","namespace":"` + strings.Repeat("a", intake.MaxNamespace+1) + `"`,
+		"a long UID":         `"name":"a","uid":"` + strings.Repeat("a", intake.MaxName+1) + `"`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			f, _ := hostile(t, func(w http.ResponseWriter, _ *http.Request) {

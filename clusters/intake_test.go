@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -28,9 +28,9 @@ func hostile(t *testing.T, list, watch http.HandlerFunc, edit ...func(*Options))
 	good.addPod("web")
 	bad.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case isStream(r) && r.URL.Query().Get("sendInitialEvents") == "true":
+		case intake.IsStream(r) && r.URL.Query().Get("sendInitialEvents") == "true":
 			fail(w, http.StatusUnprocessableEntity)
-		case isStream(r):
+		case intake.IsStream(r):
 			watch(w, r)
 		case r.URL.Query().Get("limit") == "1":
 			write(w, map[string]any{"kind": "PodList", "apiVersion": "v1"})
@@ -198,7 +198,7 @@ func TestWhatAKindHeldIsGivenBackWhenItIsLost(t *testing.T) {
 	healthy.Store(true)
 	f.awaitReady("bad")
 	member, _ := f.Member("bad")
-	f.g.Expect(member.warmer.budget.used.Load()).To(BeZero())
+	f.g.Expect(member.warmer.budget.Used.Load()).To(BeZero())
 	_ = bad
 }
 
@@ -225,38 +225,4 @@ func TestPodsThatComeAndGoFillNothing(t *testing.T) {
 	}, "20s").Should(Succeed())
 	f.g.Expect(sent.Load()).To(Equal(int64(1)))
 	f.g.Expect(f.state("bad")()).To(Equal("Ready/Ready"))
-}
-
-func TestARetryAfterIsNotObeyedForLong(t *testing.T) {
-	for value, want := range map[string]string{"3600": "5", "2": "2", "": "", "-1": "", "Fri, 31 Dec 2999 23:59:59 GMT": ""} {
-		header := http.Header{}
-		header.Set("Retry-After", value)
-		clampRetryAfter(header)
-		NewWithT(t).Expect(header.Get("Retry-After")).To(Equal(want), value)
-	}
-}
-
-func TestAWatchEndsFromOurSideWhenItsMemberGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		for query, limit := range map[string]time.Duration{"watch=true&timeoutSeconds=60": time.Minute + watchGrace, "watch=1": longestWatch} {
-			endless := roundTripper(func(r *http.Request) (*http.Response, error) {
-				from, to := io.Pipe()
-				go func() {
-					<-r.Context().Done()
-					_ = to.CloseWithError(r.Context().Err())
-				}()
-				return &http.Response{Header: http.Header{}, Body: from}, nil
-			})
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?"+query, nil)
-			g.Expect(err).NotTo(HaveOccurred())
-			resp, err := bounded("a", time.Second, 1, endless).RoundTrip(req)
-			g.Expect(err).NotTo(HaveOccurred())
-			began := time.Now()
-			_, err = io.ReadAll(resp.Body)
-			g.Expect(err).NotTo(HaveOccurred(), "it ends as if the member had ended it")
-			g.Expect(time.Since(began)).To(Equal(limit))
-			g.Expect(resp.Body.Close()).To(Succeed())
-		}
-	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if code == 0 && strings.Contains(libraryLog.String(), canary) {
+		if code == 0 && strings.Contains(libraryLog.String(), sample.Canary) {
 			fmt.Fprintf(os.Stderr, "the libraries' log tells a secret:\n%s\n", libraryLog.String())
 			code = 1
 		}

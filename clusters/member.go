@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -35,7 +37,7 @@ type Member struct {
 	cluster.Cluster
 
 	name    string
-	vetted  *Vetted
+	vetted  *kubeconfig.Vetted
 	health  *health
 	breaker *breaker
 	warmer  *warmer
@@ -71,9 +73,9 @@ type memberOptions struct {
 }
 
 // newMember puts a member together. It does no I/O.
-func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
+func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member, error) {
 	m := &Member{
-		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.namespaces), changed: o.changed, retry: o.RetryMax,
+		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.Namespaces), changed: o.changed, retry: o.RetryMax,
 		joins:    o.joins,
 		admitted: make(chan struct{}), came: make(chan struct{}, 1), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
@@ -96,7 +98,7 @@ func newMember(name string, vetted *Vetted, o memberOptions) (*Member, error) {
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
 	for _, declared := range o.kinds {
-		kind := newMemberKind(declared.ofTenant(name, vetted.namespaces))
+		kind := newMemberKind(declared.ofTenant(name, vetted.Namespaces))
 		m.kinds = append(m.kinds, kind)
 		m.byKind[kind.gvk] = kind
 	}
@@ -127,8 +129,8 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 	}
 	m.warmer = &warmer{
 		member: m.name, scheme: o.Scheme, config: restConfig(m.vetted, ways.informers), wire: ways.informers,
-		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.namespaces,
-		budget: newMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
+		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.Namespaces,
+		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
 			select {
 			case m.came <- struct{}{}:
@@ -172,7 +174,7 @@ func (m *Member) newClient(config *rest.Config, options client.Options) (client.
 func (m *Member) Name() string { return m.name }
 
 // Namespaces are those that the member is registered for, in order; nil: the whole cluster. The caller must not change them.
-func (m *Member) Namespaces() []string { return m.vetted.namespaces }
+func (m *Member) Namespaces() []string { return m.vetted.Namespaces }
 
 // Status returns the last published status; its name alone before there is one.
 func (m *Member) Status() Status {

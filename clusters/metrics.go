@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -84,7 +85,7 @@ func (m *metrics) forget(member string) {
 
 // instrument counts and times the requests of member.
 func (m *metrics) instrument(member string, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		class, start := classOf(req), time.Now()
 		resp, err := next.RoundTrip(req)
 		m.requests.WithLabelValues(member, class, codeOf(resp, err)).Inc()
@@ -105,7 +106,7 @@ func classOf(req *http.Request) string {
 	switch {
 	case isWrite(req):
 		return classWrite
-	case isStream(req):
+	case intake.IsStream(req):
 		return classWatch
 	}
 	return classRead

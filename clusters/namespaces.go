@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -18,11 +19,11 @@ func ParseNamespaces(value string) ([]string, error) {
 	for name := range strings.SplitSeq(value, ",") {
 		name = strings.TrimSpace(name)
 		if name == "" {
-			return nil, refuse(ReasonInvalidNamespaces, "annotation %s: names of namespaces separated by commas are wanted, and one of them is empty; "+
+			return nil, kubeconfig.Refuse(ReasonInvalidNamespaces, "annotation %s: names of namespaces separated by commas are wanted, and one of them is empty; "+
 				"without the annotation the whole cluster is registered", NamespacesAnnotation)
 		}
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return nil, refuse(ReasonInvalidNamespaces, "annotation %s: namespace %q: %s", NamespacesAnnotation, name[:min(len(name), 63)], problems[0])
+			return nil, kubeconfig.Refuse(ReasonInvalidNamespaces, "annotation %s: namespace %q: %s", NamespacesAnnotation, name[:min(len(name), 63)], problems[0])
 		}
 		namespaces = append(namespaces, name)
 	}

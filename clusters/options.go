@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -30,7 +31,7 @@ type Options struct {
 	Secrets corev1client.SecretsGetter
 
 	// Rules say what a registration may ask of the hub.
-	Rules Rules
+	Rules kubeconfig.Rules
 	// ReservedNames are names that no member may have.
 	ReservedNames []string
 

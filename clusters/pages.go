@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +37,7 @@ func Pages(ctx context.Context, reader client.Reader, into client.ObjectList, ea
 			if token = into.GetContinue(); !each() || token == "" {
 				return nil
 			}
-		case errors.Is(err, errTooLarge) && limit > 1:
+		case errors.Is(err, intake.ErrTooLarge) && limit > 1:
 			limit = max(limit/8, 1)
 		case apierrors.IsResourceExpired(err) && token != "" && continuation(err) != "":
 			token = continuation(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,7 +102,7 @@ func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
 	whole := crowd{pods: 60_000}
 	api.answer("/api/v1/namespaces/shop/pods", whole.ServeHTTP)
 	err := member.Live().List(context.Background(), &corev1.PodList{}, client.InNamespace("shop"))
-	f.g.Expect(errors.Is(err, errTooLarge)).To(BeTrue(), "a list of all at once: %v", err)
+	f.g.Expect(errors.Is(err, intake.ErrTooLarge)).To(BeTrue(), "a list of all at once: %v", err)
 }
 
 func TestALiveListEnds(t *testing.T) {

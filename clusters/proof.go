@@ -140,7 +140,7 @@ func (p *Provider) prove(name string) {
 			if ctx.Err() != nil || !p.claims.concluded(task, found) {
 				return
 			}
-			p.log.Info("two registrations that say they are one cluster were compared", "first", task.first.name, "second", task.second.name, "found", found.String())
+			p.log.Info("compared two registrations that claim to be the same cluster", "first", task.first.name, "second", task.second.name, "found", found.String())
 			p.notice(task.first.name)
 			p.notice(task.second.name)
 			if !found.settled() {

@@ -1,12 +1,15 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
@@ -91,7 +94,7 @@ func TestASecretThatLosesItsKeyIsToldAndTheMemberRunsOn(t *testing.T) {
 	f.secrets.put("a", api.kubeconfig())
 	f.awaitReady("a")
 	f.secrets.put("a", nil)
-	f.g.Eventually(f.condition("a", ConditionAccepted)).Should(Equal("False/" + ReasonNoKubeconfig))
+	f.g.Eventually(f.condition("a", ConditionAccepted)).Should(Equal("False/" + kubeconfig.ReasonNoKubeconfig))
 	f.g.Expect(f.state("a")()).To(Equal("Ready/Ready"))
 	f.g.Expect(f.aware.live("a")()).To(Equal(1))
 	f.g.Eventually(f.events.with("a Warning/NoKubeconfig")).Should(Equal(1))
@@ -108,9 +111,11 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 		spoil      func(*fakeAPI)
 		want       string
 	}{
-		"no key":         {kubeconfig: func(*fakeAPI) []byte { return nil }, want: "Refused/NoKubeconfig"},
-		"broken YAML":    {kubeconfig: func(*fakeAPI) []byte { return []byte("users: [" + canary) }, want: "Refused/InvalidKubeconfig"},
-		"exec":           {kubeconfig: func(*fakeAPI) []byte { return kubeconfigOf(goodServer, "exec: {command: "+canary+"}") }, want: "Refused/ExecNotAllowed"},
+		"no key":      {kubeconfig: func(*fakeAPI) []byte { return nil }, want: "Refused/NoKubeconfig"},
+		"broken YAML": {kubeconfig: func(*fakeAPI) []byte { return []byte("users: [" + sample.Canary) }, want: "Refused/InvalidKubeconfig"},
+		"exec": {kubeconfig: func(*fakeAPI) []byte {
+			return sample.KubeconfigOf(sample.GoodServer, "exec: {command: "+sample.Canary+"}")
+		}, want: "Refused/ExecNotAllowed"},
 		"wrong token":    {spoil: func(api *fakeAPI) { api.setToken("another") }, want: "Refused/Unauthorized"},
 		"not ready":      {spoil: func(api *fakeAPI) { api.fault("/readyz", 500) }, want: "Unreachable/NotReady"},
 		"hangs":          {spoil: func(api *fakeAPI) { api.fault("/readyz", hangs) }, want: "Unreachable/Timeout"},
@@ -118,11 +123,11 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 		"kind hangs":     {spoil: func(api *fakeAPI) { api.fault("/api/v1/pods", hangs) }, want: "Degraded/KindsMissing"},
 		"kind forbidden": {spoil: func(api *fakeAPI) { api.fault("/api/v1/pods", 403) }, want: "Degraded/KindsMissing"},
 		"wrong CA": {kubeconfig: func(api *fakeAPI) []byte {
-			ca, _ := keyPair(t)
-			return kubeconfigOf("server: "+api.URL+"\ncertificate-authority-data: "+base64Of(ca), "token: "+api.token)
+			ca, _ := sample.KeyPair()
+			return sample.KubeconfigOf("server: "+api.URL+"\ncertificate-authority-data: "+base64Of(ca), "token: "+api.token)
 		}, want: "Refused/CertificateNotTrusted"},
-		"nobody listens": {kubeconfig: func(*fakeAPI) []byte { return kubeconfigOf("server: https://127.0.0.1:1", goodUser) }, want: "Unreachable/ConnectionRefused"},
-		"outside":        {kubeconfig: func(*fakeAPI) []byte { return kubeconfigOf("server: https://10.0.0.1", goodUser) }, want: "Refused/ServerNotAllowed"},
+		"nobody listens": {kubeconfig: func(*fakeAPI) []byte { return sample.KubeconfigOf("server: https://127.0.0.1:1", sample.GoodUser) }, want: "Unreachable/ConnectionRefused"},
+		"outside":        {kubeconfig: func(*fakeAPI) []byte { return sample.KubeconfigOf("server: https://10.0.0.1", sample.GoodUser) }, want: "Refused/ServerNotAllowed"},
 		"reserved name":  {secret: "hub", want: "Refused/InvalidName"},
 		"dotted name":    {secret: "a.b", want: "Refused/InvalidName"},
 	} {
@@ -130,7 +135,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			f, api := newFleet(t), newFakeAPI(t, "cluster-a")
 			f.secrets.put("healthy", good.kubeconfig())
 			healthy := f.awaitReady("healthy")
-			secret, kubeconfig := or(tc.secret, "a"), api.kubeconfig()
+			secret, kubeconfig := cmp.Or(tc.secret, "a"), api.kubeconfig()
 			if tc.kubeconfig != nil {
 				kubeconfig = tc.kubeconfig(api)
 			}
@@ -151,7 +156,7 @@ func TestWhatIsWrongWithARegistrationIsToldOnceAndMendedWithoutARestart(t *testi
 			if tc.secret != "" {
 				return // a name cannot be mended
 			}
-			api.setToken(canary + "-cluster-a")
+			api.setToken(sample.Canary + "-cluster-a")
 			api.fault("/readyz", 0)
 			api.fault("/api/v1/pods", 0)
 			api.deny("create pods", false)

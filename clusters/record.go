@@ -55,7 +55,7 @@ func (r *recorder) acceptance(before, now Status) {
 	if is == nil || now.State == StateRefused && now.Reason == is.Reason || was != nil && was.Reason == is.Reason {
 		return
 	}
-	r.log.Warn("changed registration not taken", "member", now.Name, "reason", is.Reason, "message", is.Message, "rival", now.Rival)
+	r.log.Warn("changed registration refused", "member", now.Name, "reason", is.Reason, "message", is.Message, "rival", now.Rival)
 	r.event(now, corev1.EventTypeWarning, is.Reason, is.Message)
 	r.metrics.refused.WithLabelValues(is.Reason).Inc()
 }

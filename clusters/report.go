@@ -15,7 +15,7 @@ type report struct {
 
 func (m *Member) report() *report {
 	r := &report{
-		healthReport: m.health.report(), server: m.vetted.Server, namespaces: m.vetted.namespaces, admitted: m.isAdmitted(), warmings: m.warmer.warmings.Load(),
+		healthReport: m.health.report(), server: m.vetted.Server, namespaces: m.vetted.Namespaces, admitted: m.isAdmitted(), warmings: m.warmer.warmings.Load(),
 	}
 	for _, kind := range m.kinds {
 		r.kinds = append(r.kinds, kind.report())

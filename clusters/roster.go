@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"slices"
 )
 
@@ -52,12 +53,12 @@ func (p *Provider) retire(a *actor) bool {
 }
 
 // vet vets the registration of name.
-func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
+func (p *Provider) vet(name string, want *desired) (*kubeconfig.Vetted, error) {
 	if slices.Contains(p.opts.ReservedNames, name) {
-		return nil, refuse(ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
+		return nil, kubeconfig.Refuse(kubeconfig.ReasonInvalidName, "the Secret's name is the member's name, and this one is reserved")
 	}
 	if want.layout.refused {
-		return nil, refuse(want.layout.reason, "%s", want.layout.message)
+		return nil, kubeconfig.Refuse(want.layout.reason, "%s", want.layout.message)
 	}
 	var namespaces []string
 	if want.namespaces != nil {
@@ -66,11 +67,11 @@ func (p *Provider) vet(name string, want *desired) (*Vetted, error) {
 			return nil, err
 		}
 	}
-	vetted, err := Vet(name, want.kubeconfig, p.opts.Rules)
+	vetted, err := kubeconfig.Vet(name, want.kubeconfig, p.opts.Rules)
 	if err != nil {
 		return nil, err
 	}
-	vetted.namespaces = namespaces
+	vetted.Namespaces = namespaces
 	return vetted, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,7 +26,7 @@ const (
 	// MulticlusterRuntimeLabel does the same; it is the default of multicluster-runtime's kubeconfig provider.
 	MulticlusterRuntimeLabel = "sigs.k8s.io/multicluster-runtime-kubeconfig"
 	// KubeconfigKey is the key of a registration Secret that holds the kubeconfig, for multicluster-runtime as well.
-	KubeconfigKey = "kubeconfig"
+	KubeconfigKey = kubeconfig.SecretKey
 	// DetachedAnnotation on a registration Secret says that the member is gone for good, and why: nothing is to wait for it.
 	// It means nothing to this package, which goes on trying to reach the member.
 	DetachedAnnotation = "plimsoll.dev/force-detached"

@@ -1,60 +1,12 @@
 package clusters
 
 import (
-	"errors"
 	"net/http"
-	"net/http/httptrace"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 )
-
-// afterQueue is a wire on which a request waits for its turn before it is sent, and then for its answer.
-func afterQueue(queue, answer time.Duration) roundTripper {
-	return func(req *http.Request) (*http.Response, error) {
-		for _, wait := range []time.Duration{queue, answer} {
-			select {
-			case <-time.After(wait):
-			case <-req.Context().Done():
-				return nil, req.Context().Err()
-			}
-			if trace := httptrace.ContextClientTrace(req.Context()); wait == queue && trace != nil {
-				trace.WroteRequest(httptrace.WroteRequestInfo{})
-			}
-		}
-		return answered(req)
-	}
-}
-
-func TestTheTimeOfAProbeBeginsWhenItIsSent(t *testing.T) {
-	for name, test := range map[string]struct {
-		queue, answer time.Duration
-		ok            bool
-	}{
-		"the hub is busy":                    {8 * time.Second, 3 * time.Second, true},
-		"the member does not answer in time": {0, 6 * time.Second, false},
-		"it is never sent":                   {time.Hour, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := NewWithT(t)
-				probes := boundedOnceSent("a", 5*time.Second, 20*time.Second, 100, afterQueue(test.queue, test.answer))
-				req, err := http.NewRequest(http.MethodGet, "https://a.example/readyz", nil)
-				g.Expect(err).NotTo(HaveOccurred())
-				resp, err := probes.RoundTrip(req)
-				if err == nil {
-					_ = resp.Body.Close()
-				}
-				g.Expect(err == nil).To(Equal(test.ok), "error: %v", err)
-				if !test.ok {
-					g.Expect(errors.As(err, new(*timeoutError))).To(BeTrue(), "error: %v", err)
-				}
-			})
-		})
-	}
-}
 
 // Each of the three requests of an identification takes more than a third of the time of one.
 func TestAMemberThatIsSlowIsReady(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -36,14 +38,14 @@ func TestABadChangeLeavesTheRunningMemberAndItsReasonIsTold(t *testing.T) {
 		kubeconfig func(t *testing.T) []byte
 		want       string
 	}{
-		"refused by vetting": {func(*testing.T) []byte { return kubeconfigOf(goodServer, "tokenFile: /"+canary) }, ReasonFilePathNotAllowed},
+		"refused by vetting": {func(*testing.T) []byte { return sample.KubeconfigOf(sample.GoodServer, "tokenFile: /"+sample.Canary) }, kubeconfig.ReasonFilePathNotAllowed},
 		"wrong token": {func(t *testing.T) []byte {
 			api := newFakeAPI(t, "cluster-a")
 			kubeconfig := api.kubeconfig()
 			api.setToken("another")
 			return kubeconfig
-		}, ReasonUnauthorized},
-		"nobody listens": {func(*testing.T) []byte { return kubeconfigOf("server: https://127.0.0.1:1", goodUser) }, ReasonConnectionRefused},
+		}, kubeconfig.ReasonUnauthorized},
+		"nobody listens": {func(*testing.T) []byte { return sample.KubeconfigOf("server: https://127.0.0.1:1", sample.GoodUser) }, ReasonConnectionRefused},
 		"fewer permissions": {func(t *testing.T) []byte {
 			api := newFakeAPI(t, "cluster-a")
 			api.fault("/api/v1/pods", 403)
@@ -74,8 +76,8 @@ func TestAMemberWhoseCredentialsExpiredTakesEvenLesserOnes(t *testing.T) {
 	f, api := newFleet(t), newFakeAPI(t, "cluster-a")
 	f.secrets.put("a", api.kubeconfig())
 	f.awaitReady("a")
-	api.setToken("rotated-" + canary)
-	f.g.Eventually(f.state("a")).Should(Equal("Refused/" + ReasonUnauthorized))
+	api.setToken("rotated-" + sample.Canary)
+	f.g.Eventually(f.state("a")).Should(Equal("Refused/" + kubeconfig.ReasonUnauthorized))
 	api.fault("/api/v1/pods", 403)
 	f.secrets.put("a", api.kubeconfig())
 	f.g.Eventually(f.state("a")).Should(Equal("Degraded/KindsMissing"))

@@ -5,37 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
-	clienttransport "k8s.io/client-go/transport"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
-// roundTripper is an http.RoundTripper made of a function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip calls f.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
 const (
-	// A connection on which nothing came for sendPing is pinged, and given up when the answer takes longer than
-	// awaitPong: watches of a member that hangs end after 15 s instead of never.
-	sendPing  = 10 * time.Second
-	awaitPong = 5 * time.Second
-
 	// connectPatience is how long a probe may wait for its turn and its connection before its own time begins. A name that
 	// must be resolved, a connection and its TLS handshake may take dialTimeout each.
-	connectPatience = 3 * dialTimeout
-
-	// streamBuffer is how many bytes a member may have sent on one stream that nobody has read yet. The default of 4 MiB lets a
-	// member with a dozen watches take 50 MB. A stream carries 5 MiB a second where the way there and back takes 100 ms.
-	streamBuffer = 512 << 10
-
-	userAgent = "plimsoll-hub"
+	connectPatience = 3 * kubeconfig.DialTimeout
 
 	// A health check, a discovery or an access review has small answers.
 	maxProbeBody = 2 << 20
@@ -77,18 +60,21 @@ type transportOptions struct {
 }
 
 // newTransports builds the ways to the member name.
-func newTransports(name string, vetted *Vetted, o transportOptions) (*transports, error) {
+func newTransports(name string, vetted *kubeconfig.Vetted, o transportOptions) (*transports, error) {
 	writeTimeout := cmp.Or(o.writeTimeout, o.requestTimeout)
-	wire, closeIdle, err := newWire(vetted, writeTimeout)
+	wire, closeIdle, err := vetted.Transport(writeTimeout)
 	if err != nil {
 		return nil, err
 	}
+	if vetted.Compresses() {
+		wire = intake.Unzipped(wire)
+	}
 	limiter := rate.NewLimiter(rate.Limit(o.qps), o.burst)
-	took := intake{member: name, shapes: o.shapes, event: o.eventBytes, decodes: newDecodes(decodesAtOnce), pace: newPace()}
+	took := intake.Intake{Member: name, Shapes: o.shapes, Event: o.eventBytes, Decodes: intake.NewDecodes(intake.DecodesAtOnce), Pace: intake.NewPace()}
 	page, small := max(o.answerBytes/pageShare, minPageBytes), min(maxProbeBody, o.answerBytes)
-	client := fenced(name, o.fence, writeTimeout, took.of(maxListed, o.answerBytes).guard(limited(name, o, wire)))
-	informers := fenced(name, o.fence, writeTimeout, took.of(maxPage, page).guard(bounded(name, o.listTimeout, page, wire)))
-	probes := fenced(name, o.fence, writeTimeout, took.of(maxPage, small).guard(boundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
+	client := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxListed, o.answerBytes).Guard(limited(name, o, wire)))
+	informers := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, page).Guard(intake.Bounded(name, o.listTimeout, page, wire)))
+	probes := fenced(name, o.fence, writeTimeout, took.Of(intake.MaxPage, small).Guard(intake.BoundedOnceSent(name, o.probeTimeout, o.probeTimeout+connectPatience, small, wire)))
 	return &transports{
 		client:    o.metrics.instrument(name, o.breaker.guard(budgeted(name, limiter, client))),
 		informers: o.metrics.instrument(name, o.breaker.hold(informers)),
@@ -99,9 +85,9 @@ func newTransports(name string, vetted *Vetted, o transportOptions) (*transports
 
 // limited bounds reads, and writes by a time of their own: the fence reckons with it.
 func limited(member string, o transportOptions, next http.RoundTripper) http.RoundTripper {
-	reads := bounded(member, o.requestTimeout, o.answerBytes, next)
-	writes := bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	reads := intake.Bounded(member, o.requestTimeout, o.answerBytes, next)
+	writes := intake.Bounded(member, cmp.Or(o.writeTimeout, o.requestTimeout), o.answerBytes, next)
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if isWrite(req) {
 			return writes.RoundTrip(req)
 		}
@@ -111,65 +97,9 @@ func limited(member string, o transportOptions, next http.RoundTripper) http.Rou
 
 // budgeted lets requests wait for their turn.
 func budgeted(member string, limiter *rate.Limiter, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if err := limiter.Wait(req.Context()); err != nil {
 			return nil, fmt.Errorf("member %s: %w: %w", member, errBudget, err)
-		}
-		return next.RoundTrip(req)
-	})
-}
-
-// newWire builds the innermost part, which holds credentials and connections, and a function that closes idle ones. Data
-// that the member's side does not acknowledge for unacked ends its connection; see [dropUnacked].
-func newWire(vetted *Vetted, unacked time.Duration) (http.RoundTripper, func(), error) {
-	config := rest.CopyConfig(vetted.config)
-	config.Dial = dialer(vetted.rules, unacked)
-	config.UserAgent = userAgent
-	server, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: must be a URL")
-	}
-	// client-go caches transports for ever by their configuration, and pings every 30 s only; so only the credentials
-	// are left to it, and the transport is our own.
-	credentials, err := config.TransportConfig()
-	if err != nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "users[].user.exec: is not valid")
-	}
-	tlsConfig, err := clienttransport.TLSConfigFor(credentials)
-	if err != nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "the certificate authority or the client certificate cannot be used")
-	}
-	connections := &http.Transport{
-		Proxy:               config.Proxy,
-		DialContext:         credentials.DialHolder.Dial,
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: dialTimeout,
-		ForceAttemptHTTP2:   true,
-		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: sendPing, PingTimeout: awaitPong,
-			MaxReceiveBufferPerStream: streamBuffer,
-		},
-		MaxIdleConnsPerHost: 16,
-		IdleConnTimeout:     90 * time.Second,
-		DisableCompression:  true, // it would hide how much came
-	}
-	var wire http.RoundTripper = connections
-	if !config.DisableCompression {
-		wire = unzipped(wire)
-	}
-	authenticated, err := clienttransport.HTTPWrappersForConfig(credentials, wire)
-	if err != nil {
-		return nil, nil, refuse(ReasonInvalidKubeconfig, "users[].user: the credentials cannot be used")
-	}
-	return pinned(server, authenticated), connections.CloseIdleConnections, nil
-}
-
-// pinned refuses requests to any other host than the member's server, so that nothing (a redirect, a URL that a member
-// made up) can carry the member's credentials elsewhere.
-func pinned(server *url.URL, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Scheme != server.Scheme || req.URL.Host != server.Host {
-			return nil, errors.New("request to another host than the member's server refused")
 		}
 		return next.RoundTrip(req)
 	})
@@ -185,11 +115,11 @@ func httpClient(transport http.RoundTripper) *http.Client {
 
 // restConfig is what clients get to see of a member: where it is, and how to get there. The credentials stay in the
 // transport. Warnings that a member's server sends are dropped, for they may hold anything.
-func restConfig(vetted *Vetted, transport http.RoundTripper) *rest.Config {
+func restConfig(vetted *kubeconfig.Vetted, transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
-		Host:                      vetted.config.Host,
+		Host:                      vetted.Host(),
 		Transport:                 transport,
-		UserAgent:                 userAgent,
+		UserAgent:                 kubeconfig.UserAgent,
 		QPS:                       -1,
 		WarningHandlerWithContext: rest.NoWarnings{},
 	}

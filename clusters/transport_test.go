@@ -17,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 )
 
@@ -26,7 +29,7 @@ var testShapes = quantities.NewShapes(scheme.Scheme)
 func ways(t *testing.T, api *fakeAPI, edit ...func(*transportOptions)) (*transports, transportOptions) {
 	t.Helper()
 	g := NewWithT(t)
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	measures, err := newMetrics(prometheus.NewRegistry())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -137,7 +140,7 @@ func TestAnAnswerThatWouldFillTheMemoryIsCutOff(t *testing.T) {
 		}
 	})
 	_, err := ask(w.probes, "GET", api.URL+"/endless")
-	g.Expect(errors.Is(err, errTooLarge)).To(BeTrue(), "error: %v", err)
+	g.Expect(errors.Is(err, intake.ErrTooLarge)).To(BeTrue(), "error: %v", err)
 }
 
 func TestTheBudgetLimitsRequestsOfOneMember(t *testing.T) {
@@ -247,7 +250,7 @@ func TestCredentialsGoToTheMembersServerOnly(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(code).To(Equal(http.StatusTemporaryRedirect), "the member's own client follows no redirect")
 
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	foreign, err := rest.HTTPClientFor(restConfig(vetted, w.client))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -261,7 +264,7 @@ func TestCredentialsGoToTheMembersServerOnly(t *testing.T) {
 func TestTheHandedOutConfigurationHoldsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	api := newFakeAPI(t, "a")
-	vetted, err := Vet("a", api.kubeconfig(), Rules{AllowedNetworks: networks("127.0.0.0/8")})
+	vetted, err := kubeconfig.Vet("a", api.kubeconfig(), kubeconfig.Rules{AllowedNetworks: sample.Networks("127.0.0.0/8")})
 	g.Expect(err).NotTo(HaveOccurred())
 	config := restConfig(vetted, http.DefaultTransport)
 	g.Expect(config.BearerToken).To(BeEmpty())
@@ -274,35 +277,35 @@ func TestANameIsCheckedAfterItWasResolved(t *testing.T) {
 	g := NewWithT(t)
 	api := newFakeAPI(t, "a")
 	_, port, _ := strings.Cut(api.Listener.Addr().String(), ":")
-	for rules, allowed := range map[*Rules]bool{
+	for rules, allowed := range map[*kubeconfig.Rules]bool{
 		{}: false,
-		{AllowedNetworks: networks("10.0.0.0/8")}:             false,
-		{AllowedNetworks: networks("127.0.0.0/8", "::1/128")}: true,
+		{AllowedNetworks: sample.Networks("10.0.0.0/8")}:             false,
+		{AllowedNetworks: sample.Networks("127.0.0.0/8", "::1/128")}: true,
 	} {
-		vetted, err := Vet("a", kubeconfigOf("server: https://localhost:"+port, goodUser), *rules)
+		vetted, err := kubeconfig.Vet("a", sample.KubeconfigOf("server: https://localhost:"+port, sample.GoodUser), *rules)
 		g.Expect(err).NotTo(HaveOccurred(), "a name says nothing yet")
-		wire, closeIdle, err := newWire(vetted, 0)
+		wire, closeIdle, err := vetted.Transport(0)
 		g.Expect(err).NotTo(HaveOccurred())
 		defer closeIdle()
 		_, err = ask(wire, "GET", "https://localhost:"+port)
-		var refused *addrError
+		var refused *kubeconfig.AddrError
 		g.Expect(errors.As(err, &refused)).To(Equal(!allowed), "rules %v, error: %v", rules.AllowedNetworks, err)
 		if !allowed {
-			g.Expect(classify(err).reason).To(Equal(ReasonServerNotAllowed))
+			g.Expect(classify(err).reason).To(Equal(kubeconfig.ReasonServerNotAllowed))
 		}
 	}
 }
 
 func TestAProxyIsCheckedLikeAServer(t *testing.T) {
 	g := NewWithT(t)
-	rules := Rules{AllowProxy: true}
-	vetted, err := Vet("a", kubeconfigOf(goodServer+"\nproxy-url: http://127.0.0.1:3128", goodUser), rules)
+	rules := kubeconfig.Rules{AllowProxy: true}
+	vetted, err := kubeconfig.Vet("a", sample.KubeconfigOf(sample.GoodServer+"\nproxy-url: http://127.0.0.1:3128", sample.GoodUser), rules)
 	g.Expect(err).NotTo(HaveOccurred())
-	wire, closeIdle, err := newWire(vetted, 0)
+	wire, closeIdle, err := vetted.Transport(0)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer closeIdle()
 	_, err = ask(wire, "GET", "https://member.example:6443/readyz")
-	var refused *addrError
+	var refused *kubeconfig.AddrError
 	g.Expect(errors.As(err, &refused)).To(BeTrue(), "error: %v", err)
 }
 
@@ -311,8 +314,8 @@ func TestAWatchIsToldFromARead(t *testing.T) {
 	for raw, want := range map[string]bool{"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/log?follow=true": true, "/api/v1/pods?watch=false": false, "/api/v1/pods": false} {
 		u, err := url.Parse(raw)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(isStream(&http.Request{Method: "GET", URL: u})).To(Equal(want), raw)
-		g.Expect(isStream(&http.Request{Method: "POST", URL: u})).To(BeFalse(), "a write is never a watch")
+		g.Expect(intake.IsStream(&http.Request{Method: "GET", URL: u})).To(Equal(want), raw)
+		g.Expect(intake.IsStream(&http.Request{Method: "POST", URL: u})).To(BeFalse(), "a write is never a watch")
 	}
 }
 

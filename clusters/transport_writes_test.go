@@ -6,11 +6,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 func TestAWriteHasATimeoutOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
-	hangs := roundTripper(func(req *http.Request) (*http.Response, error) {
+	hangs := intake.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,7 +39,7 @@ type warmer struct {
 	mapper *mapper
 	// namespaces that the member is registered for; nil: the whole cluster
 	namespaces []string
-	budget     *memberBudget
+	budget     *intake.MemberBudget
 	log        *slog.Logger
 	timeout    time.Duration // for one attempt at one kind
 	retry      wait.Backoff
@@ -78,7 +79,7 @@ func (w *warmer) keep(ctx context.Context, k *memberKind) {
 			break
 		}
 		w.changed()
-		if errors.Is(err, errTooLarge) || errors.Is(err, errUnreadable) {
+		if errors.Is(err, intake.ErrTooLarge) || errors.Is(err, intake.ErrUnreadable) {
 			w.log.Warn("a kind is not cached: the member sends more than is allowed, or what cannot be read", "member", w.member, "kind", k.name, "error", err)
 			sleep(ctx, excess.Step())
 			continue
@@ -112,7 +113,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		return nil, nil, err
 	}
 	suspects, broken := make(chan struct{}, 1), make(chan struct{}, 1)
-	budget := newKindBudget(w.budget)
+	budget := intake.NewKindBudget(w.budget)
 	kindCache, watches, err := w.newCache(attempt, k, scopes, budget, suspects, broken)
 	if err != nil {
 		return nil, nil, err
@@ -138,7 +139,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 
 // newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
 // is known from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *kindBudget, suspects, broken chan<- struct{}) (cache.Cache, []*watchState, error) {
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *intake.KindBudget, suspects, broken chan<- struct{}) (cache.Cache, []*watchState, error) {
 	watches := make([]*watchState, len(scopes))
 	for i := range watches {
 		watches[i] = newWatchState(w.changed)
@@ -161,7 +162,7 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, bu
 }
 
 // newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
-func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *kindBudget, suspects, broken chan<- struct{}) (cache.Cache, error) {
+func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *intake.KindBudget, suspects, broken chan<- struct{}) (cache.Cache, error) {
 	keep := guarded(trim(k.Keep), w.panicked(k, broken))
 	return cache.New(w.config, cache.Options{
 		HTTPClient:                  httpClient(&watching{next: w.wire, state: watch}),
@@ -171,7 +172,7 @@ func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *kin
 		DefaultFieldSelector:        in.selector(),
 		ReaderFailOnMissingInformer: true,
 		NewInformer: func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return newQuietInformer(newMeter(lw, budget, keep), o, resync, indexers)
+			return newQuietInformer(intake.NewMeter(lw, budget, keep), o, resync, indexers)
 		},
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			// The default would log what the member said. What matters of it is whether the kind is gone.
@@ -199,7 +200,7 @@ func (i quietInformer) RunWithContext(ctx context.Context) {
 }
 
 // start runs kindCache until ctx ends or it is stopped.
-func start(ctx context.Context, kindCache cache.Cache, budget *kindBudget) *warmCache {
+func start(ctx context.Context, kindCache cache.Cache, budget *intake.KindBudget) *warmCache {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() {
@@ -213,7 +214,7 @@ func start(ctx context.Context, kindCache cache.Cache, budget *kindBudget) *warm
 		stop: func() {
 			cancel()
 			<-stopped
-			budget.release()
+			budget.Release()
 		},
 	}
 }
@@ -246,7 +247,7 @@ func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 	}
 	return wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		select {
-		case err := <-warm.budget.exceeded:
+		case err := <-warm.budget.Exceeded:
 			return false, err
 		case <-warm.broken:
 			return false, errKeepPanicked
@@ -273,7 +274,7 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-warm.budget.exceeded:
+		case err := <-warm.budget.Exceeded:
 			return err
 		case <-warm.broken:
 			return errKeepPanicked
@@ -363,9 +364,9 @@ func kindReason(err error) string {
 		return reasonNotFound
 	case apierrors.IsForbidden(err):
 		return reasonForbidden
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, intake.ErrTooLarge):
 		return reasonTooLarge
-	case errors.Is(err, errUnreadable):
+	case errors.Is(err, intake.ErrUnreadable):
 		return reasonUnreadable
 	case errors.As(err, new(apierrors.APIStatus)), errors.Is(err, errKeepPanicked):
 		return reasonFailed

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -79,7 +80,7 @@ type watching struct {
 
 // RoundTrip sends a request; that of a watch is tried until it is answered for good.
 func (w *watching) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !isStream(req) {
+	if !intake.IsStream(req) {
 		return w.next.RoundTrip(req)
 	}
 	resp, err := w.openWatch(req)
@@ -189,7 +190,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 // streamEnd is how a reflector is told that a watch ended. A stream that was cut off ends like one that is over, and the
 // reflector goes on from the last event; of an error it would list everything again, after up to a minute.
 func streamEnd(err error) error {
-	for _, known := range []error{io.EOF, errTooLarge, errUnreadable, context.Canceled} {
+	for _, known := range []error{io.EOF, intake.ErrTooLarge, intake.ErrUnreadable, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -175,7 +176,7 @@ func TestAWatchThatIsCutOffGoesOnFromItsLastEvent(t *testing.T) {
 	for _, cut := range []error{errors.New("stream error: stream ID 5; INTERNAL_ERROR"), errors.New("http2: client connection lost"), io.ErrUnexpectedEOF} {
 		g.Expect(streamEnd(cut)).To(Equal(io.ErrUnexpectedEOF), "client-go takes other errors for a reason to list again")
 	}
-	for _, known := range []error{io.EOF, errTooLarge, errUnreadable, context.Canceled} {
+	for _, known := range []error{io.EOF, intake.ErrTooLarge, intake.ErrUnreadable, context.Canceled} {
 		g.Expect(streamEnd(known)).To(Equal(known))
 	}
 }
@@ -187,7 +188,7 @@ func TestAWatchThatIsCutOffIsNotListedAgain(t *testing.T) {
 	var lists, resumed atomic.Int32
 	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
 		switch query := r.URL.Query(); {
-		case !isStream(r), query.Get("sendInitialEvents") == "true":
+		case !intake.IsStream(r), query.Get("sendInitialEvents") == "true":
 			lists.Add(1)
 			api.route(w, r, nil)
 			return
@@ -227,7 +228,7 @@ func TestAMemberWhoseCachesAreTooOldIsDegraded(t *testing.T) {
 	f.secrets.put("a", api.kubeconfig())
 	f.awaitReady("a")
 	refuse := func(w http.ResponseWriter, r *http.Request) {
-		if isStream(r) {
+		if intake.IsStream(r) {
 			fail(w, http.StatusServiceUnavailable)
 			return
 		}

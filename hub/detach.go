@@ -24,7 +24,7 @@ func (g *gates) detach(event clusters.Event) {
 	switch {
 	case asked && (!is || was != reason):
 		g.runtime.Detach(member, reason)
-		g.log.Warn("member detached by force: nothing waits for it any more", "member", member, "reason", reason)
+		g.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
 		g.tell(registration, corev1.EventTypeWarning, "Detached", "detached by force: nothing is done in the member, and nothing waits for it: "+reason)
 	case !asked && is:
 		g.runtime.Attach(member)

@@ -1,9 +1,15 @@
 // Package hub is the composition root: it reads the configuration and puts members, queues, spot placement, webhook, API
 // and the servers of one replica together.
 //
-// Start with hub.go (what is built, and in which order it starts and stops); config.go is the configuration with every
-// default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
+// Start with hub.go (what is built, and in which order it starts and stops); package config is the configuration with
+// every default; ownership.go says which replica may act on a member, package leadership until when; modules.go takes
 // in reconcilers, those of others too; peers.go is how replicas talk.
+//
+// The rest, in the order in which a hub starts: main.go reads flags, surroundings.go sets up the process, options.go derives what each part
+// is told, scheme.go which kinds there are, hub_build.go makes the parts, hub_run.go runs and stops them. listeners.go takes the
+// addresses; publish.go tells clients whom to trust; scrape.go serves metrics, health.go the probes. adapters.go shows one part to
+// another; gates.go holds the queues of members that are not ours, detach.go gives up those that are gone; reach.go, tenancy.go and
+// tokens.go (tokens_metrics.go) are about single members.
 //
 // # What assumes one owner of all members
 //
@@ -21,6 +27,6 @@
 //   - Reservations and receipts live in the owner's memory. Both are kept by member, and neither is handed over: a new owner
 //     begins with a live list, and forgets receipts.
 //
-// It never decides anything about a workload, and never writes to a member. It is the only package that reads the
-// environment.
+// It never decides anything about a workload, and never writes to a member. It and package config are the
+// only ones that read the environment.
 package hub

@@ -58,7 +58,7 @@ func (g *gates) update() {
 		if acts {
 			g.log.Info("this replica acts on members")
 		} else {
-			g.log.Info("this replica does not act on members any more")
+			g.log.Info("this replica no longer acts on members")
 		}
 	}
 }

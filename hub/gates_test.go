@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -91,8 +92,8 @@ func TestAMemberThatDoesNotAnswerIsHeldUntilItDoesOrIsForgotten(t *testing.T) {
 	}
 }
 
-func onLoopback() Config {
-	config := DefaultConfig()
+func onLoopback() config.Config {
+	config := config.Default()
 	config.API.GRPCAddress, config.API.RESTAddress, config.Peer.Address = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	config.Metrics.Address, config.Probes.Address = "127.0.0.1:0", "127.0.0.1:0"
 	config.Webhook.BindAddress, config.Webhook.Port = "127.0.0.1", 0
@@ -135,7 +136,7 @@ func TestWithoutAHubClusterTheErrorSaysWhatToSet(t *testing.T) {
 
 func TestWhereOthersReachThisReplica(t *testing.T) {
 	bound := &net.TCPAddr{IP: net.IPv6unspecified, Port: 9444}
-	config := DefaultConfig()
+	conf := config.Default()
 	for _, test := range []struct {
 		advertise string
 		environ   []string
@@ -146,11 +147,11 @@ func TestWhereOthersReachThisReplica(t *testing.T) {
 		{"", []string{"POD_IP=fd00::7"}, "[fd00::7]:9444"},
 		{"", nil, "127.0.0.1:9444"},
 	} {
-		config.Peer.Advertise = test.advertise
-		if got := advertised(&config, test.environ, bound); got != test.want {
+		conf.Peer.Advertise = test.advertise
+		if got := advertised(&conf, test.environ, bound); got != test.want {
 			t.Errorf("%q %v: got %s, want %s", test.advertise, test.environ, got, test.want)
 		}
-		if identity := newIdentity(&Config{}, append(test.environ, "POD_NAME=hub_0/x"), test.want); leadership.AddressOf(identity) != test.want || leadership.NameOf(identity) != "hub-0-x" {
+		if identity := newIdentity(&config.Config{}, append(test.environ, "POD_NAME=hub_0/x"), test.want); leadership.AddressOf(identity) != test.want || leadership.NameOf(identity) != "hub-0-x" {
 			t.Errorf("identity %s gives %q of %q", identity, leadership.AddressOf(identity), leadership.NameOf(identity))
 		}
 	}
@@ -165,7 +166,7 @@ func TestAForeignIdentityHasNoAddress(t *testing.T) {
 }
 
 func TestAWriteMayTakeAThirdOfTheLeaseAtMost(t *testing.T) {
-	config := DefaultConfig()
+	config := config.Default()
 	for lease, want := range map[time.Duration]time.Duration{5 * time.Second: 5 * time.Second / 3, 15 * time.Second: 5 * time.Second, time.Minute: 10 * time.Second} {
 		config.LeaderElection.LeaseDuration = lease
 		if got := writeTimeout(&config); got != want {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -38,7 +39,7 @@ const (
 
 // Hub is one replica: members, queues, placement, webhook and API, and the ownership that says whether it acts.
 type Hub struct {
-	config    Config
+	config    config.Config
 	environ   []string
 	log       *slog.Logger
 	registry  *prometheus.Registry
@@ -98,7 +99,7 @@ func WithHubCluster(config *rest.Config) Option { return func(h *Hub) { h.hubCon
 
 // New puts a replica together and takes its addresses, so that a port in use stops the start. It reads the hub's
 // certificate authority from the hub cluster, or makes it. Nothing runs before [Hub.Run].
-func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
+func New(ctx context.Context, config config.Config, options ...Option) (*Hub, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
@@ -107,10 +108,10 @@ func New(ctx context.Context, config Config, options ...Option) (*Hub, error) {
 		option(h)
 	}
 	if h.log == nil {
-		h.log = config.Log.Logger(os.Stderr)
+		h.log = Logger(config.Log, os.Stderr)
 	}
 	h.log = plain.Log(h.log)
-	h.config.derive(h.environ)
+	h.config.Derive(h.environ)
 	if err := h.takeIn(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 )
 
@@ -86,12 +87,12 @@ func (h *Hub) serveOn(running context.Context, stopping time.Time) {
 
 // partsAt is when a replica whose stop began at a time begins to end the connections to its webhook, each with an answer. By
 // then calls are routed elsewhere, and there is as much time again for connections with few calls.
-func partsAt(config *Config, stopping time.Time) time.Time {
+func partsAt(config *config.Config, stopping time.Time) time.Time {
 	return stopping.Add(config.Webhook.StopDelay / 2)
 }
 
 // servesUntil is when a replica whose stop began at a time may close its servers, at the earliest.
-func servesUntil(config *Config, stopping time.Time) time.Time {
+func servesUntil(config *config.Config, stopping time.Time) time.Time {
 	return stopping.Add(config.Webhook.StopDelay)
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -24,19 +25,19 @@ type listeners struct {
 type wantedAddress struct{ key, address string }
 
 // wantedAddresses are all but the webhook's.
-func wantedAddresses(config *Config) []wantedAddress {
+func wantedAddresses(config *config.Config) []wantedAddress {
 	return []wantedAddress{
 		{"api.grpcAddress", config.API.GRPCAddress}, {"api.restAddress", config.API.RESTAddress}, {"peer.address", config.Peer.Address},
 		{"metrics.address", config.Metrics.Address}, {"probes.address", config.Probes.Address},
 	}
 }
 
-func webhookAddress(config *Config) string {
+func webhookAddress(config *config.Config) string {
 	return net.JoinHostPort(config.Webhook.BindAddress, strconv.Itoa(config.Webhook.Port))
 }
 
 // listen takes all addresses but the webhook's.
-func listen(config *Config) (*listeners, error) {
+func listen(config *config.Config) (*listeners, error) {
 	l := &listeners{}
 	into := []*net.Listener{&l.grpc, &l.rest, &l.peer, &l.metrics, &l.probes}
 	for i, wanted := range wantedAddresses(config) {
@@ -86,15 +87,15 @@ func (h *Hub) announce() {
 }
 
 // advertised is the host and port at which other replicas reach this one.
-func advertised(config *Config, environ []string, bound net.Addr) string {
-	if config.Peer.Advertise != "" {
-		return config.Peer.Advertise
+func advertised(conf *config.Config, environ []string, bound net.Addr) string {
+	if conf.Peer.Advertise != "" {
+		return conf.Peer.Advertise
 	}
 	host, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
 		return bound.String()
 	}
-	if ip := lookup(environ, "POD_IP"); ip != "" {
+	if ip := config.Lookup(environ, "POD_IP"); ip != "" {
 		host = ip
 	} else if parsed, err := netip.ParseAddr(host); err == nil && parsed.IsUnspecified() {
 		host = "127.0.0.1"
@@ -103,7 +104,7 @@ func advertised(config *Config, environ []string, bound net.Addr) string {
 }
 
 // webhookURL is where the members' API servers find the admission endpoint, which is bound to an address.
-func webhookURL(config *Config, bound net.Addr) (*url.URL, error) {
+func webhookURL(config *config.Config, bound net.Addr) (*url.URL, error) {
 	switch {
 	case config.Webhook.URL != "":
 		return webhook.ParseBaseURL(config.Webhook.URL)
@@ -114,7 +115,7 @@ func webhookURL(config *Config, bound net.Addr) (*url.URL, error) {
 }
 
 // serviceNames are the DNS names under which the hub is reached in its own cluster; the webhook's is first.
-func serviceNames(config *Config) []string {
+func serviceNames(config *config.Config) []string {
 	var names []string
 	for _, service := range []string{"plimsoll-webhook", "plimsoll-api", "plimsoll-hub", "plimsoll-metrics"} {
 		name := service + "." + config.Hub.Namespace + ".svc"
@@ -124,7 +125,7 @@ func serviceNames(config *Config) []string {
 }
 
 // certificateNames are what a certificate that the hub makes for itself is good for.
-func certificateNames(config *Config) (names []string, ips []net.IP) {
+func certificateNames(config *config.Config) (names []string, ips []net.IP) {
 	names = append(append(serviceNames(config), "localhost"), config.Webhook.DNSNames...)
 	hosts := []string{"127.0.0.1", "::1", config.Webhook.BindAddress}
 	if base, err := url.Parse(config.Webhook.URL); err == nil {
@@ -152,7 +153,7 @@ type certificates interface {
 // ownCertificates come from the hub's authority.
 type ownCertificates struct {
 	ca     *webhook.CA
-	config *Config
+	config *config.Config
 }
 
 func (c ownCertificates) ServerTLS() *tls.Config {
@@ -163,7 +164,7 @@ func (c ownCertificates) ServerTLS() *tls.Config {
 func (c ownCertificates) Bundle() []byte { return c.ca.Bundle() }
 
 // newCertificates takes them from a folder, or from the hub's authority if none is named.
-func newCertificates(dir string, ca *webhook.CA, config *Config) (certificates, error) {
+func newCertificates(dir string, ca *webhook.CA, config *config.Config) (certificates, error) {
 	if dir == "" {
 		if ca == nil {
 			return nil, errors.New("there is no certificate authority")

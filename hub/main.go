@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -33,11 +34,11 @@ func Main(options ...Option) {
 
 // runProcess runs a replica until the process is asked to stop; asked twice, it ends at once.
 func runProcess(file string, options []Option) error {
-	config, err := LoadConfig(file, os.Environ())
+	config, err := config.Load(file, os.Environ())
 	if err != nil {
 		return err
 	}
-	log := config.Log.Logger(os.Stderr)
+	log := Logger(config.Log, os.Stderr)
 	AdoptLog(log)
 	TuneProcess(os.Environ(), log)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
@@ -24,12 +25,12 @@ type Host = module.Host
 func WithController(m Module) Option { return func(h *Hub) { h.modules = append(h.modules, m) } }
 
 // ownModules are those of this repository.
-func ownModules(config *Config) []Module {
+func ownModules(config *config.Config) []Module {
 	return []Module{webapp.Module(webAppPolicy(&config.WebApp))}
 }
 
 // webAppPolicy is what WebApps are judged by.
-func webAppPolicy(config *WebAppConfig) webapp.Policy {
+func webAppPolicy(config *config.WebAppConfig) webapp.Policy {
 	return webapp.Policy{Images: webapp.ImagePolicy(config.ImagePolicy), MaxReplicas: int32(config.MaxReplicas)}
 }
 

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	webappv1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
@@ -39,7 +40,7 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			h := &Hub{config: DefaultConfig()}
+			h := &Hub{config: config.Default()}
 			for _, m := range test.modules {
 				WithController(m)(h)
 			}
@@ -59,7 +60,7 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 func TestWebAppsComeThroughTheDoorForModules(t *testing.T) {
 	const kind = "github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	allowed := map[string]bool{
-		"hub/modules.go": true, "hub/config.go": true, "hub/config_validate.go": true,
+		"hub/modules.go": true, "hub/config/config.go": true, "hub/config/validate.go": true,
 		"cmd/plimsoll/internal/cli/webapps.go": true,
 	}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

@@ -8,10 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -42,8 +43,8 @@ func memberOptions(h *Hub) clusters.Options {
 	}
 }
 
-func clusterRules(c *ClustersConfig) clusters.Rules {
-	return clusters.Rules{
+func clusterRules(c *config.ClustersConfig) kubeconfig.Rules {
+	return kubeconfig.Rules{
 		AllowExec: c.AllowExec, AllowFiles: c.AllowFiles, AllowProxy: c.AllowProxy, AllowInsecure: c.AllowInsecure,
 		AllowImpersonation: c.AllowImpersonation, AllowBasicAuth: c.AllowBasicAuth, AllowedNetworks: c.AllowedNetworks,
 	}
@@ -55,11 +56,11 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	labels, err := capacityLabels(c)
+	labels, err := config.CapacityLabels(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.nodeLabels: %w", err)
 	}
-	kinds, err := workloadKinds(c)
+	kinds, err := config.WorkloadKinds(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.workloadKinds: %w", err)
 	}
@@ -67,7 +68,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("namespaceSelector: %w", err)
 	}
-	interruptions, err := interruptions(c)
+	interruptions, err := config.Interruptions(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.interruptions: %w", err)
 	}
@@ -76,7 +77,7 @@ func spotOptions(h *Hub) (spot.Options, error) {
 		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
 		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: shortage.Settings{
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
-		Keys: keys, Capacity: labels, Defaults: spotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
+		Keys: keys, Capacity: labels, Defaults: config.SpotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: policy.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
@@ -85,53 +86,23 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	}, nil
 }
 
-func spotSchedule(config *Config) spot.Schedule {
+func spotSchedule(config *config.Config) spot.Schedule {
 	return spot.Schedule{Resync: config.Controller.ResyncPeriod, Workers: config.Controller.Workers}
 }
 
-func capacityLabels(config *SpotConfig) (capacity.Labels, error) {
-	labels := make([]capacity.NodeLabel, len(config.NodeLabels))
-	for i, label := range config.NodeLabels {
-		labels[i] = capacity.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
-	}
-	return capacity.NewLabels(labels...)
-}
-
-func interruptions(config *SpotConfig) (spot.Interruptions, error) {
-	signs := make([]spot.Sign, len(config.Interruptions))
-	for i, c := range config.Interruptions {
-		signs[i] = spot.Sign{
-			Taint: c.Taint, Effect: corev1.TaintEffect(c.Effect), Value: c.Value,
-			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
-			Within: c.Within, Ignore: c.Ignore,
-		}
-		if c.Advisory {
-			signs[i].Weight = spot.WeightAdvisory
-		}
-	}
-	return spot.NewInterruptions(signs...)
-}
-
-func spotDefaults(config *SpotDefaultsConfig) policy.Defaults {
-	return policy.Defaults{
-		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
-		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,
-	}
-}
-
 // wanted is what the members' webhook configurations follow from, but for the bundle, which may change.
-func wanted(config *Config, bound net.Addr) (webhook.Wanted, error) {
-	base, err := webhookURL(config, bound)
+func wanted(conf *config.Config, bound net.Addr) (webhook.Wanted, error) {
+	base, err := webhookURL(conf, bound)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("webhook.url: %w", err)
 	}
-	keys, err := policy.NewKeys(config.Spot.AnnotationPrefix)
+	keys, err := policy.NewKeys(conf.Spot.AnnotationPrefix)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled(), Owners: ownerKinds(&config.Spot)}
-	if len(config.NamespaceSelector.MatchLabels)+len(config.NamespaceSelector.MatchExpressions) > 0 {
-		w.Namespaces = config.NamespaceSelector.DeepCopy()
+	w := webhook.Wanted{BaseURL: base, EnabledLabel: keys.Enabled(), Owners: config.OwnerKinds(&conf.Spot)}
+	if len(conf.NamespaceSelector.MatchLabels)+len(conf.NamespaceSelector.MatchExpressions) > 0 {
+		w.Namespaces = conf.NamespaceSelector.DeepCopy()
 	}
 	return w, nil
 }
@@ -161,4 +132,4 @@ func (h *Hub) apiOptions() api.Options {
 }
 
 // plaintext tells whether the API is served without TLS: without tokens there is nothing to hide on loopback.
-func plaintext(config *APIConfig) bool { return config.Plaintext || config.Unauthenticated }
+func plaintext(config *config.APIConfig) bool { return config.Plaintext || config.Unauthenticated }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 )
 
@@ -46,8 +47,8 @@ func (s sole) BeginWrite(string) (time.Time, func(), error) { return time.Time{}
 
 // newIdentity names this process in a Lease: the pod or host for people, a part that no other process has, and the
 // address at which other replicas reach it.
-func newIdentity(config *Config, environ []string, advertise string) string {
-	name := cmp.Or(config.LeaderElection.Identity, lookup(environ, "POD_NAME"))
+func newIdentity(conf *config.Config, environ []string, advertise string) string {
+	name := cmp.Or(conf.LeaderElection.Identity, config.Lookup(environ, "POD_NAME"))
 	if name == "" {
 		name, _ = os.Hostname()
 	}
@@ -56,7 +57,7 @@ func newIdentity(config *Config, environ []string, advertise string) string {
 
 // writeTimeout is how long a write to a member may take. The fence lets writes pass only that long before the Lease ends,
 // so it must leave room between two renewals.
-func writeTimeout(config *Config) time.Duration {
+func writeTimeout(config *config.Config) time.Duration {
 	if !config.LeaderElection.Enabled {
 		return config.Clusters.RequestTimeout
 	}
@@ -64,7 +65,7 @@ func writeTimeout(config *Config) time.Duration {
 }
 
 // leaseOptions are those of the Lease, but for what is only known when the hub runs.
-func leaseOptions(config *Config) leadership.Options {
+func leaseOptions(config *config.Config) leadership.Options {
 	election := &config.LeaderElection
 	return leadership.Options{
 		Namespace: election.LeaseNamespace, Name: election.LeaseName,

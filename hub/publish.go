@@ -59,7 +59,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		err := p.bring(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			p.log.Warn("the authority of API and metrics is not published; clients must be told of it otherwise", "configMap", APICAConfigMap, "error", err)
+			p.log.Warn("cannot publish the authority of API and metrics; configure clients by hand", "configMap", APICAConfigMap, "error", err)
 		}
 		failed = err != nil
 		pause := time.NewTimer(publishEvery)

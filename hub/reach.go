@@ -38,7 +38,7 @@ func (r reachedWebhooks) Collect(into chan<- prometheus.Metric) {
 // warnOfClusterLocal says at the start that members elsewhere will not find the webhook.
 func warnOfClusterLocal(log *slog.Logger, at *url.URL) {
 	if at != nil && webhook.ClusterLocal(at) {
-		log.Warn("webhook.url is the name of a Service: only the hub's own cluster resolves it, and other members let new pods through without a place",
+		log.Warn("webhook.url is the name of a Service: only the hub's own cluster resolves it, and other members create pods without a decision",
 			"url", at.Redacted())
 	}
 }

@@ -1,13 +1,14 @@
 package hub
 
 import (
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"net/netip"
 	"testing"
 )
 
 // What `make run` reads is a configuration, and nothing in it can be reached from elsewhere.
 func TestTheConfigurationOfMakeRunStaysOnThisMachine(t *testing.T) {
-	config, err := LoadConfig("../tools/run.yaml", nil)
+	config, err := config.Load("../tools/run.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (h *Hub) buildMetrics(context.Context) error {
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
 	})
 	if h.config.Metrics.Unauthenticated {
-		h.log.Warn("metrics are unauthenticated: whoever reaches their address can read them", "address", h.listeners.metrics.Addr().String())
+		h.log.Warn("metrics are unauthenticated: everybody who reaches the address can read them", "address", h.listeners.metrics.Addr().String())
 		h.serveMetrics(scraped, func(server *http.Server) error { return server.Serve(h.listeners.metrics) })
 		return nil
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ func TestAReplicaThatStopsServesOnWhileCallsAreRoutedElsewhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &Hub{config: Config{Webhook: WebhookConfig{StopDelay: delay}}}
+				h := &Hub{config: config.Config{Webhook: config.WebhookConfig{StopDelay: delay}}}
 				now := time.Now()
 				h.serveOn(t.Context(), now.Add(-c.since))
 				if took := time.Since(now); took != c.want {
@@ -29,8 +30,8 @@ func TestAReplicaThatStopsServesOnWhileCallsAreRoutedElsewhere(t *testing.T) {
 
 func TestAReplicaThatStopsPartsFromItsCallersWhileItServesOn(t *testing.T) {
 	now := time.Now()
-	for _, delay := range []time.Duration{0, time.Second, maxStopDelay} {
-		config := &Config{Webhook: WebhookConfig{StopDelay: delay}}
+	for _, delay := range []time.Duration{0, time.Second, config.MaxStopDelay} {
+		config := &config.Config{Webhook: config.WebhookConfig{StopDelay: delay}}
 		routed, left := partsAt(config, now).Sub(now), servesUntil(config, now).Sub(partsAt(config, now))
 		if routed != left || routed+left != delay {
 			t.Errorf("with a delay of %s it parts after %s, and closes %s later", delay, routed, left)
@@ -40,7 +41,7 @@ func TestAReplicaThatStopsPartsFromItsCallersWhileItServesOn(t *testing.T) {
 
 func TestAReplicaOfWhichAPartHasFailedDoesNotServeOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &Hub{config: Config{Webhook: WebhookConfig{StopDelay: time.Hour}}}
+		h := &Hub{config: config.Config{Webhook: config.WebhookConfig{StopDelay: time.Hour}}}
 		failed, fail := context.WithCancel(t.Context())
 		fail()
 		now := time.Now()

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 // NewLog makes the hub's logger: JSON, one object per line.
@@ -25,15 +26,9 @@ func NewLog(to io.Writer, level slog.Level) *slog.Logger {
 	return plain.Log(slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
 }
 
-// Formats of logs.
-const (
-	formatJSON = "json"
-	formatText = "text"
-)
-
 // Logger makes the logger that the configuration asks for.
-func (c LogConfig) Logger(to io.Writer) *slog.Logger {
-	if c.Format == formatText {
+func Logger(c config.LogConfig, to io.Writer) *slog.Logger {
+	if c.Format == config.FormatText {
 		return plain.Log(slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: c.Level})))
 	}
 	return NewLog(to, c.Level)
@@ -49,18 +44,15 @@ func AdoptLog(log *slog.Logger) {
 // gcPercent trades a little time for memory: between collections the heap may grow by three quarters instead of doubling.
 const gcPercent = 75
 
-// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so, and for how long
-// threads want the processor at a time; a kernel that refuses that is no reason not to start. Call it once, before [New].
+// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so. Call it once, before
+// [New].
 func TuneProcess(environ []string, log *slog.Logger) {
-	if lookup(environ, "GOGC") == "" {
+	if config.Lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit, ok := memoryLimit(os.DirFS("/")); ok && lookup(environ, "GOMEMLIMIT") == "" {
+	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
-	}
-	if err := ShortenTimeSlices(); err != nil {
-		log.Info("the kernel's usual time slices stay, admission may take longer while all processors are busy", "error", err)
 	}
 }
 
@@ -86,7 +78,7 @@ const unlimitedMemory = 1 << 60
 // hubClusterConfig finds the hub cluster: the kubeconfig file, else the pod's service account, else the environment's
 // KUBECONFIG.
 func hubClusterConfig(kubeconfig string, environ []string) (*rest.Config, error) {
-	if kubeconfig == "" && lookup(environ, "KUBERNETES_SERVICE_HOST") != "" {
+	if kubeconfig == "" && config.Lookup(environ, "KUBERNETES_SERVICE_HOST") != "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
 			return nil, fmt.Errorf("hub cluster: the pod's service account: %w", err)
@@ -94,7 +86,7 @@ func hubClusterConfig(kubeconfig string, environ []string) (*rest.Config, error)
 		return config, nil
 	}
 	if kubeconfig == "" {
-		kubeconfig = lookup(environ, "KUBECONFIG")
+		kubeconfig = config.Lookup(environ, "KUBECONFIG")
 	}
 	if kubeconfig == "" {
 		return nil, fmt.Errorf("hub cluster: not in a pod, and neither hub.kubeconfig nor KUBECONFIG is set")

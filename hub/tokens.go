@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 const (
@@ -24,8 +26,6 @@ const (
 	tokenRetry     = time.Minute      // after a renewal that failed
 	tokenTimeout   = 20 * time.Second // for one renewal
 	leastTokenLife = 10 * time.Minute // Kubernetes grants no shorter one
-	// tokenAlarm is the share of its life, in percent, after which a token that is still in use is shown as expiring.
-	tokenAlarm = 80
 )
 
 // tokenKeeper renews the tokens with which the hub reaches its members before they expire, and shows when they do. The replica that
@@ -46,7 +46,7 @@ type tokenKeeper struct {
 // memberToken is what is known of one member's token.
 type memberToken struct {
 	version  string // of the registration Secret that it was read from
-	token    clusters.Token
+	token    kubeconfig.Token
 	known    bool // it is one of a service account
 	external bool
 	written  time.Time // when the newest token that this replica wrote expires
@@ -141,18 +141,18 @@ func (k *tokenKeeper) learn(member, version string, secret *corev1.Secret) *memb
 		k.tokens[member] = known
 	}
 	before := known.putBack
-	known.version, known.external = version, secret.Annotations[clusters.TokenRenewalAnnotation] == clusters.RenewedElsewhere
-	known.token, known.known = clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
+	known.version, known.external = version, secret.Annotations[kubeconfig.TokenRenewalAnnotation] == kubeconfig.RenewedElsewhere
+	known.token, known.known = kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
 	known.putBack = known.known && known.token.Expires.Before(known.written)
 	if known.putBack && !before {
-		k.log.Warn("somebody wrote an older token over the renewed one: the hub does not renew it any more", "member", member,
-			"expires", known.token.Expires, "annotate", clusters.TokenRenewalAnnotation+"="+clusters.RenewedElsewhere)
+		k.log.Warn("the renewed token was overwritten by an older one: the hub no longer renews it", "member", member,
+			"expires", known.token.Expires, "annotate", kubeconfig.TokenRenewalAnnotation+"="+kubeconfig.RenewedElsewhere)
 	}
 	return known
 }
 
 // renew requests a token of the same account and life, and writes it into the registration Secret. It returns when it expires.
-func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of clusters.Token) (clusters.Token, error) {
+func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of kubeconfig.Token) (kubeconfig.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	secrets := k.secrets.Secrets(status.Registration.Namespace)
@@ -160,7 +160,7 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of clu
 	if err != nil {
 		return of, fmt.Errorf("read the registration: %w", err)
 	}
-	if now, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey]); !ok || now != of {
+	if now, ok := kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey]); !ok || now != of {
 		return of, errors.New("the registration has changed meanwhile")
 	}
 	member, err := k.member(status.Name)
@@ -174,10 +174,10 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of clu
 	if err := member.SubResource("token").Create(ctx, account, request); err != nil {
 		return of, fmt.Errorf("request a token of serviceaccount/%s/%s: %w", of.Namespace, of.Account, err)
 	}
-	if secret.Data[clusters.KubeconfigKey], err = clusters.WithToken(secret.Data[clusters.KubeconfigKey], request.Status.Token); err != nil {
+	if secret.Data[clusters.KubeconfigKey], err = kubeconfig.WithToken(secret.Data[clusters.KubeconfigKey], request.Status.Token); err != nil {
 		return of, err
 	}
-	fresh, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
+	fresh, ok := kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
 	if !ok || fresh.Namespace != of.Namespace || fresh.Account != of.Account || !fresh.Expires.After(of.Expires) {
 		return of, errors.New("the member answered with a token that is not the account's, or ends no later")
 	}
@@ -194,7 +194,7 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of clu
 }
 
 // renewed notes what became of a renewal.
-func (k *tokenKeeper) renewed(member string, token clusters.Token, err error) {
+func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known := k.tokens[member]
@@ -236,12 +236,12 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 		is.Reason, is.Message = "RenewalFailed", at+", and was not renewed: "+known.problem
 	case known.putBack:
 		is.Reason, is.Message = "PutBack", at+", and an older token was written over the renewed one: set the annotation "+
-			clusters.TokenRenewalAnnotation+": "+clusters.RenewedElsewhere+", and renew it there"
+			kubeconfig.TokenRenewalAnnotation+": "+kubeconfig.RenewedElsewhere+", and renew it there"
 	case k.renewAt == 0:
 		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no token (clusters.tokenRenewalPercent)"
 	}
 	unattended := !known.external && (known.problem != "" || known.putBack)
-	if unattended || known.token.Spent(now) >= tokenAlarm {
+	if unattended || known.token.Spent(now) >= config.TokenAlarm {
 		is.Status = metav1.ConditionTrue
 	}
 	return is, true

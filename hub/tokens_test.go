@@ -6,14 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 func TestATokenIsRenewedInTimeUnlessSomebodyElseDoes(t *testing.T) {
 	issued := time.Unix(1000, 0)
 	at := func(seconds int) time.Time { return issued.Add(time.Duration(seconds) * time.Second) }
-	token := clusters.Token{Namespace: "n", Account: "a", Issued: issued, Expires: at(1000)}
-	forever := clusters.Token{Namespace: "n", Account: "a", Issued: issued}
+	token := kubeconfig.Token{Namespace: "n", Account: "a", Issued: issued, Expires: at(1000)}
+	forever := kubeconfig.Token{Namespace: "n", Account: "a", Issued: issued}
 	for name, c := range map[string]struct {
 		known   memberToken
 		now     time.Time

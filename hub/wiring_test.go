@@ -17,13 +17,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/hub/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // wired is what the parts of a hub are told, as far as it follows from the configuration. It is made by the functions that
 // the composition itself calls.
-func wired(t *testing.T, config Config) []any {
+func wired(t *testing.T, config config.Config) []any {
 	t.Helper()
 	h := &Hub{config: config, ownership: sole{}}
 	members, runtime := memberOptions(h), runtimeOptions(h)
@@ -45,19 +47,19 @@ func wired(t *testing.T, config Config) []any {
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
 		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
-		config.Log.Logger(t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
+		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
 }
 
 // firstLogged is how a line of the log begins.
-func firstLogged(config Config) string {
+func firstLogged(config config.Config) string {
 	var line strings.Builder
-	config.Log.Logger(&line).Error("")
+	Logger(config.Log, &line).Error("")
 	return line.String()[:1]
 }
 
 func certificateError(dir string) string {
-	if _, err := newCertificates(dir, &webhook.CA{}, &Config{}); err != nil {
+	if _, err := newCertificates(dir, &webhook.CA{}, &config.Config{}); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -72,7 +74,7 @@ func clientError(h *Hub) string {
 }
 
 // audienceOf is the audience for which the hub cluster is asked to review tokens.
-func audienceOf(t *testing.T, config Config) (audience []string) {
+func audienceOf(t *testing.T, config config.Config) (audience []string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review authenticationv1.TokenReview
@@ -95,19 +97,19 @@ func audienceOf(t *testing.T, config Config) (audience []string) {
 }
 
 func TestEveryKeyReachesThePartThatItIsFor(t *testing.T) {
-	byHand := DefaultConfig()
-	byHand.derive(nil)
+	byHand := config.Default()
+	byHand.Derive(nil)
 	byDefault := wired(t, byHand)
 	everything := cmp.Exporter(func(reflect.Type) bool { return true })
-	if !cmp.Equal(byDefault, wired(t, byHand), everything, byValue) {
+	if !cmp.Equal(byDefault, wired(t, byHand), everything, sample.ByValue) {
 		t.Fatal("the same configuration is wired differently: this shows nothing")
 	}
-	for _, leaf := range leaves() {
-		t.Run(leaf.path, func(t *testing.T) {
-			config := DefaultConfig()
-			reflect.ValueOf(&config).Elem().FieldByIndex(leaf.index).Set(reflect.ValueOf(samples[leaf.path].want))
-			config.derive(nil)
-			if cmp.Equal(byDefault, wired(t, config), everything, byValue) {
+	for _, leaf := range config.Leaves() {
+		t.Run(leaf.Path, func(t *testing.T) {
+			config := config.Default()
+			reflect.ValueOf(&config).Elem().FieldByIndex(leaf.Index).Set(reflect.ValueOf(sample.Of[leaf.Path].Want))
+			config.Derive(nil)
+			if cmp.Equal(byDefault, wired(t, config), everything, sample.ByValue) {
 				t.Error("this key changes nothing in any part")
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 const (
@@ -106,7 +106,7 @@ type outside struct {
 
 func newOutside(opts *Options) *outside {
 	connections := &http.Transport{
-		DialContext:         clusters.Rules{AllowedNetworks: opts.ExternalNetworks}.DialContext(),
+		DialContext:         kubeconfig.Rules{AllowedNetworks: opts.ExternalNetworks}.DialContext(),
 		TLSClientConfig:     &tls.Config{RootCAs: opts.ExternalRoots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: answerBody,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true,

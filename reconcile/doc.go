@@ -7,14 +7,16 @@
 // What a user of the package writes and calls:
 //
 //	reconciler.go  a reconciler and what it is given; result.go: what it may answer
-//	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go: how it joins and leaves members
+//	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go, join.go: how it joins and leaves
+//	               members; tuning.go: its times and rates
 //	marks.go       the names under which a controller is found in what it writes
-//	runtime.go     what all controllers share; gates.go: what keeps keys from running; receipts.go: orders and their results
-//	ledger.go      the words of the ledger
+//	runtime.go     what all controllers share; gates.go: what keeps keys from running, active.go: whether some still run; receipts.go: orders and their results
+//	ledger.go      the words of the ledger; list.go: keys by filter
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
 //	apply.go       what a reconciler writes its objects with; apply_all.go: several of them at once;
-//	               patch.go: fields of others' objects; application.go: how it is done
+//	               patch.go: fields of others' objects; application.go: how it is done: apply_create.go for new objects,
+//	               applied_fields.go: which fields are ours, applied_memory.go: what was applied, contest.go: others that want them too
 //	requested.go   annotations by which people steer: steer.go
 //	index.go       owned objects and declared fields, found without a walk over all
 //	dependency.go  what an object waits for, asked for by dependency_run.go
@@ -25,11 +27,12 @@
 //
 //	watch.go       informer events to keys; builder_watches.go: which of them count
 //	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
-//	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share
+//	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share; ratelimit.go: how many begin
 //	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
 //	recorder.go    Events, sent by eventsink.go; request_log.go: the logger
 //	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
 //	               dependency_endpoint.go; instances.go: the members that they are looked for in
 //
+// metrics.go counts; metrics_gather.go leaves out the series of controller-runtime that nothing feeds.
 // workqueue.go is the queue as controller-runtime's workers see it.
 package reconcile

@@ -1,6 +1,9 @@
 package webhook
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
+)
 
 // appendAnswer appends the AdmissionReview that lets a pod through, with a JSON patch if there is one. It never refuses
 // and never warns: placement is no reason to keep a pod from being made.
@@ -18,5 +21,5 @@ func appendAnswer(into []byte, uid string, patch []byte) []byte {
 
 // plainUID tells whether a UID can be written between quotes as it is. API servers send hexadecimal digits and dashes.
 func plainUID(uid string) bool {
-	return uid != "" && len(uid) <= 128 && plainUntil([]byte(uid), 0, highBits) == len(uid)
+	return uid != "" && len(uid) <= 128 && jsonscan.PlainUntil([]byte(uid), 0, jsonscan.HighBits) == len(uid)
 }

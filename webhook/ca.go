@@ -160,7 +160,7 @@ func parseCA(data map[string][]byte, now time.Time) (*CA, error) {
 	case !key.PublicKey.Equal(issuer.PublicKey):
 		return nil, fmt.Errorf("key %s does not belong to the first certificate of %s", corev1.TLSPrivateKeyKey, corev1.TLSCertKey)
 	case now.After(issuer.NotAfter):
-		return nil, fmt.Errorf("key %s: the certificate expired on %s; delete the Secret to have another made", corev1.TLSCertKey, issuer.NotAfter.Format(time.DateOnly))
+		return nil, fmt.Errorf("key %s: the certificate expired on %s; delete the Secret, and the hub creates a new one", corev1.TLSCertKey, issuer.NotAfter.Format(time.DateOnly))
 	case len(data[TokenKeyField]) < tokenKeyBytes:
 		return nil, fmt.Errorf("key %s: %d bytes, and must be at least %d", TokenKeyField, len(data[TokenKeyField]), tokenKeyBytes)
 	}

@@ -132,7 +132,7 @@ func TestAnExpiredCAStopsTheStartAndSaysWhatToDo(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		time.Sleep(caLifetime + time.Hour)
 		_, err = EnsureCA(t.Context(), hub, caNamespace, caName)
-		g.Expect(err).To(MatchError(ContainSubstring("delete the Secret to have another made")))
+		g.Expect(err).To(MatchError(ContainSubstring("delete the Secret, and the hub creates a new one")))
 		_, err = ca.ServerTLS([]string{"hub"}, nil).GetCertificate(nil)
 		g.Expect(err).To(MatchError(ContainSubstring("expired")))
 	})

@@ -10,14 +10,16 @@
 //
 // Where to look:
 //
-//	handler.go   the way of one call; place.go asks the placer, forward.go the owner, answer.go writes the answer
-//	review.go    which facts are taken from an AdmissionReview (review_affinity.go: those of its node affinity);
-//	scan.go      the JSON scanner under it (scan_walk.go: into objects, scan_string.go: text, scan_skip.go: the rest)
-//	server.go    the HTTPS server
+//	handler.go   the way of one call; place.go asks the placer, forward.go the owner (forward_silent.go: one that is silent), answer.go writes the answer
+//	review.go    which facts are taken from an AdmissionReview (review_affinity.go: those of its node affinity, review_spread.go: its spread);
+//	             package jsonscan is the JSON scanner under it
+//	server.go    the HTTPS server: connections.go and handshakes.go bound who connects, load.go what is read at once; turns.go
+//	             ends turns on the processor between calls, deadline.go those of calls
 //	token.go     capability tokens and the URL that carries them
 //	ca.go        the hub's own CA in its Secret; leaf.go the certificates it issues; peer.go mutual TLS between replicas;
-//	dir.go       certificates from a folder instead
-//	desired.go   the configuration that a member should have; install.go brings it there
+//	dir.go       certificates from a folder instead; clients.go those of API servers; expiry.go when ours end
+//	desired.go   the configuration that a member should have; install.go brings it there;
+//	             reach.go proves that the member reaches us, reach_answer.go answers that call
 //	kinds.go     calls about kinds of the hub's modules: validate.go, convert.go; safe.go bounds what they may take
 //	kinds_desired.go  what members should have about these kinds; kinds_install.go, kinds_keep.go bring it there
 //	metrics.go   what is counted

@@ -116,7 +116,7 @@ func (i *Installer) Access() []clusters.Access {
 	return []clusters.Access{{
 		Group: admissionregistrationv1.GroupName, Resource: "mutatingwebhookconfigurations", Name: i.options.Name,
 		Verbs: []string{"get", "list", "watch", "patch"}, ClusterScoped: true, PerTenant: true,
-		For: "placing new pods as they are made",
+		For: "placing new pods as they are created",
 	}}
 }
 
@@ -137,7 +137,7 @@ func (i *Installer) Installation(member string) Installation {
 		return known
 	}
 	return Installation{Reason: ReasonMissing, Message: fmt.Sprintf(
-		"the member has no MutatingWebhookConfiguration %s: make one with `plimsoll register`; until then pods are placed after they were made", name)}
+		"the member has no MutatingWebhookConfiguration %s: create it with `plimsoll register`; until then the hub moves pods after their creation", name)}
 }
 
 func (i *Installer) set(member string, is Installation) {
@@ -183,7 +183,7 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 // prove checks whether the member's API server reaches the webhook, when that is due, and says how the configuration is. wait is
 // when to look again; 0: it is not checked.
 func (i *Installer) prove(ctx context.Context, req reconcile.Request[*admissionregistrationv1.MutatingWebhookConfiguration], changed bool) (wait time.Duration) {
-	current := Installation{Reason: ReasonCurrent, Message: "new pods are placed as they are made"}
+	current := Installation{Reason: ReasonCurrent, Message: "the webhook places new pods as they are created"}
 	if i.options.CheckNamespace == nil {
 		i.set(req.Member, current)
 		return 0

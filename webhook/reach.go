@@ -160,8 +160,8 @@ func (i *Installer) check(ctx context.Context, c client.Client, member string, w
 	pod := checkPod(namespace, i.options.CheckImage, wanted.prefix(), nonce)
 	switch err := c.Create(ctx, pod, client.DryRunAll); {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		return notChecked, fmt.Sprintf("a dry run of a pod in namespace %s is refused, so nobody knows whether the API server reaches the hub; "+
-			"`plimsoll register` again gives the hub's account the right: %v", namespace, err)
+		return notChecked, fmt.Sprintf("a dry run of a pod in namespace %s is refused, so it is unknown whether the API server reaches the hub; "+
+			"run `plimsoll register` again to give the hub's account the right: %v", namespace, err)
 	case err != nil:
 		return notChecked, fmt.Sprintf("a dry run of a pod in namespace %s failed: %v", namespace, err)
 	}

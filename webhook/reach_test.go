@@ -121,7 +121,7 @@ func TestAMemberIsWellOnlyWhenItsAPIServerReachesTheWebhook(t *testing.T) {
 		says   string
 		asked  int // in an hour
 	}{
-		"reached":     {enabled, marks, ReasonCurrent, "placed as they are made", 7},
+		"reached":     {enabled, marks, ReasonCurrent, "places new pods as they are created", 7},
 		"not reached": {enabled, ignores, ReasonUnreachable, "gets no answer from hub.example:9443", 64},
 		"refused": {enabled, func(*corev1.Pod) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "check", nil)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
 // review is what the hub takes from an AdmissionReview. Its strings share their memory; spot.PodRequest says so, too.
@@ -18,6 +19,9 @@ type review struct {
 	spare            []corev1.Toleration // memory for the next pod's
 }
 
+// A reviewScanner reads the parts of an AdmissionReview.
+type reviewScanner struct{ jsonscan.Scanner }
+
 // textGuess is how much text of a usual pod's review is kept, so that it is allocated once.
 const textGuess = 512
 
@@ -25,27 +29,27 @@ const textGuess = 512
 // which labels and annotations of the pod are looked at; nil: all. Errors tell where the body is wrong, and never quote it.
 func (r *review) decode(body []byte, reads func(key []byte) bool) error {
 	r.reset()
-	s := scanner{data: body, reads: reads}
-	s.text.Grow(textGuess)
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+	s := reviewScanner{Scanner: jsonscan.Scanner{Data: body, Reads: reads}}
+	s.Text.Grow(textGuess)
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "apiVersion":
-			once.once(&s, 1<<0)
-			r.apiVersion = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			r.apiVersion = s.ReadString()
 		case "kind":
-			once.once(&s, 1<<1)
-			r.kind = s.string()
+			once.Once(&s.Scanner, 1<<1)
+			r.kind = s.ReadString()
 		case "request":
-			once.once(&s, 1<<2)
+			once.Once(&s.Scanner, 1<<2)
 			s.request(r)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
-	if s.end(); s.err != nil {
+	if s.End(); s.Err != nil {
 		r.reset()
-		return fmt.Errorf("admission review: %w", s.err)
+		return fmt.Errorf("admission review: %w", s.Err)
 	}
 	return nil
 }
@@ -54,95 +58,95 @@ func (r *review) reset() {
 	*r = review{spare: r.spare}
 }
 
-func (s *scanner) request(r *review) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) request(r *review) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "uid":
-			once.once(s, 1<<0)
-			r.pod.RequestUID = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			r.pod.RequestUID = s.ReadString()
 		case "resource":
-			once.once(s, 1<<1)
+			once.Once(&s.Scanner, 1<<1)
 			s.groupResource(r)
 		case "subResource":
-			once.once(s, 1<<2)
-			r.subResource = s.string()
+			once.Once(&s.Scanner, 1<<2)
+			r.subResource = s.ReadString()
 		case "namespace":
-			once.once(s, 1<<3)
-			r.pod.Namespace = s.string()
+			once.Once(&s.Scanner, 1<<3)
+			r.pod.Namespace = s.ReadString()
 		case "operation":
-			once.once(s, 1<<4)
-			r.operation = s.string()
+			once.Once(&s.Scanner, 1<<4)
+			r.operation = s.ReadString()
 		case "dryRun":
-			once.once(s, 1<<5)
-			r.pod.DryRun = s.bool()
+			once.Once(&s.Scanner, 1<<5)
+			r.pod.DryRun = s.ReadBool()
 		case "object":
-			once.once(s, 1<<6)
+			once.Once(&s.Scanner, 1<<6)
 			s.pod(r)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) groupResource(r *review) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) groupResource(r *review) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "group":
-			once.once(s, 1<<0)
-			r.group = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			r.group = s.ReadString()
 		case "resource":
-			once.once(s, 1<<1)
-			r.resource = s.string()
+			once.Once(&s.Scanner, 1<<1)
+			r.resource = s.ReadString()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) pod(r *review) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) pod(r *review) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "metadata":
-			once.once(s, 1<<0)
+			once.Once(&s.Scanner, 1<<0)
 			s.metadata(&r.pod)
 		case "spec":
-			once.once(s, 1<<1)
+			once.Once(&s.Scanner, 1<<1)
 			s.spec(r)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) metadata(p *spot.PodRequest) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) metadata(p *spot.PodRequest) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "name":
-			once.once(s, 1<<0)
-			p.Name = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			p.Name = s.ReadString()
 		case "labels":
-			once.once(s, 1<<1)
-			p.Labels, p.MoreLabels = s.stringMap(s.reads)
+			once.Once(&s.Scanner, 1<<1)
+			p.Labels, p.MoreLabels = s.StringMap(s.Reads)
 		case "annotations":
-			once.once(s, 1<<2)
-			p.Annotations, p.MoreAnnotations = s.stringMap(s.reads)
+			once.Once(&s.Scanner, 1<<2)
+			p.Annotations, p.MoreAnnotations = s.StringMap(s.Reads)
 		case "ownerReferences":
-			once.once(s, 1<<3)
+			once.Once(&s.Scanner, 1<<3)
 			s.controller(p)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
 // controller keeps the first owner that is the controller.
-func (s *scanner) controller(p *spot.PodRequest) {
+func (s *reviewScanner) controller(p *spot.PodRequest) {
 	found := false
-	for items := s.array(); items.next(); {
+	for items := s.Array(); items.Next(); {
 		if owner, controls := s.owner(); controls && !found {
 			p.Owner, found = owner, true
 			p.ReplicaSet = owner.Kind == "ReplicaSet"
@@ -150,88 +154,88 @@ func (s *scanner) controller(p *spot.PodRequest) {
 	}
 }
 
-func (s *scanner) owner() (owner spot.OwnerRef, controls bool) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) owner() (owner spot.OwnerRef, controls bool) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "apiVersion":
-			once.once(s, 1<<0)
-			owner.APIVersion = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			owner.APIVersion = s.ReadString()
 		case "kind":
-			once.once(s, 1<<1)
-			owner.Kind = s.string()
+			once.Once(&s.Scanner, 1<<1)
+			owner.Kind = s.ReadString()
 		case "name":
-			once.once(s, 1<<2)
-			owner.Name = s.string()
+			once.Once(&s.Scanner, 1<<2)
+			owner.Name = s.ReadString()
 		case "uid":
-			once.once(s, 1<<3)
-			owner.UID = s.string()
+			once.Once(&s.Scanner, 1<<3)
+			owner.UID = s.ReadString()
 		case "controller":
-			once.once(s, 1<<4)
-			controls = s.bool()
+			once.Once(&s.Scanner, 1<<4)
+			controls = s.ReadBool()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 	return owner, controls
 }
 
-func (s *scanner) spec(r *review) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) spec(r *review) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "nodeSelector":
-			once.once(s, 1<<0)
-			r.pod.NodeSelector, _ = s.stringMap(nil)
+			once.Once(&s.Scanner, 1<<0)
+			r.pod.NodeSelector, _ = s.StringMap(nil)
 		case "affinity":
-			once.once(s, 1<<1)
+			once.Once(&s.Scanner, 1<<1)
 			s.affinity(&r.pod)
 		case "tolerations":
-			once.once(s, 1<<2)
+			once.Once(&s.Scanner, 1<<2)
 			r.pod.Tolerations = s.tolerations(r)
 		case "topologySpreadConstraints":
-			once.once(s, 1<<3)
+			once.Once(&s.Scanner, 1<<3)
 			r.pod.Spreads = s.spreads()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
 // tolerations reads an array of them, without their seconds; one that is there and empty is not nil.
-func (s *scanner) tolerations(r *review) []corev1.Toleration {
-	if s.null() {
+func (s *reviewScanner) tolerations(r *review) []corev1.Toleration {
+	if s.Null() {
 		return nil
 	}
 	if r.spare == nil {
 		r.spare = make([]corev1.Toleration, 0, 4)
 	}
 	list := r.spare[:0]
-	for items := s.array(); items.next(); {
+	for items := s.Array(); items.Next(); {
 		list = append(list, s.toleration())
 	}
 	r.spare = list
 	return list
 }
 
-func (s *scanner) toleration() (t corev1.Toleration) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) toleration() (t corev1.Toleration) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "key":
-			once.once(s, 1<<0)
-			t.Key = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			t.Key = s.ReadString()
 		case "operator":
-			once.once(s, 1<<1)
-			t.Operator = corev1.TolerationOperator(s.string())
+			once.Once(&s.Scanner, 1<<1)
+			t.Operator = corev1.TolerationOperator(s.ReadString())
 		case "value":
-			once.once(s, 1<<2)
-			t.Value = s.string()
+			once.Once(&s.Scanner, 1<<2)
+			t.Value = s.ReadString()
 		case "effect":
-			once.once(s, 1<<3)
-			t.Effect = corev1.TaintEffect(s.string())
+			once.Once(&s.Scanner, 1<<3)
+			t.Effect = corev1.TaintEffect(s.ReadString())
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 	return t

@@ -4,100 +4,101 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
-func (s *scanner) affinity(p *spot.PodRequest) {
-	if s.null() {
+func (s *reviewScanner) affinity(p *spot.PodRequest) {
+	if s.Null() {
 		return
 	}
 	p.Affinity = true
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "nodeAffinity":
-			once.once(s, 1<<0)
+			once.Once(&s.Scanner, 1<<0)
 			s.nodeAffinity(p)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) nodeAffinity(p *spot.PodRequest) {
-	if s.null() {
+func (s *reviewScanner) nodeAffinity(p *spot.PodRequest) {
+	if s.Null() {
 		return
 	}
 	p.NodeAffinity = true
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "requiredDuringSchedulingIgnoredDuringExecution":
-			once.once(s, 1<<0)
+			once.Once(&s.Scanner, 1<<0)
 			s.nodeSelector(p)
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) nodeSelector(p *spot.PodRequest) {
-	if s.null() {
+func (s *reviewScanner) nodeSelector(p *spot.PodRequest) {
+	if s.Null() {
 		return
 	}
 	p.Required = &corev1.NodeSelector{}
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "nodeSelectorTerms":
-			once.once(s, 1<<0)
-			for items := s.array(); items.next(); {
+			once.Once(&s.Scanner, 1<<0)
+			for items := s.Array(); items.Next(); {
 				p.Required.NodeSelectorTerms = append(p.Required.NodeSelectorTerms, s.term())
 			}
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 }
 
-func (s *scanner) term() (term corev1.NodeSelectorTerm) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) term() (term corev1.NodeSelectorTerm) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "matchExpressions":
-			once.once(s, 1<<0)
+			once.Once(&s.Scanner, 1<<0)
 			term.MatchExpressions = s.requirements()
 		case "matchFields":
-			once.once(s, 1<<1)
+			once.Once(&s.Scanner, 1<<1)
 			term.MatchFields = s.requirements()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 	return term
 }
 
-func (s *scanner) requirements() (list []corev1.NodeSelectorRequirement) {
-	for items := s.array(); items.next(); {
+func (s *reviewScanner) requirements() (list []corev1.NodeSelectorRequirement) {
+	for items := s.Array(); items.Next(); {
 		list = append(list, s.requirement())
 	}
 	return list
 }
 
-func (s *scanner) requirement() (r corev1.NodeSelectorRequirement) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) requirement() (r corev1.NodeSelectorRequirement) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "key":
-			once.once(s, 1<<0)
-			r.Key = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			r.Key = s.ReadString()
 		case "operator":
-			once.once(s, 1<<1)
-			r.Operator = corev1.NodeSelectorOperator(s.string())
+			once.Once(&s.Scanner, 1<<1)
+			r.Operator = corev1.NodeSelectorOperator(s.ReadString())
 		case "values":
-			once.once(s, 1<<2)
-			r.Values = s.strings()
+			once.Once(&s.Scanner, 1<<2)
+			r.Values = s.Strings()
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 	return r

@@ -4,34 +4,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
 // spreads reads an array of topology spread constraints.
-func (s *scanner) spreads() (list []spot.IncomingSpread) {
-	for items := s.array(); items.next(); {
+func (s *reviewScanner) spreads() (list []spot.IncomingSpread) {
+	for items := s.Array(); items.Next(); {
 		list = append(list, s.spread())
 	}
 	return list
 }
 
-func (s *scanner) spread() (c spot.IncomingSpread) {
-	var once seen
-	for fields := s.object(); fields.nextField(); {
-		switch string(fields.key) {
+func (s *reviewScanner) spread() (c spot.IncomingSpread) {
+	var once jsonscan.Seen
+	for fields := s.Object(); fields.NextField(); {
+		switch string(fields.Key) {
 		case "topologyKey":
-			once.once(s, 1<<0)
-			c.Key = s.string()
+			once.Once(&s.Scanner, 1<<0)
+			c.Key = s.ReadString()
 		case "whenUnsatisfiable":
-			once.once(s, 1<<1)
-			c.Must = s.string() == string(corev1.DoNotSchedule)
+			once.Once(&s.Scanner, 1<<1)
+			c.Must = s.ReadString() == string(corev1.DoNotSchedule)
 		case "nodeAffinityPolicy":
-			once.once(s, 1<<2)
-			c.Affinity = corev1.NodeInclusionPolicy(s.string())
+			once.Once(&s.Scanner, 1<<2)
+			c.Affinity = corev1.NodeInclusionPolicy(s.ReadString())
 		case "nodeTaintsPolicy":
-			once.once(s, 1<<3)
-			c.Taints = corev1.NodeInclusionPolicy(s.string())
+			once.Once(&s.Scanner, 1<<3)
+			c.Taints = corev1.NodeInclusionPolicy(s.ReadString())
 		default:
-			s.skip()
+			s.Skip()
 		}
 	}
 	return c

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-
-	"github.com/plimsoll-dev/plimsoll/hub"
 )
 
 // loadCommand is the argument with which this program sends a load and does nothing else.
@@ -78,7 +76,6 @@ func sendLoad(in io.Reader, out io.Writer) error {
 	if err := gob.NewDecoder(in).Decode(&order); err != nil {
 		return err
 	}
-	_ = hub.ShortenTimeSlices() // or its threads stop each other in the middle of calls; where the kernel refuses, they do
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(order.Bundle) {
 		return errors.New("the webhook's certificate authority is no PEM")

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 func TestTheDemosFolderIsForOneAtATimeAndLeftWithNothingButTheLog(t *testing.T) {
@@ -143,7 +144,7 @@ func TestTheHubAcceptsTheDemosConfiguration(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(t.TempDir(), "hub.yaml")
 	g.Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
-	config, err := hub.LoadConfig(path, nil)
+	config, err := config.Load(path, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.API.RESTAddress).To(Equal("127.0.0.1:2"))
 	g.Expect(config.Webhook.URL).To(Equal("https://127.0.0.1:3"))

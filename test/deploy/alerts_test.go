@@ -121,15 +121,15 @@ var trouble = map[string]struct {
 	},
 	"spot has no room": {
 		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="spot"} 0x9 2x80`,
-		39 * time.Minute, 41 * time.Minute, "PlimsollSpotDry", "Spot is dry in prod-eu",
+		39 * time.Minute, 41 * time.Minute, "PlimsollSpotDry", "No spot capacity in prod-eu",
 	},
 	"on-demand has no room": {
 		`plimsoll_spot_dry{job="plimsoll-metrics",instance="a",member="prod-eu",capacity="on-demand"} 0x9 2x80`,
-		24 * time.Minute, 26 * time.Minute, "PlimsollOnDemandDry", "On-demand is dry in prod-eu",
+		24 * time.Minute, 26 * time.Minute, "PlimsollOnDemandDry", "No on-demand capacity in prod-eu",
 	},
 	"pods are let through": {
 		`plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="timeout"} 0x9 0+5x80`,
-		24 * time.Minute, 35 * time.Minute, "PlimsollPodsNotPlaced", "prod-eu are let through without a place: timeout",
+		24 * time.Minute, 35 * time.Minute, "PlimsollPodsNotPlaced", "prod-eu are created without a decision: timeout",
 	},
 	"a member's API server does not reach the webhook": {
 		`plimsoll_webhook_reached{job="plimsoll-metrics",instance="a",member="prod-eu"} 1x9 0x80`,
@@ -137,7 +137,7 @@ var trouble = map[string]struct {
 	},
 	"pods slip past the webhook": {
 		`plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x9 3+2x80`,
-		20 * time.Minute, 45 * time.Minute, "PlimsollPodsUndecided", "prod-eu come without a decision",
+		20 * time.Minute, 45 * time.Minute, "PlimsollPodsUndecided", "prod-eu are created without a decision of the webhook",
 	},
 	"a token was not renewed": {
 		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,

@@ -154,7 +154,7 @@ func testTheAPIServerTakesEveryField(t *testing.T, f *fleet.Fleet) {
 	}
 	for name, objects := range map[string]Objects{
 		"by default": render(t, ""), "with everything": render(t, everyValue), "the member's": member(t), "the member's WebApps": webApps(t),
-		"Argo CD's": repository.objects("argocd/applications.yaml"), "External Secrets'": repository.objects("members/external-secret.yaml.example"),
+		"Argo CD's": repository.objects("argocd/applications.yaml"), "Argo CD's by list": repository.objects("argocd/by-list.yaml"), "External Secrets'": repository.objects("members/external-secret.yaml.example"),
 		"staging": repository.build("apps/staging"), "production": repository.build("apps/production"),
 	} {
 		for _, key := range objects.Keys() {

@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -202,7 +202,7 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	}
 	var mounted corev1.ConfigMap
 	d.get("hub", &mounted, Namespace, "plimsoll-config")
-	rolledBack, err := hub.LoadConfig(writeText(t, mounted.Data["config.yaml"]), podEnvironment)
+	rolledBack, err := config.Load(writeText(t, mounted.Data["config.yaml"]), podEnvironment)
 	if err != nil || rolledBack.Spot.AnnotationPrefix != "spotalis.io" || !rolledBack.Spot.ReadOnly {
 		t.Errorf("after rolling back the hub is configured like this: %+v, %v", rolledBack.Spot, err)
 	}

@@ -20,9 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -102,18 +104,18 @@ func (r fleetRepository) objects(file string) Objects {
 
 func TestTheHubOfTheFleetRepositoryStartsWithItsConfiguration(t *testing.T) {
 	objects := newFleetRepository(t).build("hub")
-	var config hub.Config
+	var read config.Config
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" && strings.HasPrefix(object.GetName(), "plimsoll-config-") {
 			text, _, _ := unstructured.NestedString(object.Object, "data", "config.yaml")
 			var err error
-			if config, err = hub.LoadConfig(writeText(t, text), podEnvironment); err != nil {
+			if read, err = config.Load(writeText(t, text), podEnvironment); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if config.Webhook.URL != "https://plimsoll.example.com" || len(config.Clusters.AllowedNetworks) != 1 {
-		t.Errorf("%+v", config)
+	if read.Webhook.URL != "https://plimsoll.example.com" || len(read.Clusters.AllowedNetworks) != 1 {
+		t.Errorf("%+v", read)
 	}
 }
 
@@ -223,34 +225,10 @@ func TestArgoCDIsToldOfFoldersThatAreThereAndLeavesAloneWhatTheHubFillsIn(t *tes
 	r := newFleetRepository(t)
 	seen := map[string]bool{}
 	for key, object := range r.objects("argocd/applications.yaml") {
-		spec := object.Object["spec"].(map[string]any)
-		if object.GetKind() == "ApplicationSet" {
-			spec = spec["template"].(map[string]any)["spec"].(map[string]any)
-		}
 		for _, environment := range environments {
-			source, _ := spec["source"].(map[string]any)
-			folder := filled(t, source["path"].(string), map[string]any{
+			seen[r.application(key, object, map[string]any{
 				"name": "prod-eu", "metadata": map[string]any{"labels": map[string]any{"environment": environment}},
-			})
-			seen[folder] = true
-			objects := r.build(folder)
-			ignored := map[string][]any{}
-			differences, _ := spec["ignoreDifferences"].([]any)
-			for _, one := range differences {
-				difference := one.(map[string]any)
-				name := difference["kind"].(string) + " " + difference["name"].(string)
-				ignored[name] = difference["jsonPointers"].([]any)
-				if !slices.ContainsFunc(objects.Keys(), func(key string) bool {
-					return name == objects[key].GetKind()+" "+objects[key].GetName()
-				}) {
-					t.Errorf("%s: %s is not in %s", key, name, folder)
-				}
-			}
-			if want := filledIn[folder]; len(want)+len(ignored) > 0 {
-				if diff := cmp.Diff(want, ignored); diff != "" {
-					t.Errorf("%s: -written by the hub +ignored:\n%s", key, diff)
-				}
-			}
+			})] = true
 		}
 	}
 	for _, folder := range []string{"hub", "members", "in-member", "apps/staging", "apps/production"} {
@@ -258,6 +236,76 @@ func TestArgoCDIsToldOfFoldersThatAreThereAndLeavesAloneWhatTheHubFillsIn(t *tes
 			t.Errorf("nothing brings %s", folder)
 		}
 	}
+}
+
+// The ApplicationSets over a list bring into each of its members what those over labels bring, and differ in their generators only.
+func TestArgoCDReadsTheMembersFromOneList(t *testing.T) {
+	r := newFleetRepository(t)
+	var list []map[string]any
+	if err := yaml.Unmarshal([]byte(r.read("argocd/members.yaml")), &list); err != nil || len(list) < 3 {
+		t.Fatalf("members: %v, %v", list, err)
+	}
+	byLabel := r.objects("argocd/applications.yaml")
+	for key, object := range r.objects("argocd/by-list.yaml") {
+		files, _, _ := unstructured.NestedSlice(object.Object["spec"].(map[string]any)["generators"].([]any)[0].(map[string]any), "git", "files")
+		if want := []any{map[string]any{"path": "argocd/members.yaml"}}; !cmp.Equal(files, want) {
+			t.Errorf("%s reads %v", key, files)
+		}
+		if kept, _, _ := unstructured.NestedBool(object.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); !kept {
+			t.Errorf("%s: an entry that is removed by mistake takes the workloads of its cluster along", key)
+		}
+		there := byLabel[key]
+		if there == nil {
+			t.Errorf("%s is not instead of one in applications.yaml", key)
+			continue
+		}
+		names := map[string]bool{}
+		for _, member := range list {
+			folder := r.application(key, object, member)
+			label := map[string]any{"name": member["name"], "metadata": map[string]any{"labels": map[string]any{"environment": member["environment"]}}}
+			if want := r.application(key, there, label); folder != want {
+				t.Errorf("%s brings %s into %s, not %s", key, folder, member["name"], want)
+			}
+			if destination := filled(t, text(t, object, "spec", "template", "spec", "destination", "name"), member); destination != member["name"] {
+				t.Errorf("%s goes to %s", key, destination)
+			}
+			names[filled(t, text(t, object, "spec", "template", "metadata", "name"), member)] = true
+		}
+		if len(names) != len(list) {
+			t.Errorf("%s makes %v of %d members", key, names, len(list))
+		}
+	}
+}
+
+// application checks an Application, or what an ApplicationSet makes of a member's values, and returns the folder that it brings: the
+// objects whose fields are ignored are in it, and are those that the hub fills in.
+func (r fleetRepository) application(key string, object *unstructured.Unstructured, values map[string]any) string {
+	r.Helper()
+	spec := object.Object["spec"].(map[string]any)
+	if object.GetKind() == "ApplicationSet" {
+		spec = spec["template"].(map[string]any)["spec"].(map[string]any)
+	}
+	source, _ := spec["source"].(map[string]any)
+	folder := filled(r.T, source["path"].(string), values)
+	objects := r.build(folder)
+	ignored := map[string][]any{}
+	differences, _ := spec["ignoreDifferences"].([]any)
+	for _, one := range differences {
+		difference := one.(map[string]any)
+		name := difference["kind"].(string) + " " + difference["name"].(string)
+		ignored[name] = difference["jsonPointers"].([]any)
+		if !slices.ContainsFunc(objects.Keys(), func(key string) bool {
+			return name == objects[key].GetKind()+" "+objects[key].GetName()
+		}) {
+			r.Errorf("%s: %s is not in %s", key, name, folder)
+		}
+	}
+	if want := filledIn[folder]; len(want)+len(ignored) > 0 {
+		if diff := cmp.Diff(want, ignored); diff != "" {
+			r.Errorf("%s: -written by the hub +ignored:\n%s", key, diff)
+		}
+	}
+	return folder
 }
 
 // filled fills in a template as ApplicationSets with goTemplate, and External Secrets, do.
@@ -288,14 +336,14 @@ func TestARegistrationByExternalSecretsIsOneThatTheHubTakes(t *testing.T) {
 	for _, entry := range entries {
 		values[entry.(map[string]any)["secretKey"].(string)] = "a-token"
 	}
-	kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
-	if !strings.Contains(kubeconfig, "a-token") {
-		t.Errorf("the token is not in it:\n%s", kubeconfig)
+	filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), values)
+	if !strings.Contains(filledIn, "a-token") {
+		t.Errorf("the token is not in it:\n%s", filledIn)
 	}
 	const placeholder = "LS0t..."
-	kubeconfig = strings.ReplaceAll(kubeconfig, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
-	if _, err := clusters.Vet("prod-eu", []byte(kubeconfig), clusters.Rules{}); err != nil {
-		t.Errorf("%v:\n%s", err, kubeconfig)
+	filledIn = strings.ReplaceAll(filledIn, placeholder, base64.StdEncoding.EncodeToString(authority(t)))
+	if _, err := kubeconfig.Vet("prod-eu", []byte(filledIn), kubeconfig.Rules{}); err != nil {
+		t.Errorf("%v:\n%s", err, filledIn)
 	}
 }
 
@@ -317,9 +365,9 @@ func TestMembersAreOneListOfTheChart(t *testing.T) {
 	}
 	for key, object := range made {
 		name := object.GetName()
-		kubeconfig := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
-		if _, err := clusters.Vet(name, []byte(kubeconfig), clusters.Rules{}); err != nil || !strings.Contains(kubeconfig, "a-token") || !strings.Contains(kubeconfig, name+".example.com") {
-			t.Errorf("%s: %v:\n%s", key, err, kubeconfig)
+		filledIn := filled(t, text(t, object, "spec", "target", "template", "data", clusters.KubeconfigKey), map[string]any{"token": "a-token"})
+		if _, err := kubeconfig.Vet(name, []byte(filledIn), kubeconfig.Rules{}); err != nil || !strings.Contains(filledIn, "a-token") || !strings.Contains(filledIn, name+".example.com") {
+			t.Errorf("%s: %v:\n%s", key, err, filledIn)
 		}
 		if text(t, object, "spec", "target", "template", "metadata", "labels", clusters.MemberLabel) != "true" || object.GetNamespace() != fleet.Registrations ||
 			text(t, object, "spec", "target", "template", "type") != "plimsoll.dev/kubeconfig" ||

@@ -31,6 +31,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -202,7 +203,7 @@ type site struct {
 
 // running is a replica.
 type running struct {
-	config hub.Config
+	config config.Config
 	addr   hub.Addresses
 	end    context.CancelFunc
 	ended  chan error
@@ -221,7 +222,7 @@ func (s *site) start(more ...string) *running {
 		"PLIMSOLL_API_RESTADDRESS=127.0.0.1:0", "PLIMSOLL_PEER_ADDRESS=127.0.0.1:0", "PLIMSOLL_METRICS_ADDRESS=127.0.0.1:0",
 		"PLIMSOLL_PROBES_ADDRESS=127.0.0.1:0",
 	}, append(more, podEnvironment...)...)
-	config, err := hub.LoadConfig(file, environ)
+	config, err := config.Load(file, environ)
 	s.must(err)
 	kubeconfig, err := s.fleet.Hub.KubeconfigFor(s.Context(), account)
 	s.must(err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -188,9 +189,9 @@ registrations: {namespace: fleet-members}
 }
 
 // hubConfig is what the hub reads of what was rendered, in the environment that its pod would have.
-func hubConfig(t *testing.T, objects Objects) hub.Config {
+func hubConfig(t *testing.T, objects Objects) config.Config {
 	t.Helper()
-	config, err := hub.LoadConfig(writeConfig(t, objects), podEnvironment)
+	config, err := config.Load(writeConfig(t, objects), podEnvironment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func TestTheNotesSayWhatToDoNext(t *testing.T) {
 
 func TestThePortsOfTheDeploymentAreThoseOfTheHub(t *testing.T) {
 	objects := render(t, "")
-	config := hub.DefaultConfig()
+	config := config.Default()
 	ports := map[string]any{}
 	for _, port := range container(t, objects)["ports"].([]any) {
 		port := port.(map[string]any)

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/docs/pages"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -77,13 +77,13 @@ func TestTheCodeOfTheTutorialIsWhatIsCompiledAndRun(t *testing.T) {
 const replicaOf = "TUTORIAL_REPLICA_OF"
 
 func TestMain(m *testing.M) {
-	kubeconfig := os.Getenv(replicaOf)
-	if kubeconfig == "" {
+	path := os.Getenv(replicaOf)
+	if path == "" {
 		os.Exit(m.Run())
 	}
-	hub, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	hub, err := clientcmd.BuildConfigFromFlags("", path)
 	if err == nil {
-		rules := clusters.Rules{AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		rules := kubeconfig.Rules{AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
 		err = pages.Run(ctx, hub, metav1.NamespaceDefault, rules, slog.New(slog.NewJSONHandler(os.Stdout, nil)))

@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 func TestTheFormulaGivesTheFloorBeforeTheShare(t *testing.T) {
@@ -24,7 +24,7 @@ func TestSettingsBecomeAConfigurationThatTheHubTakes(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "hub.yaml")
 	g.Expect(writeConfig(path, Settings{"spot.moveCooldown": "1s", "spot.defaults.minOnDemand": 3, "webhook.ips": []string{"127.0.0.1"}})).To(Succeed())
-	config, err := hub.LoadConfig(path, nil)
+	config, err := config.Load(path, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Spot.MoveCooldown.String()).To(Equal("1s"))
 	g.Expect(config.Spot.Defaults.MinOnDemand).To(HaveValue(Equal(3)))

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -24,7 +24,7 @@ const minResync = 5 * time.Second
 // Scaled are a hub's default times for placement, each divided by the factor: beside nodes that take NodeTime divided by it, the
 // hub is what it is by default beside real nodes.
 func Scaled(factor int) Settings {
-	config := hub.DefaultConfig()
+	config := config.Default()
 	settings := Settings{"controller.resyncPeriod": max(config.Controller.ResyncPeriod/time.Duration(factor), minResync).String()}
 	settings.scale("spot", reflect.ValueOf(config.Spot), time.Duration(factor))
 	return settings
@@ -39,7 +39,7 @@ func (s Settings) scale(path string, part reflect.Value, factor time.Duration) {
 			if field > 0 {
 				s[key] = (field / factor).String()
 			}
-		case hub.SpotProbeConfig:
+		case config.SpotProbeConfig:
 			s.scale(key, part.Field(i), factor)
 		}
 	}

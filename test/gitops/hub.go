@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
@@ -42,7 +43,7 @@ func (s *Site) StartHub(ctx context.Context, log io.Writer) (*Hub, error) {
 		"PLIMSOLL_API_RESTADDRESS=127.0.0.1:0", "PLIMSOLL_API_UNAUTHENTICATED=true", "PLIMSOLL_PEER_ADDRESS=127.0.0.1:0",
 		"PLIMSOLL_METRICS_ADDRESS=127.0.0.1:0", "PLIMSOLL_PROBES_ADDRESS=127.0.0.1:0",
 	}
-	config, err := hub.LoadConfig(file, environ)
+	config, err := config.Load(file, environ)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
@@ -129,7 +130,7 @@ func registered(s *cliSite) func(*testing.T) {
 		if secret == nil || secret.Labels[clusters.MemberLabel] != "true" {
 			t.Fatalf("the registration is %v", secret)
 		}
-		if _, err := clusters.Vet("prod-eu", secret.Data[clusters.KubeconfigKey], clusters.Rules{AllowedNetworks: memberNetworks}); err != nil {
+		if _, err := kubeconfig.Vet("prod-eu", secret.Data[clusters.KubeconfigKey], kubeconfig.Rules{AllowedNetworks: memberNetworks}); err != nil {
 			t.Errorf("the hub refuses it: %v", err)
 		}
 		if _, ok := secret.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; ok {

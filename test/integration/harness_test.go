@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -90,7 +91,7 @@ func startHubWith(t *testing.T, f *fleet.Fleet, name string, options []hub.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := hub.LoadConfig(replica.ConfigFile, nil)
+	config, err := config.Load(replica.ConfigFile, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -63,7 +64,7 @@ func newMemberSite(t *testing.T, c *kube.Cluster, edit ...func(*clusters.Options
 	opts := clusters.Options{
 		Namespace: s.namespace, HubConfig: c.Config(), Scheme: scheme.Scheme,
 		Fence:         clusters.FenceFunc(func(string) error { return nil }),
-		Rules:         clusters.Rules{AllowedNetworks: memberNetworks},
+		Rules:         kubeconfig.Rules{AllowedNetworks: memberNetworks},
 		Kinds:         []clusters.Kind{{Object: &corev1.ConfigMap{}}, {Object: &corev1.Pod{}}},
 		ProbeInterval: time.Second, ProbeTimeout: 2 * time.Second, WarmTimeout: 3 * time.Second,
 		RetryMin: 50 * time.Millisecond, RetryMax: time.Second,

@@ -21,6 +21,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -310,7 +311,7 @@ func managerSpec(t *testing.T, c *kube.Cluster) {
 	s := newMemberSite(t, c)
 	provider, err := clusters.New(clusters.Options{
 		Namespace: s.namespace, HubConfig: c.Config(), Scheme: scheme.Scheme, Fence: clusters.FenceFunc(func(string) error { return nil }),
-		Rules: clusters.Rules{AllowedNetworks: memberNetworks}, Kinds: []clusters.Kind{{Object: &corev1.ConfigMap{}}},
+		Rules: kubeconfig.Rules{AllowedNetworks: memberNetworks}, Kinds: []clusters.Kind{{Object: &corev1.ConfigMap{}}},
 	})
 	s.g.Expect(err).NotTo(HaveOccurred())
 	local, err := manager.New(c.Config(), manager.Options{Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"})

@@ -21,6 +21,7 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -70,7 +71,7 @@ func TestAControllerOfMulticlusterRuntimeRunsOnOurProvider(t *testing.T) {
 	var err error
 	s.provider, err = clusters.New(clusters.Options{
 		Namespace: s.namespace, HubConfig: c.Config(), Scheme: scheme.Scheme, Fence: clusters.FenceFunc(func(string) error { return nil }),
-		Rules: clusters.Rules{AllowedNetworks: memberNetworks}, Kinds: []clusters.Kind{{Object: &corev1.ConfigMap{}}}, Log: log,
+		Rules: kubeconfig.Rules{AllowedNetworks: memberNetworks}, Kinds: []clusters.Kind{{Object: &corev1.ConfigMap{}}}, Log: log,
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	local, err := manager.New(c.Config(), manager.Options{

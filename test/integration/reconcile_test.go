@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -69,7 +70,7 @@ func newReconcileSiteOf(t *testing.T, c *kube.Cluster, kinds *runtime.Scheme, bu
 	s.provider, err = clusters.New(clusters.Options{
 		Namespace: s.namespace, HubConfig: c.Config(), Scheme: kinds,
 		Fence:         clusters.FenceFunc(func(string) error { return nil }),
-		Rules:         clusters.Rules{AllowedNetworks: memberNetworks},
+		Rules:         kubeconfig.Rules{AllowedNetworks: memberNetworks},
 		ProbeInterval: time.Second, ProbeTimeout: 2 * time.Second, WarmTimeout: 3 * time.Second,
 		RetryMin: 50 * time.Millisecond, RetryMax: time.Second,
 		Log: log, Registerer: s.metrics,

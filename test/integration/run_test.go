@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -17,14 +18,14 @@ func TestTheHubOfMakeRunNeedsNothingButACluster(t *testing.T) {
 	fleets.beside(t)
 	g := NewWithT(t)
 	cluster := kube.New(t, kube.Options{Name: "run", Minimal: true})
-	config, err := hub.LoadConfig("../../tools/run.yaml", nil)
+	config, err := config.Load("../../tools/run.yaml", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	config.Webhook.Port = 0 // others on this machine may run one
 	g.Expect(fleet.FreeAddresses(&config.API.GRPCAddress, &config.API.RESTAddress, &config.Peer.Address, &config.Metrics.Address, &config.Probes.Address)).To(Succeed())
 	log := &hubLog{t: t, name: "run"}
 	t.Cleanup(log.keep)
 	ctx, stop := context.WithCancel(t.Context())
-	made, err := hub.New(ctx, config, hub.WithLog(config.Log.Logger(log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()))
+	made, err := hub.New(ctx, config, hub.WithLog(hub.Logger(config.Log, log)), hub.WithEnvironment(nil), hub.WithHubCluster(cluster.Config()))
 	g.Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- made.Run(ctx) }()

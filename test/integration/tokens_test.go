@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -56,25 +57,25 @@ func startShortTokens(t *testing.T) *shortTokens {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(shortestLife / time.Second))}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: "plimsoll-hub"}}
 	s.Expect(s.member.Client().SubResource("token").Create(t.Context(), account, request)).To(Succeed())
-	kubeconfig, err := s.member.Kubeconfig(t.Context())
+	registered, err := s.member.Kubeconfig(t.Context())
 	s.Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err = clusters.WithToken(kubeconfig, request.Status.Token)
+	registered, err = kubeconfig.WithToken(registered, request.Status.Token)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(f.Hub.Client().Create(t.Context(), fleet.Registration(s.member.Name, kubeconfig))).To(Succeed())
+	s.Expect(f.Hub.Client().Create(t.Context(), fleet.Registration(s.member.Name, registered))).To(Succeed())
 	return s
 }
 
 // registration is the Secret as it is, and its token.
-func (s *shortTokens) registration(g Gomega) (*corev1.Secret, clusters.Token) {
+func (s *shortTokens) registration(g Gomega) (*corev1.Secret, kubeconfig.Token) {
 	secret := &corev1.Secret{}
 	g.Expect(s.fleet.Hub.Client().Get(s.t.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: s.member.Name}, secret)).To(Succeed())
-	token, ok := clusters.TokenOf(secret.Data[clusters.KubeconfigKey])
+	token, ok := kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
 	g.Expect(ok).To(BeTrue(), "the registration has no token of a service account")
 	return secret, token
 }
 
 // later waits for a token that expires later than another.
-func (s *shortTokens) later(than clusters.Token) (now clusters.Token) {
+func (s *shortTokens) later(than kubeconfig.Token) (now kubeconfig.Token) {
 	s.t.Helper()
 	s.Eventually(func(g Gomega) {
 		_, now = s.registration(g)
@@ -128,8 +129,8 @@ func TestTheHubRenewsTheTokenOfAMemberBeforeItExpires(t *testing.T) {
 
 	s.Eventually(func(g Gomega) {
 		secret, _ := s.registration(g)
-		secret.Annotations = map[string]string{clusters.TokenRenewalAnnotation: clusters.RenewedElsewhere}
-		secret.Data[clusters.KubeconfigKey], err = clusters.WithToken(secret.Data[clusters.KubeconfigKey], tokenFor(s, g))
+		secret.Annotations = map[string]string{kubeconfig.TokenRenewalAnnotation: kubeconfig.RenewedElsewhere}
+		secret.Data[clusters.KubeconfigKey], err = kubeconfig.WithToken(secret.Data[clusters.KubeconfigKey], tokenFor(s, g))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.fleet.Hub.Client().Update(t.Context(), secret)).To(Succeed())
 	}).Should(Succeed())

@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
 // Run reconciles Pages in every member until ctx ends. The members are those with a registration Secret in the namespace
 // of the hub cluster; rules say what those Secrets may ask for. It may run several times: one of them acts.
-func Run(ctx context.Context, hub *rest.Config, namespace string, rules clusters.Rules, log *slog.Logger) error {
+func Run(ctx context.Context, hub *rest.Config, namespace string, rules kubeconfig.Rules, log *slog.Logger) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
 		return err

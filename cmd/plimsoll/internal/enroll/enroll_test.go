@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -164,8 +165,8 @@ func TestTheNamesAreThoseOfTheHub(t *testing.T) {
 	}
 }
 
-// kubeconfig writes one with a context "prod" that is changed, and a context "hub".
-func kubeconfig(t *testing.T, change func(*clientcmdapi.Cluster)) string {
+// kubeconfigFile writes a kubeconfig with a context "prod" that is changed, and a context "hub".
+func kubeconfigFile(t *testing.T, change func(*clientcmdapi.Cluster)) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
 	for name, server := range map[string]string{"prod": "https://prod.example:6443", "hub": "https://hub.example:6443"} {
@@ -194,7 +195,7 @@ func load(t *testing.T, file, context string) *Context {
 }
 
 func TestADryRunShowsEverythingButTheToken(t *testing.T) {
-	file := kubeconfig(t, nil)
+	file := kubeconfigFile(t, nil)
 	r := Registration{Name: "prod-eu", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace}
 	text, err := Render(r, load(t, file, ""), load(t, file, "hub"))
 	if err != nil {
@@ -235,12 +236,12 @@ func TestAContextThatTheHubCouldNotUseIsRefused(t *testing.T) {
 		"not verified":    {func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil }, "", "give --ca-file"},
 		"a CA that isn't": {func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte("no PEM") }, "", "holds no PEM certificate"},
 	} {
-		from := load(t, kubeconfig(t, c.change), "")
+		from := load(t, kubeconfigFile(t, c.change), "")
 		if _, err := targetOf(from, c.server, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	proxied := load(t, kubeconfig(t, func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.example" }), "")
+	proxied := load(t, kubeconfigFile(t, func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.example" }), "")
 	if at, err := targetOf(proxied, "https://direct.example", nil); err != nil || at.server != "https://direct.example" {
 		t.Errorf("a proxy that --server goes around: %+v, %v", at, err)
 	}
@@ -258,7 +259,7 @@ func TestWhatTheHubGetsPassesItsVetting(t *testing.T) {
 		"another name":   func(c *clientcmdapi.Cluster) { c.TLSServerName = "kubernetes" },
 		"without a port": func(c *clientcmdapi.Cluster) { c.Server = "https://prod.example/path" },
 	} {
-		at, err := targetOf(load(t, kubeconfig(t, change), ""), "", nil)
+		at, err := targetOf(load(t, kubeconfigFile(t, change), ""), "", nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -268,14 +269,14 @@ func TestWhatTheHubGetsPassesItsVetting(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := clusters.Vet("prod-eu", content, clusters.Rules{}); err != nil {
+		if _, err := kubeconfig.Vet("prod-eu", content, kubeconfig.Rules{}); err != nil {
 			t.Errorf("%s: the hub refuses it: %v", name, err)
 		}
 	}
 }
 
 func TestContextsThatAreNotThereAreNamed(t *testing.T) {
-	file := kubeconfig(t, nil)
+	file := kubeconfigFile(t, nil)
 	for name, c := range map[string][2]string{
 		`no context "staging"`: {file, "staging"},
 		"nonexistent":          {filepath.Join(t.TempDir(), "nonexistent"), ""},

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // requestToken asks a cluster for a token of a service account, for the API server itself or for an audience, and returns
@@ -33,9 +33,9 @@ func (e *enrolment) present(ctx context.Context) (string, time.Time, bool) {
 	if err != nil {
 		return "", time.Time{}, false
 	}
-	kubeconfig := found.Data[KubeconfigKey]
-	is, ok := clusters.TokenOf(kubeconfig)
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	registered := found.Data[KubeconfigKey]
+	is, ok := kubeconfig.TokenOf(registered)
+	config, err := clientcmd.RESTConfigFromKubeConfig(registered)
 	if !ok || err != nil || is.Namespace != e.MemberNamespace || is.Account != e.names().account || is.Life() != e.TokenDuration || is.Spent(time.Now()) >= 50 {
 		return "", time.Time{}, false
 	}

@@ -1,0 +1,250 @@
+package intake
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+)
+
+const (
+	// An object that is decoded takes more memory than its text has bytes; what takes more than so many times the largest
+	// answer is made to.
+	memoryPerByte = 3
+	// MaxListed is how many objects one answer may have: lists of caches come in pages of 500, others whole.
+	MaxListed, MaxPage = 50_000, 10_000
+	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
+	// caches are as old as that.
+	maxRetryAfter = 5
+)
+
+var (
+	ErrUnreadable = errors.New("the answer cannot be read")
+	errEncoded    = errors.New("the answer is compressed, which it was asked not to be")
+)
+
+// Intake bounds what a member's answers are before anything decodes them: their bytes, the number of objects, the memory
+// that they will take, and the quantities in them. It stands outside the limits of time and bytes.
+type Intake struct {
+	Member  string
+	Shapes  *quantities.Shapes
+	answer  int64 // bytes of one answer
+	Event   int64 // bytes of one event of a watch
+	objects int   // of one answer
+	Decodes Decodes
+	Pace    Pace
+}
+
+// Of is the same for answers of so many objects and bytes.
+func (i Intake) Of(objects int, bytes int64) Intake {
+	i.objects, i.answer = objects, bytes
+	return i
+}
+
+// Guard bounds the answers of next.
+func (i Intake) Guard(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		stream := IsStream(req)
+		if stream { // compressed events cannot be told from each other before they take memory
+			req = req.Clone(req.Context())
+			req.Header.Set("Accept-Encoding", "identity")
+		}
+		resp, err := next.RoundTrip(req)
+		if err != nil {
+			return nil, err
+		}
+		clampRetryAfter(resp.Header)
+		if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("member %s: %w", i.Member, errEncoded)
+		}
+		resp.Body = i.body(req, resp, stream)
+		return resp, nil
+	})
+}
+
+// clampRetryAfter shortens how long the member asks to be left alone.
+func clampRetryAfter(header http.Header) {
+	value := header.Get("Retry-After")
+	if value == "" {
+		return
+	}
+	switch seconds, err := strconv.Atoi(value); {
+	case err != nil || seconds < 0:
+		header.Del("Retry-After")
+	case seconds > maxRetryAfter:
+		header.Set("Retry-After", strconv.Itoa(maxRetryAfter))
+	}
+}
+
+// body is what clients read of an answer. What is neither JSON nor protobuf is marked as text, which no client decodes.
+func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.ReadCloser {
+	media, _, err := mime.ParseMediaType(cmp.Or(resp.Header.Get("Content-Type"), "application/json"))
+	protobuf := media == "application/vnd.kubernetes.protobuf"
+	if err != nil || media != "application/json" && !protobuf {
+		if err != nil || !strings.HasPrefix(media, "text/") {
+			resp.Header.Set("Content-Type", "text/plain")
+		}
+		return resp.Body
+	}
+	body := &lookedThrough{from: resp.Body, turn: &turn{of: i.Decodes, ctx: req.Context()}, told: func(err error) error {
+		err = fmt.Errorf("member %s: %w", i.Member, err)
+		tell(req.Context(), err)
+		return err
+	}}
+	if stream {
+		body.next = i.events(req.Context(), resp.Body, protobuf, body.turn)
+	} else {
+		body.next = i.whole(req.Context(), resp.Body, resp.ContentLength, protobuf, body.turn)
+	}
+	return body
+}
+
+// events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
+func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
+	frames := &frameReader{from: bufio.NewReader(from), limit: i.Event, protobuf: protobuf, grown: turn.take}
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event)}
+	look := i.Shapes.JSON
+	if protobuf {
+		look = i.Shapes.ProtoEvent
+	}
+	return func() ([]byte, error) {
+		turn.end()
+		if err := i.Pace.enter(ctx); err != nil {
+			return nil, err
+		}
+		frame, err := frames.next()
+		if err != nil {
+			i.wasted(frames.frame.Len())
+			return nil, err
+		}
+		if err := i.Pace.wait(ctx, len(frame)); err != nil {
+			return nil, err
+		}
+		return frame, lookThrough(look, frames.content(), limits, "an event of a watch")
+	}
+}
+
+// whole returns an answer that says to have length bytes; negative: it does not say.
+func (i Intake) whole(ctx context.Context, from io.Reader, length int64, protobuf bool, turn *turn) func() ([]byte, error) {
+	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.answer)}
+	look := i.Shapes.JSON
+	if protobuf {
+		look = i.Shapes.Proto
+	}
+	read := false
+	return func() ([]byte, error) {
+		if read {
+			return nil, io.EOF
+		}
+		read = true
+		text, err := readWhole(from, min(length, i.answer), i.answer, func(bytes int) error {
+			if err := turn.take(bytes); err != nil {
+				return err
+			}
+			return i.Pace.enter(ctx)
+		})
+		if err != nil || len(text) == 0 {
+			i.wasted(len(text))
+			return nil, cmp.Or(err, io.EOF)
+		}
+		if len(text) > smallPart {
+			i.Pace.charge(len(text))
+		}
+		return text, lookThrough(look, text, limits, "an answer")
+	}
+}
+
+// wasted accounts for so many bytes that were read and cannot be used, if they are many: their memory is garbage already when the
+// next ones are read, and a member that sends them once sends them again.
+func (i Intake) wasted(bytes int) {
+	if bytes > smallPart {
+		i.Pace.charge(memoryPerByte * bytes)
+	}
+}
+
+// readWhole reads an answer that says to have so many bytes; the layer below bounds them to most. Before it takes memory for more than
+// a small answer it calls grown.
+func readWhole(from io.Reader, length, most int64, grown func(bytes int) error) ([]byte, error) {
+	var into bytes.Buffer
+	into.Grow(int(min(max(length, 0), smallPart)) + bytes.MinRead)
+	_, err := into.ReadFrom(io.LimitReader(from, smallPart+1))
+	if err != nil || into.Len() <= smallPart {
+		return into.Bytes(), err
+	}
+	if err := grown(into.Len()); err != nil {
+		return nil, err
+	}
+	into.Grow(int(max(length-int64(into.Len()), 0)) + bytes.MinRead)
+	err = fill(&into, from, most)
+	return into.Bytes(), err
+}
+
+// fill reads until the end. What the buffer had before it grows is garbage, so it grows in few steps and to no more than most.
+func fill(into *bytes.Buffer, from io.Reader, most int64) error {
+	for {
+		if into.Available() < bytes.MinRead {
+			into.Grow(int(min(3*int64(into.Len()), max(most-int64(into.Len()), 0))) + bytes.MinRead)
+		}
+		n, err := from.Read(into.AvailableBuffer()[:into.Available()])
+		into.Write(into.AvailableBuffer()[:n]) // where it is already
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func lookThrough(look func([]byte, quantities.Limits) error, text []byte, limits quantities.Limits, what string) error {
+	switch err := look(text, limits); {
+	case err == nil:
+		return nil
+	case errors.Is(err, quantities.ErrTooLarge):
+		return fmt.Errorf("%s: %w: it has more than %d objects, or they take more than %d bytes", what, ErrTooLarge, limits.Objects, limits.Memory)
+	default:
+		return fmt.Errorf("%s: %w: %w", what, ErrUnreadable, err)
+	}
+}
+
+// lookedThrough is a body whose parts are looked through before they are read.
+type lookedThrough struct {
+	from io.Closer
+	turn *turn
+	next func() ([]byte, error) // returns the next part, io.EOF at the end
+	told func(error) error      // names the member, and tells who has to know
+	part []byte
+	err  error
+}
+
+func (b *lookedThrough) Read(p []byte) (int, error) {
+	for len(b.part) == 0 {
+		if b.err == nil {
+			if b.part, b.err = b.next(); errors.Is(b.err, ErrTooLarge) || errors.Is(b.err, ErrUnreadable) {
+				b.part, b.err = nil, b.told(b.err)
+			}
+		}
+		if b.err != nil {
+			return 0, b.err
+		}
+	}
+	n := copy(p, b.part)
+	b.part = b.part[n:]
+	return n, nil
+}
+
+// Close closes the body, which is decoded, or nobody wants it any more.
+func (b *lookedThrough) Close() error {
+	defer b.turn.close()
+	return b.from.Close()
+}

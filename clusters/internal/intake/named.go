@@ -1,0 +1,21 @@
+package intake
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+)
+
+const MaxName, MaxNamespace = 253, 63 // bytes, in Kubernetes
+
+// checkName refuses an object whose name, namespace or UID no API server would have let pass: they are shown in logs, metrics and
+// answers of the API, and are keys of much that the hub remembers.
+func checkName(object client.Object) error {
+	name, namespace, uid := object.GetName(), object.GetNamespace(), string(object.GetUID())
+	if plain.Text(name, MaxName) != name || plain.Text(namespace, MaxNamespace) != namespace || plain.Text(uid, MaxName) != uid {
+		return fmt.Errorf("an object: %w: its name, its namespace or its UID is too long, or has characters that none may have", ErrUnreadable)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package intake
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+)
+
+// TestEventsWithoutEndAreReadAtAPace reads events of a member that sends as fast as it can.
+func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		const seconds = 10
+		const burst, more = eventBurst, seconds * eventRate
+		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
+		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: NewPace()}
+		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
+		}))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		resp, err := way.RoundTrip(req)
+		g.Expect(err).NotTo(HaveOccurred())
+		began := time.Now()
+		_, err = io.CopyN(io.Discard, resp.Body, int64(burst*len(event)))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(time.Since(began)).To(BeZero(), "what a busy member sends at once does not wait")
+		_, err = io.Copy(io.Discard, resp.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(time.Since(began)).To(BeNumerically("~", seconds*time.Second, time.Second))
+		g.Expect(resp.Body.Close()).To(Succeed())
+	})
+}
+
+// TestLargeAnswersWithoutEndAreReadAtAPace asks again and again for a list that is large, or larger than allowed.
+func TestLargeAnswersWithoutEndAreReadAtAPace(t *testing.T) {
+	const size, allowed = 4 << 20, paceBurst / (4 << 20)
+	for what, limit := range map[string]int64{"allowed": size + 1<<10, "too large": size / 2} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				took := Intake{
+					Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), answer: limit, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1),
+				}
+				list := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("b", size) + `"}}}]}`
+				way := took.Guard(Bounded("a", time.Hour, limit, RoundTripper(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(list)), ContentLength: -1}, nil
+				})))
+				ask := func() {
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods", nil)
+					g.Expect(err).NotTo(HaveOccurred())
+					resp, err := way.RoundTrip(req)
+					g.Expect(err).NotTo(HaveOccurred())
+					_, _ = io.Copy(io.Discard, resp.Body)
+					g.Expect(resp.Body.Close()).To(Succeed())
+				}
+				began := time.Now()
+				for range allowed / 2 {
+					ask()
+				}
+				g.Expect(time.Since(began)).To(BeZero(), "caches that are filled do not wait")
+				for range 4 * allowed {
+					ask()
+				}
+				g.Expect(time.Since(began)).To(BeNumerically(">", 4*time.Second), "some seconds for hundreds of megabytes")
+			})
+		})
+	}
+}
+
+// TestEventsThatAreTooLargeAreReadAtAPace opens a watch again and again on which one event is begun that does not end.
+func TestEventsThatAreTooLargeAreReadAtAPace(t *testing.T) {
+	const size = 4 << 20
+	const allowed = paceBurst / (memoryPerByte * size)
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: size, objects: 10, Pace: NewPace(), Decodes: NewDecodes(1)}
+		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + strings.Repeat("a", size)
+		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(event))}, nil
+		}))
+		watch := func() {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api/v1/pods?watch=true", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			resp, err := way.RoundTrip(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = io.Copy(io.Discard, resp.Body)
+			g.Expect(err).To(MatchError(ErrTooLarge))
+			g.Expect(resp.Body.Close()).To(Succeed())
+		}
+		began := time.Now()
+		for range allowed {
+			watch()
+		}
+		g.Expect(time.Since(began)).To(BeZero(), "some events that are too large for nobody's fault")
+		for range 4 * allowed {
+			watch()
+		}
+		g.Expect(time.Since(began)).To(BeNumerically(">=", 10*time.Second))
+	})
+}

@@ -1,0 +1,107 @@
+package kubeconfig
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TokenRenewalAnnotation on a registration Secret says who renews the member's token. [RenewedElsewhere] means that the hub does
+// not: the Secret comes from Git, or from another program, which would write its own token back.
+const TokenRenewalAnnotation = "plimsoll.dev/token-renewal"
+
+// RenewedElsewhere is the value of [TokenRenewalAnnotation] with a meaning.
+const RenewedElsewhere = "external"
+
+// Token is what a service account's token says of itself. Nobody has verified it.
+type Token struct {
+	// Namespace and Account are whose token it is.
+	Namespace, Account string
+	// Issued and Expires are when it was issued and when it ends; Expires is zero for one that does not.
+	Issued, Expires time.Time
+}
+
+// Life is how long the token lives in all; 0 for one that does not expire.
+func (t Token) Life() time.Duration {
+	if t.Expires.IsZero() {
+		return 0
+	}
+	return t.Expires.Sub(t.Issued)
+}
+
+// Spent is the share of the token's life that is over at now, in percent, from 0; 0 for a token that does not expire.
+func (t Token) Spent(now time.Time) int {
+	life := t.Life()
+	switch {
+	case t.Expires.IsZero():
+		return 0
+	case life <= 0:
+		return 100
+	}
+	return int(max(0, now.Sub(t.Issued)) * 100 / life)
+}
+
+// maxTokenBytes bounds what is decoded; tokens of service accounts have about 1 KiB.
+const maxTokenBytes = 16 << 10
+
+// TokenOf returns the token of a service account in the current context of a kubeconfig; false when there is none, as with a
+// client certificate.
+func TokenOf(kubeconfig []byte) (Token, bool) {
+	_, user, err := currentContext(kubeconfig)
+	if err != nil {
+		return Token{}, false
+	}
+	return parseToken(user.Token)
+}
+
+func parseToken(text string) (Token, bool) {
+	parts := strings.Split(text, ".")
+	if len(text) > maxTokenBytes || len(parts) != 3 {
+		return Token{}, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Token{}, false
+	}
+	var claims struct {
+		Subject string `json:"sub"`
+		Issued  int64  `json:"iat"`
+		Expires int64  `json:"exp"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return Token{}, false
+	}
+	name, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")
+	namespace, account, both := strings.Cut(name, ":")
+	if !ok || !both {
+		return Token{}, false
+	}
+	token := Token{Namespace: namespace, Account: account, Issued: time.Unix(claims.Issued, 0)}
+	if claims.Expires > 0 {
+		token.Expires = time.Unix(claims.Expires, 0)
+	}
+	return token, true
+}
+
+// WithToken returns a kubeconfig with another token for the user of its current context, and all else as it was. Errors quote
+// nothing of it.
+func WithToken(kubeconfig []byte, token string) ([]byte, error) {
+	if _, _, err := currentContext(kubeconfig); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, errors.New("kubeconfig: not a valid kubeconfig")
+	}
+	config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token = token
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: cannot be written")
+	}
+	return text, nil
+}

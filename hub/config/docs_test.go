@@ -1,0 +1,153 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md instead of comparing it")
+
+const docsFile = "../../docs/configuration.md"
+
+const docsIntro = `# Configuration
+
+The hub reads one YAML file, named with ` + "`--config`" + `, and then environment variables, which win. Without either it runs with the
+defaults below.
+
+- Everything is checked before anything starts: an unknown key, a value of the wrong type or out of range stops the start
+  with a line that names the file (or the variable), the key, the value and the rule. All problems are shown at once.
+- Every key has a variable: ` + "`PLIMSOLL_`" + ` and the path of the key in capitals, its segments joined by ` + "`_`" + `. So ` + "`spot.maxMoves`" + ` is
+  ` + "`PLIMSOLL_SPOT_MAXMOVES`" + `. Texts, durations, addresses and networks need no quotes, lists of those are separated by commas, and
+  everything else is written as YAML. An empty variable counts as not set. A variable that begins with ` + "`PLIMSOLL_`" + ` and names no key
+  stops the start, unless it is one that Kubernetes sets for a Service of the namespace.
+- Durations have a unit: ` + "`500ms`, `30s`, `5m`" + `.
+- ` + "`POD_NAMESPACE`, `POD_NAME` and `POD_IP`" + ` are used where the descriptions say so; set them from the pod's own fields.
+- ` + "`GOGC` and `GOMEMLIMIT`" + ` work as for any Go program. Without them the hub collects garbage earlier than Go's default (75).
+
+<!-- Made from the comments in hub/config/config.go: go test ./hub/config -run TestTheDocumentation -update -->
+`
+
+// fieldComments returns the doc comment of every field of every struct in config.go, by type and field name.
+func fieldComments(t *testing.T) map[string]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := map[string]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		fields, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return false
+		}
+		for _, field := range fields.Fields.List {
+			comments[spec.Name.Name+"."+field.Names[0].Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
+		}
+		return false
+	})
+	return comments
+}
+
+func TestTheDocumentationNamesEveryKeyWithItsDefault(t *testing.T) {
+	comments, config := fieldComments(t), Default()
+	root := reflect.ValueOf(config)
+	var page strings.Builder
+	page.WriteString(docsIntro)
+	for i := range root.NumField() {
+		field := root.Type().Field(i)
+		comment := comments["Config."+field.Name]
+		if comment == "" {
+			t.Errorf("Config.%s has no comment", field.Name)
+		}
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| key | variable | default | meaning |\n|---|---|---|---|\n", field.Tag.Get("yaml"), comment)
+		for _, leaf := range Leaves() {
+			if leaf.Index[0] == i {
+				writeKey(t, &page, leaf, root, comments)
+			}
+		}
+	}
+	writeExample(&page)
+	if *update {
+		if err := os.WriteFile(docsFile, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(committed) != page.String() {
+		t.Errorf("%s is not what config.go says; run this test with -update", docsFile)
+	}
+}
+
+func writeKey(t *testing.T, page *strings.Builder, l leaf, root reflect.Value, comments map[string]string) {
+	t.Helper()
+	owner := root.Type()
+	for _, i := range l.Index[:len(l.Index)-1] {
+		owner = owner.Field(i).Type
+	}
+	comment := comments[owner.Name()+"."+owner.Field(l.Index[len(l.Index)-1]).Name]
+	if comment == "" {
+		t.Errorf("%s has no comment in config.go", l.Path)
+	}
+	if len(l.Index) == 1 {
+		comment = "See above."
+	}
+	fmt.Fprintf(page, "| `%s` | `%s` | %s | %s |\n", l.Path, EnvName(l.Path), defaultOf(root.FieldByIndex(l.Index)), comment)
+}
+
+// defaultOf shows a default as the file would have it.
+func defaultOf(value reflect.Value) string {
+	if value.IsZero() && (value.Kind() == reflect.Pointer || value.Kind() == reflect.Slice || value.Kind() == reflect.String || value.Kind() == reflect.Struct) {
+		return ""
+	}
+	if d, ok := value.Interface().(time.Duration); ok {
+		return "`" + d.String() + "`"
+	}
+	return "`" + strings.ToLower(fmt.Sprint(value.Interface())) + "`"
+}
+
+// writeExample closes the page with a file that the test below reads.
+func writeExample(page *strings.Builder) {
+	page.WriteString("\n## Example\n\n```yaml\n" + example + "```\n")
+}
+
+const example = `controller:
+  resyncPeriod: 1m
+clusters:
+  allowedNetworks: [10.0.0.0/8]
+spot:
+  defaults: {spotPercentage: 50, minOnDemand: 1}
+  maxMoves: 20%
+  tolerations:
+    - {key: example.com/spot, operator: Exists, effect: NoSchedule}
+  nodeLabels:
+    - {key: example.com/pool, spot: [cheap], onDemand: [steady, reserved]}
+namespaceSelector:
+  matchExpressions:
+    - {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}
+`
+
+func TestTheExampleInTheDocumentationIsAccepted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hub.yaml")
+	if err := os.WriteFile(file, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file, nil); err != nil {
+		t.Error(err)
+	}
+}
