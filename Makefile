@@ -1,4 +1,4 @@
-# Everything a clone needs beyond Go, git, make and a C compiler is brought here, pinned, into build/.
+# Everything a clone needs beyond Go, git, make and (for the race detector) a C compiler is built here, pinned, into build/.
 # `make` alone prints what there is.
 
 GO        ?= go
@@ -15,7 +15,7 @@ BIN    := build/bin
 TOOLS  := build/tools
 PROTOS := build/protos
 API    := proto/plimsoll/v1
-KINDS  := reconcile/webapp
+KINDS  := reconcile/webapp reconcile/fleet
 
 BUF      := $(TOOLS)/buf
 GOLANGCI := $(TOOLS)/golangci-lint
@@ -60,13 +60,16 @@ build: ## Build the hub and the CLI into build/bin
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway and OpenAPI from proto/, CRDs and copies from the kinds
 	$(BUF) generate
-	$(KINDGEN) $(CRDS) paths=./$(KINDS)/... output:crd:dir=$(KINDS)/crd
-	$(KINDGEN) object paths=./$(KINDS)/...
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument' -update
+	for kinds in $(KINDS); do \
+		$(KINDGEN) $(CRDS) paths=./$$kinds/... output:crd:dir=$$kinds/crd && $(KINDGEN) object paths=./$$kinds/... || exit 1; \
+	done
+	cp reconcile/fleet/crd/fleet.plimsoll.dev_fleetplacements.yaml deploy/chart/plimsoll/files/fleetplacements.yaml
 
 CRDS := crd:crdVersions=v1,maxDescLen=200
 
 .PHONY: manifests
-manifests: ## Write what in deploy/ is made from the configuration, the CLI and the chart
+manifests: ## Generate the files of deploy/ that follow from the configuration, the CLI and the chart
 	$(GO) test ./hub/config -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
@@ -78,7 +81,7 @@ dashboards: ## Write the Grafana dashboards of the chart from tools/dashboards
 	cd tools/dashboards && $(GO) run . $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: testbed
-testbed: ## Build the control planes that tests, demo and bench run on (up to 12 minutes the first time)
+testbed: ## Build the control planes that tests, demo and bench run on (4 to 20 minutes the first time)
 	bash test/kube/controlplane/build.sh
 
 # The image's name, and the architectures that `make image-files` builds for.
@@ -120,14 +123,15 @@ clean: ## Remove build/, the tools and the control planes included
 ##
 
 .PHONY: verify
-verify: verify-generated verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
+verify: verify-generated verify-breaking verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
 verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
 	@rm -rf build/_verify
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
-	@sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $(KINDS) build/_verify
+	$(GO) test ./$(API) -run 'TestTheReference|TestTheOpenAPIDocument'
+	@for kinds in $(KINDS); do sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $$kinds build/_verify || exit 1; done
 
 .PHONY: verify-dashboards
 verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards makes
@@ -161,6 +165,10 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	cd tools/roots && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd tools/sbom && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
+
+.PHONY: verify-breaking
+verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one that landed last, as far as the clone knows it
+	@base=$$(sh tools/protos/base.sh $(BASE)); if [ -n "$$base" ]; then $(MAKE) --no-print-directory breaking BASE=$$base; fi
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)
@@ -206,10 +214,21 @@ test-unit: ## Run the tests that need no control plane
 # Two packages at a time: each starts its own clusters, and these wait more than they compute. Those of test/integration run
 # side by side themselves (test/integration/main_test.go).
 .PHONY: test-integration
-test-integration: testbed build flux karpenter e2e-images ## Run the tests on real control planes
+test-integration: testbed build flux karpenter e2e-images chromium ## Run the tests on real control planes
 	$(RACE) -timeout 40m $(TESTFLAGS) ./test/integration
 	$(RACE) -timeout 40m -p 2 $(TESTFLAGS) $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' \
 		./test/... | grep -v /test/integration$$)
+
+# Nothing here installs a browser. Without one the specs of the page are skipped, unless REQUIRE_CHROMIUM=1.
+.PHONY: chromium
+chromium:
+	@command -v "$${PLIMSOLL_CHROMIUM:-chromium}" >/dev/null || { \
+		echo "*** THE WEB PAGE IS NOT TESTED: there is no chromium. On Debian: apt-get install chromium; elsewhere set PLIMSOLL_CHROMIUM to its path."; \
+		test "$$REQUIRE_CHROMIUM" != 1; }
+
+.PHONY: test-page
+test-page: chromium ## Test the hub's web page in headless Chromium, where there is one; SCREENSHOTS=1 makes those in docs/images
+	UPDATE_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -timeout 15m $(TESTFLAGS) ./hub/page ./test/page
 
 # A module of its own: Helm's, kustomize's and Prometheus' packages.
 .PHONY: test-deploy
@@ -272,6 +291,12 @@ replay: ## Replay recorded spot capacity in TRACES under fleet.Plan and the poli
 	@mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/replay ./test/replay
 	$(BIN)/replay -traces "$(TRACES)" $(REPLAYFLAGS)
+
+.PHONY: traces
+traces: ## Make a synthetic trace from SEED in build/traces, to replay with TRACES=build/traces
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/replay ./test/replay
+	$(BIN)/replay -generate build/traces/synthetic-$(SEED) -seed $(SEED)
 
 # How long faults are done, and with which seed; 0: any.
 DURATION ?= 10m

@@ -9,7 +9,7 @@
 // Where to look, in the order in which a cluster joins:
 //
 //   - provider.go: the [Provider], what others call; options.go its options; index.go indexes; secrets.go which Secrets it
-//     sees; roster.go who is there.
+//     sees; registry.go who is there.
 //   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
 //     lead to one cluster, told apart by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
 //     layout.go: where registrations should be.

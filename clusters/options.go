@@ -80,7 +80,7 @@ type Options struct {
 	// all that is held back for a member goes on with the first good one.
 	RetryMin, RetryMax time.Duration
 
-	// Log defaults to slog.Default.
+	// Log takes what happens to members. Default: discarded.
 	Log *slog.Logger
 	// Registerer takes the metrics. Nil: nobody sees them.
 	Registerer prometheus.Registerer
@@ -118,22 +118,25 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.StaleLimit, time.Minute)
 	setDefault(&o.RetryMin, time.Second)
 	setDefault(&o.RetryMax, 30*time.Second)
-	for name, value := range map[string]float64{
-		"QPS": o.QPS, "Burst": float64(o.Burst), "FailureThreshold": float64(o.FailureThreshold),
-		"RequestTimeout": float64(o.RequestTimeout), "WriteTimeout": float64(o.WriteTimeout), "WarmTimeout": float64(o.WarmTimeout),
-		"ProbeInterval": float64(o.ProbeInterval), "ProbeTimeout": float64(o.ProbeTimeout), "RetryMin": float64(o.RetryMin), "StaleLimit": float64(o.StaleLimit),
-		"AnswerBytes": float64(o.AnswerBytes), "EventBytes": float64(o.EventBytes), "CacheBytes": float64(o.CacheBytes), "CacheObjects": float64(o.CacheObjects),
-		"KindBytes": float64(o.KindBytes),
+	for _, option := range []struct {
+		name  string
+		value float64
+	}{
+		{"QPS", o.QPS}, {"Burst", float64(o.Burst)}, {"FailureThreshold", float64(o.FailureThreshold)},
+		{"RequestTimeout", float64(o.RequestTimeout)}, {"WriteTimeout", float64(o.WriteTimeout)}, {"WarmTimeout", float64(o.WarmTimeout)},
+		{"ProbeInterval", float64(o.ProbeInterval)}, {"ProbeTimeout", float64(o.ProbeTimeout)}, {"RetryMin", float64(o.RetryMin)},
+		{"StaleLimit", float64(o.StaleLimit)}, {"AnswerBytes", float64(o.AnswerBytes)}, {"EventBytes", float64(o.EventBytes)},
+		{"CacheBytes", float64(o.CacheBytes)}, {"CacheObjects", float64(o.CacheObjects)}, {"KindBytes", float64(o.KindBytes)},
 	} {
-		if value < 0 {
-			return o, fmt.Errorf("members: %s must not be negative", name)
+		if option.value < 0 {
+			return o, fmt.Errorf("members: %s must not be negative", option.name)
 		}
 	}
 	if o.RetryMax < o.RetryMin {
 		return o, fmt.Errorf("members: RetryMax %s must not be less than RetryMin %s", o.RetryMax, o.RetryMin)
 	}
 	if o.Log == nil {
-		o.Log = slog.Default()
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
 }

@@ -12,23 +12,23 @@ import (
 // Two registrations that say they lead to one cluster have it shown: a nonce is written through one and read through the other, and
 // then the other way round, because either may be the liar.
 
-// verdict is what a proof showed of the first and the second of two registrations.
-type verdict int
+// decision is what a proof showed of the first and the second of two registrations.
+type decision int
 
 const (
-	unproven     verdict = iota // nothing is known yet
-	oneCluster                  // each nonce was seen through the other
-	twoClusters                 // a nonce stayed where it was written
-	firstSilent                 // the first refused or failed a request, and the second none
-	secondSilent                // the other way round
-	bothSilent                  // both did: nothing can be shown
-	disturbed                   // somebody else wrote meanwhile: it has to be tried again
+	unproven     decision = iota // nothing is known yet
+	oneCluster                   // each nonce was seen through the other
+	twoClusters                  // a nonce stayed where it was written
+	firstSilent                  // the first refused or failed a request, and the second none
+	secondSilent                 // the other way round
+	bothSilent                   // both did: nothing can be shown
+	disturbed                    // somebody else wrote meanwhile: it has to be tried again
 )
 
 // proofAttempts is how often a proof is tried at once. Replicas that try the same one disturb each other now and then.
 const proofAttempts = 4
 
-func (v verdict) String() string {
+func (v decision) String() string {
 	return [...]string{"unproven", "one cluster", "two clusters", "first silent", "second silent", "both silent", "disturbed"}[v]
 }
 
@@ -61,7 +61,7 @@ type crossing struct {
 
 // conclude says what the two crossings show: ab goes from the first to the second. When they are the last that are tried, who does
 // not keep what was written there counts as silent.
-func conclude(ab, ba crossing, last bool) verdict {
+func conclude(ab, ba crossing, last bool) decision {
 	first := ab.written == silent || ab.kept == silent || ba.found == silent || last && ab.kept == no
 	second := ba.written == silent || ba.kept == silent || ab.found == silent || last && ba.kept == no
 	switch {
@@ -80,7 +80,7 @@ func conclude(ab, ba crossing, last bool) verdict {
 }
 
 // settled tells whether trying again at once would show nothing else.
-func (v verdict) settled() bool { return v == oneCluster || v == twoClusters }
+func (v decision) settled() bool { return v == oneCluster || v == twoClusters }
 
 // witness asks a member for its part of a proof.
 type witness interface {
@@ -112,8 +112,8 @@ func newNonce() string {
 }
 
 // tryToProve asks both members, again after a while when one was silent or somebody else wrote meanwhile.
-func tryToProve(ctx context.Context, namespace string, first, second witness, pause time.Duration) verdict {
-	var found verdict
+func tryToProve(ctx context.Context, namespace string, first, second witness, pause time.Duration) decision {
+	var found decision
 	for attempt := range proofAttempts {
 		if attempt > 0 {
 			sleep(ctx, wait.Jitter(pause, 1))

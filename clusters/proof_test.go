@@ -18,7 +18,7 @@ func TestWhatTwoNoncesShow(t *testing.T) {
 	for name, c := range map[string]struct {
 		ab, ba crossing
 		last   bool
-		want   verdict
+		want   decision
 	}{
 		"both are seen":                            {seen, seen, false, oneCluster},
 		"neither is seen":                          {unseen, unseen, false, twoClusters},
@@ -97,7 +97,7 @@ func nameOf(c *claim) string {
 }
 
 // proven has the proofs of a name concluded as given.
-func proven(c *claims, name string, found verdict) (tasks []proofTask) {
+func proven(c *claims, name string, found decision) (tasks []proofTask) {
 	tasks = c.due(name)
 	for _, task := range tasks {
 		c.concluded(task, found)
@@ -107,7 +107,7 @@ func proven(c *claims, name string, found verdict) (tasks []proofTask) {
 
 func TestAClaimIsLostOnlyWhenItIsShownToBeForTheSameCluster(t *testing.T) {
 	older, younger := claimWithLease("older", 1, "a:443"), claimWithLease("younger", 2, "b:443")
-	for found, want := range map[verdict]struct{ older, younger string }{
+	for found, want := range map[decision]struct{ older, younger string }{
 		oneCluster:   {"", "older"},
 		twoClusters:  {"", ""},
 		bothSilent:   {"", "older"},

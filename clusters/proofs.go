@@ -9,9 +9,9 @@ type pair [2]string
 
 // proof is what is known of two claims. It is dropped when one of them changes.
 type proof struct {
-	verdict verdict
-	running bool
-	due     bool // to be tried, or tried again
+	decision decision
+	running  bool
+	due      bool // to be tried, or tried again
 }
 
 // proofTask is a proof that is to be tried now.
@@ -44,16 +44,16 @@ func (c *claims) relation(a, b claim) (conflict, pending bool) {
 	}
 	key, _ := pairOf(a, b)
 	known := c.proofs[key]
-	if known == nil || known.verdict == unproven {
+	if known == nil || known.decision == unproven {
 		return false, true
 	}
-	return known.verdict != twoClusters, false
+	return known.decision != twoClusters, false
 }
 
 // isSilent tells whether a claim did not do its part of a proof that another one did.
 func (c *claims) isSilent(mine claim) bool {
 	for key, known := range c.proofs {
-		if key[0] == mine.key() && known.verdict == firstSilent || key[1] == mine.key() && known.verdict == secondSilent {
+		if key[0] == mine.key() && known.decision == firstSilent || key[1] == mine.key() && known.decision == secondSilent {
 			return true
 		}
 	}
@@ -97,14 +97,14 @@ func (c *claims) due(name string) (tasks []proofTask) {
 }
 
 // concluded takes down what a proof found; false: one of the claims has changed meanwhile.
-func (c *claims) concluded(task proofTask, found verdict) bool {
+func (c *claims) concluded(task proofTask, found decision) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	task.proof.running = false
 	if key, _ := pairOf(task.first, task.second); c.proofs[key] != task.proof {
 		return false
 	}
-	task.proof.verdict = found
+	task.proof.decision = found
 	return true
 }
 

@@ -30,6 +30,9 @@ const (
 	// DetachedAnnotation on a registration Secret says that the member is gone for good, and why: nothing is to wait for it.
 	// It means nothing to this package, which goes on trying to reach the member.
 	DetachedAnnotation = "plimsoll.dev/force-detached"
+	// CordonedAnnotation on a registration Secret, with any value but "false", says that the member gets no further replicas and
+	// that nothing is moved there. It means nothing to this package.
+	CordonedAnnotation = "plimsoll.dev/cordoned"
 )
 
 // confirmTimeout bounds the question whether a Secret is gone.
@@ -165,7 +168,7 @@ func (w *secretWatch) get(name string) *desired {
 	want := &desired{
 		registration: Registration{
 			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
-			ResourceVersion: newest.ResourceVersion, Annotations: maps.Clone(newest.Annotations),
+			ResourceVersion: newest.ResourceVersion, Labels: maps.Clone(newest.Labels), Annotations: maps.Clone(newest.Annotations),
 		},
 		created: newest.CreationTimestamp.Time, kubeconfig: newest.Data[KubeconfigKey],
 	}

@@ -65,5 +65,5 @@ type KindStatus struct {
 // Registration identifies the registration Secret of a member; it carries no secret value.
 type Registration struct {
 	Namespace, Name, UID, ResourceVersion string
-	Annotations                           map[string]string
+	Labels, Annotations                   map[string]string
 }

@@ -35,6 +35,14 @@ func readOnlyMember(provider *clusters.Provider) func(member string) bool {
 	}
 }
 
+// cordonedMember tells whether the registration of a member says that nothing is to be moved there, or brought there.
+func cordonedMember(provider *clusters.Provider) func(member string) bool {
+	return func(member string) bool {
+		status, _ := provider.Status(member)
+		return policy.SwitchedOn(status.Registration.Annotations, clusters.CordonedAnnotation)
+	}
+}
+
 // steerByAnnotation on a registration Secret names the node labels that pods of the member are steered by, in place of what its
 // nodes tell. Like [readOnlyAnnotation] it is not subject to spot.annotationPrefix.
 const steerByAnnotation = policy.DefaultPrefix + "/steer-by"
@@ -73,6 +81,9 @@ const (
 	conditionWebhook = "Webhook"
 	// conditionDetached is there when a member was given up by force.
 	conditionDetached = "Detached"
+	// conditionCordoned and conditionPaused are there when a person marked the registration so.
+	conditionCordoned = "Cordoned"
+	conditionPaused   = "Paused"
 	// conditionSteering is there when a registration names what pods of the member are steered by, and tells whether it counts.
 	conditionSteering = "Steering"
 )
@@ -104,6 +115,7 @@ func (m shownMembers) add(status *clusters.Status) {
 			Type: conditionDetached, Status: metav1.ConditionTrue, Reason: "ForceDetached", Message: reason,
 		})
 	}
+	status.Conditions = append(slices.Clip(status.Conditions), chosen(status.Registration.Annotations)...)
 	if value, set := status.Registration.Annotations[steerByAnnotation]; set {
 		status.Conditions = append(slices.Clip(status.Conditions), steering(value, m.checkSteerBy(value)))
 	}
@@ -119,6 +131,19 @@ func (m shownMembers) add(status *clusters.Status) {
 	for _, kind := range m.kinds(status.Name) {
 		status.Conditions = append(status.Conditions, installed(kind.condition, kind.is))
 	}
+}
+
+// chosen are the conditions that a person brought about by annotations of the registration.
+func chosen(annotations map[string]string) (all []metav1.Condition) {
+	add := func(annotation, condition, message string) {
+		if policy.SwitchedOn(annotations, annotation) {
+			all = append(all, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Registration",
+				Message: fmt.Sprintf("%s, as annotation %s of the registration says.", message, annotation)})
+		}
+	}
+	add(clusters.CordonedAnnotation, conditionCordoned, "No pod is moved, and no further replicas are brought here")
+	add(readOnlyAnnotation, conditionPaused, "The hub writes nothing here")
+	return all
 }
 
 // steering is the condition of a registration that names what pods are steered by. problem: why that cannot be used.

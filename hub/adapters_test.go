@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,31 @@ func TestARegistrationThatNamesWhatPodsAreSteeredByIsShownAndChecked(t *testing.
 			if !strings.Contains(status.Conditions[0].Message, part) {
 				t.Errorf("%s is not named in %q", part, status.Conditions[0].Message)
 			}
+		}
+	}
+}
+
+func TestMembersShowWhatAPersonMarkedThemAs(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		want        []string
+	}{
+		"nothing":      {nil, nil},
+		"cordoned":     {map[string]string{clusters.CordonedAnnotation: "true"}, []string{conditionCordoned}},
+		"not any more": {map[string]string{clusters.CordonedAnnotation: "false", readOnlyAnnotation: "false"}, nil},
+		"both":         {map[string]string{clusters.CordonedAnnotation: "maintenance", readOnlyAnnotation: "hub"}, []string{conditionCordoned, conditionPaused}},
+	} {
+		members := shownMembers{mine: func(string) bool { return false }, provider: oneMember{Registration: clusters.Registration{Annotations: c.annotations}}}
+		status, _ := members.Status("prod-eu")
+		var shown []string
+		for _, is := range status.Conditions {
+			if is.Status != metav1.ConditionTrue || !strings.Contains(is.Message, "annotation plimsoll.dev/") {
+				t.Errorf("%s: shows %+v", name, is)
+			}
+			shown = append(shown, is.Type)
+		}
+		if !slices.Equal(shown, c.want) {
+			t.Errorf("%s: shows %v, want %v", name, shown, c.want)
 		}
 	}
 }

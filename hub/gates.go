@@ -29,7 +29,7 @@ type gates struct {
 
 // follow has the gate of ownership say of each member what the ownership says, and keeps it right.
 func (g *gates) follow() {
-	g.runtime.Decide(reconcile.GateOwnership, g.refusal)
+	g.runtime.Decide(reconcile.HoldOwnership, g.refusal)
 	g.ownership.Subscribe(g.update)
 	if g.ownership.MineAny() {
 		g.update()
@@ -52,7 +52,7 @@ func (g *gates) update() {
 	if g.stopping {
 		return
 	}
-	g.runtime.DecideAgain(reconcile.GateOwnership)
+	g.runtime.DecideAgain(reconcile.HoldOwnership)
 	if acts := g.ownership.MineAny(); g.acts != acts {
 		g.acts = acts
 		if acts {
@@ -117,10 +117,10 @@ func (g *gates) member(event clusters.Event) {
 	g.detach(event)
 	switch {
 	case event.Removed:
-		g.runtime.Follow(name, reconcile.GateBreaker)
+		g.runtime.Follow(name, reconcile.HoldBreaker)
 	case event.BreakerOpen:
-		g.runtime.Hold(name, reconcile.GateBreaker, fmt.Sprintf("the member does not answer: %s", event.Status.Reason))
+		g.runtime.Hold(name, reconcile.HoldBreaker, fmt.Sprintf("the member does not answer: %s", event.Status.Reason))
 	default:
-		g.runtime.Release(name, reconcile.GateBreaker)
+		g.runtime.Release(name, reconcile.HoldBreaker)
 	}
 }

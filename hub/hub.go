@@ -67,8 +67,9 @@ type Hub struct {
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
-	gates gates
-	tasks []task
+	gates      gates
+	happenings *happenings
+	tasks      []task
 }
 
 // ownership is what the composition needs of one.
@@ -103,7 +104,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}}
+	h := &Hub{config: config, environ: os.Environ(), registry: prometheus.NewRegistry(), bundles: bundles{}, happenings: newHappenings()}
 	for _, option := range options {
 		option(h)
 	}
@@ -129,7 +130,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 // build makes every part, each after those that it stands on.
 func (h *Hub) build(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildAPI, h.buildMetrics, h.buildProbes,
+		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildFleet, h.buildAPI, h.buildMetrics, h.buildProbes,
 		h.publish,
 	} {
 		if err := step(ctx); err != nil {

@@ -74,6 +74,8 @@ func (h *Hub) buildPlacement(context.Context) error {
 		return err
 	}
 	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
+	options.CordonedMember = cordonedMember(h.provider)
+	options.Happened = h.happenings.placement
 	if h.config.LeaderElection.Enabled {
 		options.Acts = func(member string) bool { _, mine := h.ownership.Mine(member); return mine }
 	}
@@ -193,7 +195,7 @@ func (h *Hub) backend() api.Backend {
 		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
-	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes}
+	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
 }
 
 // buildAPI makes the API's public side.
@@ -214,6 +216,11 @@ func (h *Hub) buildAPI(context.Context) error {
 			return err
 		}
 		h.bundles[apiCAKey] = certificates.Bundle
+		h.bundles[apiAddressKey] = apiAddress(&h.config)
+	}
+	var err error
+	if options.Page, err = newPage(&h.config.API); err != nil {
+		return err
 	}
 	public, err := api.New(options)
 	if err != nil {

@@ -128,6 +128,7 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 func (h *Hub) apiOptions() api.Options {
 	return api.Options{
 		Backend: h.backend(), Peers: h.peers, Unauthenticated: h.config.API.Unauthenticated, Log: h.log, Registerer: h.registry,
+		CallsPerSecond: h.config.API.CallsPerSecond,
 	}
 }
 

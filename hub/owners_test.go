@@ -75,7 +75,7 @@ func TestTwoMembersMayHaveDifferentOwners(t *testing.T) {
 	}
 	expect("a", "")
 	expect("b", "replica at 10.0.0.2:1 owns it")
-	rt.Release("b", reconcile.GateBreaker) // it is known to the runtime from now on
+	rt.Release("b", reconcile.HoldBreaker) // it is known to the runtime from now on
 	expect("b", "replica at 10.0.0.2:1 owns it")
 	owns.owners["a"], owns.owners["b"] = "10.0.0.3:1", ownAddress
 	owns.tell()

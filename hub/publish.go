@@ -14,6 +14,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 const (
@@ -24,6 +26,8 @@ const (
 	MetricsCAKey = "metrics-ca.crt"
 	// apiCAKey is that of what clients of the API trust.
 	apiCAKey = "ca.crt"
+	// apiAddressKey is that of where they find gRPC, as api.advertise says; empty: it says nothing.
+	apiAddressKey = "address"
 
 	publishTimeout = 10 * time.Second
 	publishRetry   = 15 * time.Second // after a failure
@@ -32,6 +36,11 @@ const (
 
 // bundles are what clients have to trust, by the key under which it is published.
 type bundles map[string]func() []byte
+
+// apiAddress is what is published of where people reach gRPC.
+func apiAddress(c *config.Config) func() []byte {
+	return func() []byte { return []byte(c.API.Advertise) }
+}
 
 // publisher keeps a ConfigMap current. Nothing in the hub depends on it, so a failure is logged and tried again.
 type publisher struct {

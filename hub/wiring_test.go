@@ -27,7 +27,7 @@ import (
 // the composition itself calls.
 func wired(t *testing.T, config config.Config) []any {
 	t.Helper()
-	h := &Hub{config: config, ownership: sole{}}
+	h := &Hub{config: config, ownership: sole{}, happenings: newHappenings()}
 	members, runtime := memberOptions(h), runtimeOptions(h)
 	members.Scheme, runtime.Scheme = nil, nil
 	spots, err := spotOptions(h)
@@ -45,10 +45,19 @@ func wired(t *testing.T, config config.Config) []any {
 		config.LeaderElection.Enabled, leaseOptions(&config),
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
-		clientError(h), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
-		h.apiOptions().Unauthenticated, plaintext(&config.API), noKubeconfig.Error(),
+		clientError(h), readsPlacements(config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		h.apiOptions().Unauthenticated, h.apiOptions().CallsPerSecond, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
+}
+
+func servesPage(t *testing.T, config *config.APIConfig) bool {
+	t.Helper()
+	served, err := newPage(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return served != nil
 }
 
 // firstLogged is how a line of the log begins.
@@ -73,6 +82,12 @@ func clientError(h *Hub) string {
 	return ""
 }
 
+// readsPlacements tells whether the hub cluster is asked for FleetPlacements.
+func readsPlacements(c config.Config) bool {
+	h := &Hub{config: c, hubConfig: &rest.Config{Host: "no://address of a server"}}
+	return h.buildFleet(context.Background()) != nil
+}
+
 // audienceOf is the audience for which the hub cluster is asked to review tokens.
 func audienceOf(t *testing.T, config config.Config) (audience []string) {
 	t.Helper()
@@ -85,7 +100,7 @@ func audienceOf(t *testing.T, config config.Config) (audience []string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	h := &Hub{config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
+	h := &Hub{happenings: newHappenings(), config: config, hubConfig: &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}}
 	var options api.Options
 	if err := h.admit(&options); err != nil {
 		t.Fatal(err)

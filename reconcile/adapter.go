@@ -44,7 +44,7 @@ func (a *adapter[T]) Reconcile(ctx context.Context, req mcreconcile.Request) (ct
 	v := judge(end, w.attempts, c.queue.pace, rand.Float64()) //nolint:gosec // spreads load
 	c.rt.metrics.ran(c.name, w, v, time.Since(began))
 	if !c.queue.report(req, v) {
-		c.leave(w.lane)
+		c.leave(w.flow)
 		return ctrlreconcile.Result{}, nil
 	}
 	if v.failed() && ctx.Err() == nil && w.engagement.live() {
@@ -95,7 +95,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 	return Request[T]{
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
-		needs: &needs{lane: e.lane, key: client.ObjectKeyFromObject(obj)},
+		needs: &needs{flow: e.flow, key: client.ObjectKeyFromObject(obj)},
 		Log:   logAbout(e.log, obj),
 	}
 }
@@ -117,7 +117,7 @@ func liveReader(cl cluster.Cluster) client.Reader {
 	return cl.GetAPIReader()
 }
 
-func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v verdict, err error) {
+func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v decision, err error) {
 	attrs := []slog.Attr{
 		slog.String("namespace", key.Namespace), slog.String("name", key.Name),
 		slog.String("outcome", outcomeLabels[v.outcome]), slog.Uint64("attempt", uint64(v.attempts)),

@@ -49,7 +49,7 @@ func (r Request[T]) ApplyAll(ctx context.Context, objects ...client.Object) erro
 	return errors.Join(refused...)
 }
 
-// atOnce is how many objects are applied at a time: one by one in a trial, whose calls are to have an order.
+// atOnce is how many objects are applied at a time: one by one in [Controller.ReconcileOnce], whose calls are to have an order.
 func (s *scope) atOnce() int {
 	if s == nil || s.inTurn {
 		return 1

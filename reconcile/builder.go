@@ -106,12 +106,9 @@ func (b *Builder[T]) Deadline(d time.Duration) *Builder[T] {
 }
 
 // Resync is the time after which a key that is done, or waits for a later time, is looked at again in the background, give
-// or take a tenth. Default Options.Resync; 0: never.
+// or take a tenth. Default, and 0: Options.Resync; negative: never.
 func (b *Builder[T]) Resync(d time.Duration) *Builder[T] {
-	if d < 0 {
-		b.fail("Resync is %s: it must not be negative", d)
-	}
-	b.resync = d
+	b.resync = cmp.Or(d, b.rt.opts.Resync)
 	return b
 }
 

@@ -58,9 +58,9 @@ func TestASetUpErrorNamesItsCulprit(t *testing.T) {
 		},
 			[]string{"Watches", "*v1.Pod", "mapper is nil"}},
 		"all numbers": {func(rt *Runtime) error {
-			_, err := For(rt, "c", good).Workers(0).Deadline(-time.Second).Resync(-time.Minute).Register()
+			_, err := For(rt, "c", good).Workers(0).Deadline(-time.Second).Register()
 			return err
-		}, []string{"Workers is 0", "Deadline is -1s", "Resync is -1m0s"}},
+		}, []string{"Workers is 0", "Deadline is -1s"}},
 		"all paces": {func(rt *Runtime) error {
 			_, err := For(rt, "c", good).Backoff(time.Minute, time.Second).RateLimit(0, 0).FinalizeDeadline(0).StalledRetry(-time.Second).Register()
 			return err

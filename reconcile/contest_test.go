@@ -17,7 +17,10 @@ func TestAFieldThatSomebodyElseAlsoSetsIsSetRightLessAndLessOften(t *testing.T) 
 			return err
 		}
 		a.always.Store(&always)
-		change(a.plant, "one", func(g *gadget) { g.Generation++; g.Annotations = map[string]string{"x": "1"} })
+		change(a.plant, "one", func(g *gadget) {
+			g.Generation++
+			g.Annotations = map[string]string{"x": "1"}
+		})
 		fight := func(within time.Duration) {
 			for began := time.Now(); time.Since(began) < within; {
 				time.Sleep(100 * time.Millisecond) // the other controller's way there and back

@@ -21,7 +21,7 @@ import (
 )
 
 // A Controller runs one reconciler in every member that has its kinds. Add it to a multicluster manager: Start runs the
-// workers, Engage and the member's context say where. It does not wait for leadership, as gates decide who acts.
+// workers, Engage and the member's context say where. It does not wait for leadership, as holds decide who acts.
 type Controller struct {
 	controller.TypedController[mcreconcile.Request]
 
@@ -76,7 +76,7 @@ func (c *Controller) Kinds() []clusters.Kind {
 	return kinds
 }
 
-// NeedLeaderElection is false: a standby fills its queues as well, behind a closed gate.
+// NeedLeaderElection is false: a standby fills its queues as well, behind a hold.
 func (c *Controller) NeedLeaderElection() bool { return false }
 
 // Start runs the workers until ctx ends and the last of them has finished; then all engagements end.
@@ -137,7 +137,7 @@ func (c *Controller) complete(cl cluster.Cluster) bool {
 	return true
 }
 
-// engage makes an engagement and its lane, which takes the place of an older one at once.
+// engage makes an engagement and its flow, which takes the place of an older one at once.
 func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster) *engagement {
 	e := &engagement{
 		controller: c, name: name, cluster: cl,
@@ -147,7 +147,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
 	e.scope = scope{marks: c.marks, kind: c.watches[0].gvk, memory: &appliedMemory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
-	e.lane = c.queue.join(name, e)
+	e.flow = c.queue.join(name, e)
 	c.engagements[name] = e
 	return e
 }
@@ -159,12 +159,12 @@ func (c *Controller) ended(e *engagement) {
 		delete(c.engagements, e.name)
 	}
 	c.mu.Unlock()
-	c.leave(e.lane)
+	c.leave(e.flow)
 	e.log.Debug("disengaged", "why", context.Cause(e.ctx))
 }
 
-// leave drops the keys of a lane, and the member's metrics if no other lane has taken its place.
-func (c *Controller) leave(l *lane) {
+// leave drops the keys of a flow, and the member's metrics if no other flow has taken its place.
+func (c *Controller) leave(l *flow) {
 	if noneHere, noneAnywhere := c.queue.leave(l); noneHere {
 		c.rt.metrics.left(c.name, l.member.name, noneAnywhere)
 	}

@@ -36,14 +36,14 @@ type dependencies struct {
 
 // A dependent is one key that depends on something.
 type dependent struct {
-	lane  *lane
+	flow  *flow
 	key   types.NamespacedName
 	needs []Dependency // each once; few, and there is one dependent for each key
 	unmet []Dependency // of its last reconcile
 }
 
-// laneNeeds are the dependents of a lane. Guarded by dependencies.mu, but for n.
-type laneNeeds struct {
+// flowNeeds are the dependents of a flow. Guarded by dependencies.mu, but for n.
+type flowNeeds struct {
 	n    atomic.Int32 // how many there are, so that keys without dependencies cost nothing
 	by   map[types.NamespacedName]*dependent
 	over bool
@@ -71,7 +71,7 @@ func newDependencies(rt *Runtime) *dependencies {
 
 // needs is what one run of a key asks of the dependencies. Nil methods are not called.
 type needs struct {
-	lane     *lane
+	flow     *flow
 	key      types.NamespacedName
 	declared map[Dependency]struct{}
 	unmet    []Dependency
@@ -79,7 +79,7 @@ type needs struct {
 
 // require checks dependencies for a run, in their order.
 func (ds *dependencies) require(ctx context.Context, n *needs, all []Dependency) *Unmet {
-	member := n.lane.member.name
+	member := n.flow.member.name
 	var u Unmet
 	for _, d := range all {
 		d = d.of(member, n.key.Namespace)
@@ -147,9 +147,9 @@ func (ds *dependencies) note(n *needs, d Dependency) {
 	e.dependents[one] = struct{}{}
 }
 
-// dependentOf finds or makes the dependent of a run; nil when its lane is over.
+// dependentOf finds or makes the dependent of a run; nil when its flow is over.
 func (ds *dependencies) dependentOf(n *needs) *dependent {
-	l := &n.lane.needs
+	l := &n.flow.needs
 	if l.over {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (ds *dependencies) dependentOf(n *needs) *dependent {
 	if one != nil {
 		return one
 	}
-	one = &dependent{lane: n.lane, key: n.key}
+	one = &dependent{flow: n.flow, key: n.key}
 	if l.by == nil {
 		l.by = map[types.NamespacedName]*dependent{}
 	}
@@ -239,7 +239,7 @@ func (ds *dependencies) eventsOf(t target) uint64 {
 
 // settle ends a run: edges that a complete run did without go.
 func (ds *dependencies) settle(n *needs, complete bool) {
-	l := &n.lane.needs
+	l := &n.flow.needs
 	if len(n.declared) == 0 && l.n.Load() == 0 {
 		return
 	}
@@ -264,7 +264,7 @@ func (ds *dependencies) settle(n *needs, complete bool) {
 }
 
 // forget drops the edges of a key that is gone. Runtime.mu may be held.
-func (ds *dependencies) forget(l *lane, key types.NamespacedName) {
+func (ds *dependencies) forget(l *flow, key types.NamespacedName) {
 	if l.needs.n.Load() == 0 {
 		return
 	}
@@ -275,8 +275,8 @@ func (ds *dependencies) forget(l *lane, key types.NamespacedName) {
 	}
 }
 
-// leave drops the edges of all keys of a lane, for good. Runtime.mu may be held.
-func (ds *dependencies) leave(l *lane) {
+// leave drops the edges of all keys of a flow, for good. Runtime.mu may be held.
+func (ds *dependencies) leave(l *flow) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	l.needs.over = true
@@ -293,8 +293,8 @@ func (ds *dependencies) remove(one *dependent) {
 	if delete(ds.nodes[self], one); len(ds.nodes[self]) == 0 {
 		delete(ds.nodes, self)
 	}
-	delete(one.lane.needs.by, one.key)
-	one.lane.needs.n.Add(-1)
+	delete(one.flow.needs.by, one.key)
+	one.flow.needs.n.Add(-1)
 }
 
 // undo takes back one edge, and what nothing depends on any more.
@@ -323,13 +323,13 @@ func (ds *dependencies) undo(one *dependent, d Dependency) {
 
 // A wakeUp is a key to wake once the lock is given up.
 type wakeUp struct {
-	lane *lane
+	flow *flow
 	key  types.NamespacedName
 }
 
 func wakeAll(all []wakeUp) {
 	for _, w := range all {
-		w.lane.queue.wake(w.lane, w.key, BandChanged, w.lane.engagement.known)
+		w.flow.queue.wake(w.flow, w.key, PriorityChanged, w.flow.engagement.known)
 	}
 }
 
@@ -350,7 +350,7 @@ func (e *entry) update(f facts) (concerned []wakeUp) {
 			if knew && before.sufficient(d) && f.sufficient(d) && before.why(d) == f.why(d) {
 				continue
 			}
-			concerned = append(concerned, wakeUp{one.lane, one.key})
+			concerned = append(concerned, wakeUp{one.flow, one.key})
 			break
 		}
 	}
@@ -361,7 +361,7 @@ func (e *entry) update(f facts) (concerned []wakeUp) {
 func (e *entry) everybody() []wakeUp {
 	all := make([]wakeUp, 0, len(e.dependents))
 	for one := range e.dependents {
-		all = append(all, wakeUp{one.lane, one.key})
+		all = append(all, wakeUp{one.flow, one.key})
 	}
 	return all
 }

@@ -88,7 +88,7 @@ func (ds *dependencies) call(d Dependency, p *endpoint) {
 	var concerned []wakeUp
 	if p.answered.IsZero() || p.why != why {
 		for one := range p.dependents {
-			concerned = append(concerned, wakeUp{one.lane, one.key})
+			concerned = append(concerned, wakeUp{one.flow, one.key})
 		}
 	}
 	p.why, p.answered = why, time.Now()

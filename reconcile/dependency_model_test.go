@@ -22,13 +22,13 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 		}
 		ds, q := rt.dependencies, newQueue(rt, "c", 1, 0)
 		c := &Controller{rt: rt, name: "c", queue: q, watches: []watch{{gvk: configMapKind}}}
-		model, lanes := indexModel{}, map[string]*lane{}
-		lane := func(member string) *lane {
-			if lanes[member] == nil {
+		model, flows := indexModel{}, map[string]*flow{}
+		flow := func(member string) *flow {
+			if flows[member] == nil {
 				e := &engagement{name: member, controller: c}
-				lanes[member] = newLane(q, rt.member(member), e)
+				flows[member] = newFlow(q, rt.member(member), e)
 			}
-			return lanes[member]
+			return flows[member]
 		}
 		members := rapid.SampledFrom([]string{"a", "b"})
 		keys := rapid.Map(rapid.IntRange(0, 3), func(i int) types.NamespacedName { return inDefault(fmt.Sprint("k", i)) })
@@ -43,8 +43,8 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"reconcile": func(t *rapid.T) {
 				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
-				l, id := lane(member), member+"/"+key.Name
-				n := &needs{lane: l, key: key}
+				l, id := flow(member), member+"/"+key.Name
+				n := &needs{flow: l, key: key}
 				declared := map[Dependency]bool{}
 				for _, d := range rapid.SliceOfN(dependency, 0, 4).Draw(t, "needs") {
 					d = d.of(member, key.Namespace)
@@ -62,15 +62,15 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 			},
 			"object goes": func(t *rapid.T) {
 				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
-				ds.forget(lane(member), key)
+				ds.forget(flow(member), key)
 				delete(model, member+"/"+key.Name)
 			},
 			"member leaves": func(t *rapid.T) {
 				member := members.Draw(t, "member")
-				old := lane(member)
+				old := flow(member)
 				ds.leave(old)
-				ds.note(&needs{lane: old, key: inDefault("late")}, OnSecret(inDefault("d0"))) // a run that had not ended yet
-				delete(lanes, member)
+				ds.note(&needs{flow: old, key: inDefault("late")}, OnSecret(inDefault("d0"))) // a run that had not ended yet
+				delete(flows, member)
 				for id := range model {
 					if id[:len(member)] == member {
 						delete(model, id)
@@ -94,7 +94,7 @@ func (ds *dependencies) compare(t *rapid.T, model indexModel) {
 		}
 		to[fmt.Sprint(d.target(), " ← ", id)] = true
 	}
-	idOf := func(one *dependent) string { return one.lane.member.name + "/" + one.key.Name }
+	idOf := func(one *dependent) string { return one.flow.member.name + "/" + one.key.Name }
 	places := map[place]bool{}
 	for id, all := range model {
 		for d := range all {

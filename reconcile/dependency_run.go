@@ -37,7 +37,7 @@ func (r Request[T]) Require(ctx context.Context, all ...Dependency) *Unmet {
 	if r.needs == nil {
 		return requireLive(ctx, r.Live, r.Object, all)
 	}
-	return r.needs.lane.queue.rt.dependencies.require(ctx, r.needs, all)
+	return r.needs.flow.queue.rt.dependencies.require(ctx, r.needs, all)
 }
 
 // requireLive is Require for requests that no controller made.

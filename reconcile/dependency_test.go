@@ -327,7 +327,7 @@ func TestNothingIsLeftOfDependenciesThatAreOver(t *testing.T) {
 		changed.Labels = map[string]string{"a": "b"}
 		a.modify(changed)
 		synctest.Wait()
-		if n := s.c.queue.lanes["a"].needs.n.Load(); n != 1 {
+		if n := s.c.queue.flows["a"].needs.n.Load(); n != 1 {
 			t.Errorf("%d dependents, want the one that is left", n)
 		}
 		leave()

@@ -15,7 +15,7 @@ func (rt *Runtime) Detach(member, why string) {
 	defer rt.mu.Unlock()
 	m := rt.member(member)
 	m.detached = detachedReason + why
-	for _, l := range m.lanes {
+	for _, l := range m.flows {
 		for _, r := range l.records {
 			if r.state != keyRunning {
 				l.queue.giveUp(r)
@@ -33,9 +33,9 @@ func (rt *Runtime) Attach(member string) {
 		return
 	}
 	m.detached = ""
-	for _, l := range m.lanes {
+	for _, l := range m.flows {
 		for _, r := range l.records {
-			l.queue.want(r, BandBackground)
+			l.queue.want(r, PriorityBackground)
 		}
 	}
 	m.tidy()
@@ -72,12 +72,13 @@ func (q *queue) giveUp(r *record) {
 		return
 	}
 	if r.state == keyQueued {
-		r.lane.dequeue(r)
+		r.flow.dequeue(r)
 	}
 	q.rt.timers.clear(r)
-	r.state, r.outcome, r.reason, r.nextTry, r.backoff = keyIdle, codeNotOurs, r.lane.member.detached, 0, false
+	r.state, r.outcome, r.reason, r.nextTry, r.backoff = keyIdle, codeNotOurs, r.flow.member.detached, 0, false
 	r.attempts, r.lastErr = 0, ""
 	r.setOverdue(false)
+	r.flow.member.touch()
 	if r.ordered {
 		q.rt.receipts.end(r, r.snapshot())
 	}

@@ -21,7 +21,7 @@ func TestAMemberThatIsDetachedByForceIsWaitedForNoMore(t *testing.T) {
 			dead.add(configMap(fmt.Sprint(i)))
 		}
 		synctest.Wait()
-		h.Hold("dead", GateBreaker, "it does not answer")
+		h.Hold("dead", HoldBreaker, "it does not answer")
 		order, err := h.Requeue(keyOf("c", "dead", "3"))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestAMemberThatIsDetachedByForceIsWaitedForNoMore(t *testing.T) {
 			t.Error("another member is detached")
 		}
 		before := seen.count()
-		h.Release("dead", GateBreaker)
+		h.Release("dead", HoldBreaker)
 		dead.add(configMap("late"))
 		other.add(configMap("alive"))
 		if _, err := h.Requeue(keyOf("c", "dead", "3")); err != nil {

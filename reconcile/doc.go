@@ -10,7 +10,8 @@
 //	builder.go     For(…).Owns(…).Register() makes a Controller; controller.go, engagement.go, join.go: how it joins and leaves
 //	               members; tuning.go: its times and rates
 //	marks.go       the names under which a controller is found in what it writes
-//	runtime.go     what all controllers share; gates.go: what keeps keys from running, active.go: whether some still run; receipts.go: orders and their results
+//	runtime.go     what all controllers share; holds.go: what keeps keys from running, active.go: whether some still run;
+//	               receipts.go: orders and their results; receipts_cancel.go: those of a member, and how they are taken back
 //	ledger.go      the words of the ledger; list.go: keys by filter
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
@@ -21,14 +22,14 @@
 //	index.go       owned objects and declared fields, found without a walk over all
 //	dependency.go  what an object waits for, asked for by dependency_run.go
 //	stream.go      typed changes of members' objects, as an iterator; stream_backlog.go: what a slow reader is told
-//	trial.go       one reconcile outside the queue, for package reconciletest
+//	once.go        one reconcile outside the queue, for package reconciletest
 //
 // How an event becomes a reconcile, in order:
 //
 //	watch.go       informer events to keys; builder_watches.go: which of them count
-//	queue.go       the states of a key; record.go: one key; lane.go: the keys of one controller in one member, in line
-//	pick.go        whose turn it is: bands, members in turn; member.go: the budget that controllers share; ratelimit.go: how many begin
-//	adapter.go     the call itself: attempt.go, stuck.go; verdict.go: what its result means; backoff.go, timers.go: when it is next
+//	queue.go       the states of a key; record.go: one key; flow.go: the keys of one controller in one member, in line
+//	pick.go        whose turn it is: priorities, members in turn; member.go: the budget that controllers share; ratelimit.go: how many begin
+//	adapter.go     the call itself: attempt.go, stuck.go; decision.go: what its result means; backoff.go, timers.go: when it is next
 //	recorder.go    Events, sent by eventsink.go; request_log.go: the logger
 //	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
 //	               dependency_endpoint.go; instances.go: the members that they are looked for in

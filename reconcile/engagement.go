@@ -24,12 +24,12 @@ var (
 )
 
 // An engagement is one controller at work in one instance of a member: its handlers on the informers of the member's
-// cache, and its lane in the queue. It ends with its context, and for good.
+// cache, and its flow in the queue. It ends with its context, and for good.
 type engagement struct {
 	controller *Controller
 	name       string
 	cluster    cluster.Cluster
-	lane       *lane
+	flow       *flow
 	log        *slog.Logger
 	ctx        context.Context // of the member; its cause says why the engagement ended
 	cancel     context.CancelCauseFunc

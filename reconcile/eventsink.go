@@ -28,13 +28,13 @@ var eventLimit = rateLimit{perSecond: 1.0 / 30, burst: 25}
 
 // eventSink sends the Events of one engagement to the member, in the background, one at a time: a member that does not
 // take them delays nobody and loses only the Events. The same Event is written at most once in 10 minutes; what came
-// between is in its count. Of different ones about one object, those beyond eventLimit are dropped and counted as dropped. Nothing is sent while a gate of the member is closed, so a standby is silent, and the client is
+// between is in its count. Of different ones about one object, those beyond eventLimit are dropped and counted as dropped. Nothing is sent while a hold of the member applies, so a standby is silent, and the client is
 // fenced besides. Its goroutine lives only while there is something to send.
 type eventSink struct {
 	engagement *engagement
 	component  string
 	kind       schema.GroupVersionKind // of the objects that Events are about
-	tap        func(happening)         // of a trial: takes Events instead of the member; nil: they are sent
+	tap        func(happening)         // of ReconcileOnce: takes Events instead of the member; nil: they are sent
 
 	mu      sync.Mutex
 	pending []*series
@@ -94,13 +94,13 @@ func (s *eventSink) tooMany(h happening) bool {
 	b := s.objects[about]
 	if b == nil {
 		s.forgetQuiet(now)
-		b = newBucket(eventLimit, now)
+		b = newBucket(eventLimit)
 		s.objects[about] = b
 	}
 	if b.empty(now) {
 		return true
 	}
-	b.take()
+	b.take(now)
 	return false
 }
 
@@ -110,7 +110,7 @@ func (s *eventSink) forgetQuiet(now int64) {
 		return
 	}
 	for about, b := range s.objects {
-		if !b.empty(now) && b.level >= float64(b.limit.burst) {
+		if b.full(now) {
 			delete(s.objects, about)
 		}
 	}

@@ -61,7 +61,7 @@ func newFinalizerModel(t *rapid.T) *finalizerModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.HoldAll(GateOwnership, "no events in this model")
+	rt.HoldAll(HoldOwnership, "no events in this model")
 	c, err := For[*gadget](rt, "c", m).Register()
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,9 @@ func (m *finalizerModel) call(do func() error) error {
 	m.fault = faultNone
 	if m.meddle {
 		m.meddle = false
-		m.changeLive(func(g *gadget) { g.Labels = map[string]string{"n": rapid.StringN(1, 8, -1).Draw(m.t, "label")} })
+		m.changeLive(func(g *gadget) {
+			g.Labels = map[string]string{"n": rapid.StringN(1, 8, -1).Draw(m.t, "label")}
+		})
 	}
 	if m.dead || fault == faultRefused {
 		return errFault

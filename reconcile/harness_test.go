@@ -13,7 +13,7 @@ import (
 type bench struct {
 	rt     *Runtime
 	queues []*queue
-	lanes  map[string]*lane // by queue and member
+	flows  map[string]*flow // by queue and member
 }
 
 // hand is an idle worker: it holds nothing until the queue gives it a key.
@@ -28,7 +28,7 @@ func newBench(tb testing.TB, opts Options, queues ...*queue) *bench {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b := &bench{rt: rt, lanes: map[string]*lane{}}
+	b := &bench{rt: rt, flows: map[string]*flow{}}
 	for _, q := range queues {
 		b.add(q)
 	}
@@ -43,16 +43,16 @@ func (b *bench) add(q *queue) *queue {
 }
 
 // join engages a queue in a member.
-func (b *bench) join(q *queue, member string) *lane {
+func (b *bench) join(q *queue, member string) *flow {
 	e := &engagement{name: member}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	l := q.join(member, e)
-	b.lanes[q.name+"/"+member] = l
+	b.flows[q.name+"/"+member] = l
 	return l
 }
 
 // take is a worker that asks for a key and goes away if there is none.
-func (b *bench) take(q *queue) (mcreconcile.Request, Band, bool) {
+func (b *bench) take(q *queue) (mcreconcile.Request, Priority, bool) {
 	b.rt.mu.Lock()
 	defer b.rt.mu.Unlock()
 	r := q.pick()
@@ -60,7 +60,7 @@ func (b *bench) take(q *queue) (mcreconcile.Request, Band, bool) {
 		return mcreconcile.Request{}, 0, false
 	}
 	h := handOf(r)
-	return h.req, h.band, true
+	return h.req, h.priority, true
 }
 
 // sit makes a worker wait for a key.
@@ -86,13 +86,13 @@ func (h *hand) got() (handout, bool) {
 	}
 }
 
-// finish ends a run with a verdict.
-func (b *bench) finish(q *queue, req mcreconcile.Request, v verdict) {
+// finish ends a run with a decision.
+func (b *bench) finish(q *queue, req mcreconcile.Request, v decision) {
 	q.report(req, v)
 	q.done(req)
 }
 
-func wakeChanged(q *queue, l *lane, name string) { q.wake(l, nsName(name), BandChanged, nil) }
+func wakeChanged(q *queue, l *flow, name string) { q.wake(l, nsName(name), PriorityChanged, nil) }
 
 func nsName(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
@@ -125,7 +125,7 @@ func (b *bench) mustBeEmpty(t *testing.T, q *queue) {
 }
 
 var (
-	done  = verdict{outcome: codeDone}
-	gone  = verdict{outcome: codeGone, next: nextGone}
-	retry = verdict{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
+	done  = decision{outcome: codeDone}
+	gone  = decision{outcome: codeGone, next: nextGone}
+	retry = decision{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
 )

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// join gives a member a lane in the queue. A lane that it still has is over: its keys are dropped, as the new engagement
+// join gives a member a flow in the queue. A flow that it still has is over: its keys are dropped, as the new engagement
 // lists them anew and starts without back-off. Only orders that were accepted and not yet followed are carried over, also
-// from a lane that ended a moment ago.
-func (q *queue) join(name string, e *engagement) *lane {
+// from a flow that ended a moment ago.
+func (q *queue) join(name string, e *engagement) *flow {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
 	m := q.rt.member(name)
-	l := newLane(q, m, e)
-	old := q.lanes[name]
-	q.lanes[name] = l
-	m.lanes = append(m.lanes, l)
+	l := newFlow(q, m, e)
+	old := q.flows[name]
+	q.flows[name] = l
+	m.flows = append(m.flows, l)
+	m.touch()
 	if old != nil {
 		q.drop(old)
 		q.rt.receipts.strand(old)
@@ -24,13 +25,13 @@ func (q *queue) join(name string, e *engagement) *lane {
 	return l
 }
 
-// leave ends a lane, and tells whether the member has none now in this queue, and in any queue.
-func (q *queue) leave(l *lane) (noneHere, noneAnywhere bool) {
+// leave ends a flow, and tells whether the member has none now in this queue, and in any queue.
+func (q *queue) leave(l *flow) (noneHere, noneAnywhere bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
 	name := l.member.name
 	if !l.gone {
-		delete(q.lanes, name)
+		delete(q.flows, name)
 		q.drop(l)
 		if q.rt.receipts.strand(l) {
 			q.rt.abandonLater(l.name())
@@ -38,11 +39,11 @@ func (q *queue) leave(l *lane) (noneHere, noneAnywhere bool) {
 		l.member.tidy()
 	}
 	m := q.rt.members[name]
-	return q.lanes[name] == nil, m == nil || len(m.lanes) == 0
+	return q.flows[name] == nil, m == nil || len(m.flows) == 0
 }
 
 // abandonLater ends the orders of a member that left, unless it is back in time.
-func (rt *Runtime) abandonLater(name laneName) {
+func (rt *Runtime) abandonLater(name flowName) {
 	left := slices.Clone(rt.receipts.stranded[name])
 	time.AfterFunc(orderGrace, func() {
 		rt.mu.Lock()
@@ -51,21 +52,22 @@ func (rt *Runtime) abandonLater(name laneName) {
 	})
 }
 
-// drop takes all keys of a lane out of the ledger. Those that run are left to finish, for nothing.
-func (q *queue) drop(l *lane) {
+// drop takes all keys of a flow out of the ledger. Those that run are left to finish, for nothing.
+func (q *queue) drop(l *flow) {
 	l.gone = true
+	l.member.touch()
 	l.reseat()
 	l.member.remove(l)
 	q.rt.timers.drop(l)
 	q.rt.dependencies.leave(l)
 	for req, run := range q.running {
-		if run.lane == l && !run.orphan {
+		if run.flow == l && !run.orphan {
 			run.orphan = true
 			q.running[req] = run
 			q.orphans++
 		}
-		if run.record.lane == l {
-			run.record.again = bands
+		if run.record.flow == l {
+			run.record.again = priorities
 		}
 	}
 	l.records = nil

@@ -15,7 +15,7 @@ const (
 	StateRunning State = "Running"
 	// StateWaiting: until NextTry, for Reason; a change or an order wakes it earlier.
 	StateWaiting State = "Waiting"
-	// StateHeld: it wants to run, and its member's gate is closed, for Reason.
+	// StateHeld: it wants to run, and its member is held, for Reason.
 	StateHeld State = "Held"
 )
 
@@ -43,7 +43,7 @@ const (
 type Record struct {
 	Key         Key
 	State       State
-	Band        Band
+	Priority    Priority
 	Reason      string // why it waits, is held or is left alone, or what it asked to be requeued for
 	Attempts    int    // consecutive tries that did not end in Done
 	LastOutcome Outcome
@@ -55,27 +55,31 @@ type Record struct {
 	Handled     string    // what AnnotationRequestedAt said when the last reconcile that has ended began
 }
 
-// Band is a key's priority; lower is served first.
-type Band uint8
+// Priority is a key's priority; lower is served first.
+type Priority uint8
 
 const (
-	// BandOrdered: a person asked for it.
-	BandOrdered Band = iota
-	// BandChanged: its object, or something that maps to it, changed; or its time has come.
-	BandChanged
-	// BandBackground: first sight and resync.
-	BandBackground
-	bands // count
+	// PriorityOrdered: a person asked for it.
+	PriorityOrdered Priority = iota
+	// PriorityChanged: its object, or something that maps to it, changed; or its time has come.
+	PriorityChanged
+	// PriorityBackground: first sight and resync.
+	PriorityBackground
+	priorities // count
 )
 
 // String gives the label value used in metrics.
-func (b Band) String() string { return [...]string{"ordered", "changed", "background"}[b] }
+func (b Priority) String() string { return [...]string{"ordered", "changed", "background"}[b] }
 
 // Receipt follows one manual requeue: the reconcile that started after it was accepted, to its end.
 type Receipt struct {
 	ID       string
 	Key      Key
 	Accepted time.Time
+	// Caller is who ordered it; empty: this program did.
+	Caller string
+	// CancelledAt is when the order was taken back; zero: it was not. Done is true then as well.
+	CancelledAt time.Time
 	// Done is true once a reconcile that began after Accepted has ended; Record is then its outcome, else the state now.
 	Done   bool
 	Record Record

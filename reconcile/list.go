@@ -60,7 +60,7 @@ func (rt *Runtime) ControllersIn(member string) []ControllerState {
 	defer rt.mu.Unlock()
 	var all []ControllerState
 	for name, c := range rt.controllers {
-		l := c.queue.lanes[member]
+		l := c.queue.flows[member]
 		if l == nil {
 			continue
 		}

@@ -18,7 +18,7 @@ func TestKeysAreListedInOrderPageByPage(t *testing.T) {
 			l := b.join(q, member)
 			for _, name := range []string{"y", "x"} {
 				for _, namespace := range []string{"shop", "bank"} {
-					q.wake(l, types.NamespacedName{Namespace: namespace, Name: name}, BandChanged, nil)
+					q.wake(l, types.NamespacedName{Namespace: namespace, Name: name}, PriorityChanged, nil)
 				}
 			}
 		}
@@ -55,7 +55,7 @@ func TestControllersSayWhatTheyDoInAMember(t *testing.T) {
 		a.add(configMap("one"))
 		a.add(configMap("two"))
 		synctest.Wait()
-		h.Hold("a", GateBreaker, "it does not answer")
+		h.Hold("a", HoldBreaker, "it does not answer")
 		want := ControllerState{Name: "maps", Member: "a", Kind: "v1 ConfigMap", Objects: 2, Held: "it does not answer"}
 		if got := h.ControllersIn("a"); len(got) != 1 || got[0] != want {
 			t.Errorf("%+v, want %+v", got, want)

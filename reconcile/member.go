@@ -2,22 +2,40 @@ package reconcile
 
 import "slices"
 
-// A member is what all controllers share about one cluster: its budget of workers and its gates. Guarded by Runtime.mu.
+// A member is what all controllers share about one cluster: its budget of workers and its holds. Guarded by Runtime.mu.
 type member struct {
 	rt    *Runtime
 	name  string
-	lanes []*lane // one per controller that is engaged
+	flows []*flow // one per controller that is engaged
 
 	running int // workers that hold one of its keys, over all controllers
 	active  active
-	turn    int // the lane that was last given a freed worker
+	turn    int // the flow that was last given a freed worker
 
 	detached string // why it was given up by force; empty: it was not
 
-	gates  [gates]setting
-	shut   bool   // a gate is closed
-	reason string // the first closed gate's
+	holds  [holds]setting
+	shut   bool   // a hold applies
+	reason string // the first hold's
 	opened int64  // when shut last became false
+
+	version uint64 // see Runtime.Version
+}
+
+// touch notes that what the ledger says of the member has changed.
+func (m *member) touch() {
+	m.rt.versions++
+	m.version = m.rt.versions
+}
+
+// Version is another number whenever what [Runtime.RecordsIn] says of a member may have changed; 0: the member is not known.
+func (rt *Runtime) Version(member string) uint64 {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if m := rt.members[member]; m != nil {
+		return m.version
+	}
+	return 0
 }
 
 func (rt *Runtime) member(name string) *member {
@@ -32,21 +50,21 @@ func (rt *Runtime) member(name string) *member {
 
 // tidy forgets the member when nothing is left to know about it.
 func (m *member) tidy() {
-	if len(m.lanes) == 0 && m.running == 0 && m.gates == [gates]setting{} && m.detached == "" && m.rt.members[m.name] == m {
+	if len(m.flows) == 0 && m.running == 0 && m.holds == [holds]setting{} && m.detached == "" && m.rt.members[m.name] == m {
 		delete(m.rt.members, m.name)
 	}
 }
 
-// closed tells whether a gate of the member is closed, and why.
+// closed tells whether a hold of the member applies, and why.
 func (m *member) closed() (string, bool) { return m.reason, m.shut }
 
-// regate recomputes whether the member is shut, and lets its lanes know.
+// regate recomputes whether the member is shut, and lets its flows know.
 func (m *member) regate() {
 	reason, shut := "", false
-	for g := range m.gates {
-		s := m.gates[g]
+	for g := range m.holds {
+		s := m.holds[g]
 		if s.mode == followAll {
-			s = m.rt.decided(Gate(g), m.name)
+			s = m.rt.decided(Hold(g), m.name)
 		}
 		if s.mode == modeHeld {
 			reason, shut = s.reason, true
@@ -54,6 +72,9 @@ func (m *member) regate() {
 		}
 	}
 	wasShut := m.shut
+	if m.reason != reason || shut != wasShut || m.version == 0 {
+		m.touch()
+	}
 	m.reason, m.shut = reason, shut
 	if shut == wasShut {
 		return
@@ -66,7 +87,7 @@ func (m *member) regate() {
 }
 
 func (m *member) reseat() {
-	for _, l := range m.lanes {
+	for _, l := range m.flows {
 		l.reseat()
 	}
 }
@@ -79,21 +100,21 @@ func (m *member) full() bool { return m.running >= m.rt.opts.WorkersPerMember }
 func (m *member) serve() {
 	for served := true; served; {
 		served = false
-		for range m.lanes {
+		for range m.flows {
 			if m.shut || m.full() {
 				return
 			}
-			m.turn = (m.turn + 1) % len(m.lanes)
-			if m.lanes[m.turn].queue.handOne() {
+			m.turn = (m.turn + 1) % len(m.flows)
+			if m.flows[m.turn].queue.handOne() {
 				served = true
 			}
 		}
 	}
 }
 
-func (m *member) remove(l *lane) {
-	m.lanes = slices.DeleteFunc(m.lanes, func(other *lane) bool { return other == l })
-	if m.turn >= len(m.lanes) {
+func (m *member) remove(l *flow) {
+	m.flows = slices.DeleteFunc(m.flows, func(other *flow) bool { return other == l })
+	if m.turn >= len(m.flows) {
 		m.turn = 0
 	}
 }

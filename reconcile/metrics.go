@@ -98,7 +98,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for _, l := range m.rt.depths() {
 		for b, n := range l.queued {
 			out <- prometheus.MustNewConstMetric(m.depth, prometheus.GaugeValue, float64(n),
-				l.controller, l.member, Band(b).String())
+				l.controller, l.member, Priority(b).String())
 		}
 		out <- prometheus.MustNewConstMetric(m.running, prometheus.GaugeValue, float64(l.running), l.controller, l.member)
 		out <- prometheus.MustNewConstMetric(m.stuck, prometheus.GaugeValue, float64(l.stuck), l.controller, l.member)
@@ -106,10 +106,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// laneDepth is how full one lane is.
+// laneDepth is how full one flow is.
 type laneDepth struct {
 	controller, member string
-	queued             [bands]int
+	queued             [priorities]int
 	running            int
 	stuck, overdue     int
 }
@@ -119,7 +119,7 @@ func (rt *Runtime) depths() []laneDepth {
 	defer rt.mu.Unlock()
 	var all []laneDepth
 	for _, q := range rt.queues {
-		for name, l := range q.lanes {
+		for name, l := range q.flows {
 			d := laneDepth{controller: q.name, member: name, running: l.running, stuck: q.stuck(l, rt.now()), overdue: l.overdue}
 			for b := range l.seats {
 				d.queued[b] = l.seats[b].line.n
@@ -131,16 +131,16 @@ func (rt *Runtime) depths() []laneDepth {
 }
 
 // ran counts a reconcile.
-func (m *metrics) ran(controller string, w work, v verdict, took time.Duration) {
-	member, known := w.lane.member.name, &w.lane.measures
+func (m *metrics) ran(controller string, w work, v decision, took time.Duration) {
+	member, known := w.flow.member.name, &w.flow.measures
 	known.once.Do(func() {
 		known.duration = m.duration.WithLabelValues(controller, member)
 		known.done = m.total.WithLabelValues(controller, member, outcomeLabels[codeDone])
 		for b := range known.wait {
-			known.wait[b] = m.wait.WithLabelValues(member, Band(b).String())
+			known.wait[b] = m.wait.WithLabelValues(member, Priority(b).String())
 		}
 	})
-	known.wait[w.band].Observe(w.waited.Seconds())
+	known.wait[w.priority].Observe(w.waited.Seconds())
 	known.duration.Observe(took.Seconds())
 	if v.outcome == codeDone {
 		known.done.Inc()
@@ -152,10 +152,10 @@ func (m *metrics) ran(controller string, w work, v verdict, took time.Duration) 
 	}
 }
 
-// measures are the series of a lane that every reconcile adds to, so that they are not searched for each time.
+// measures are the series of a flow that every reconcile adds to, so that they are not searched for each time.
 type measures struct {
 	once     sync.Once
-	wait     [bands]prometheus.Observer
+	wait     [priorities]prometheus.Observer
 	duration prometheus.Observer
 	done     prometheus.Counter
 }

@@ -6,20 +6,20 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
-// shareEvery is the share of the lower bands: of so many keys that are taken, one is taken from the background band and one
-// from the changed band, if they have any, whatever waits above them. Otherwise the better band always goes first. The
-// count is kept for the queue and for each member in it, so that neither a busy member nor a busy band can starve others.
+// shareEvery is the share of the lower priorities: of so many keys that are taken, one is taken from the background priority and one
+// from the changed priority, if they have any, whatever waits above them. Otherwise the better priority always goes first. The
+// count is kept for the queue and for each member in it, so that neither a busy member nor a busy priority can starve others.
 const shareEvery = 16
 
-// share tells the band that the n-th pick favours; bands: none.
-func share(n uint32) Band {
+// share tells the priority that the n-th pick favours; priorities: none.
+func share(n uint32) Priority {
 	switch n % shareEvery {
 	case 0:
-		return BandBackground
+		return PriorityBackground
 	case shareEvery / 2:
-		return BandChanged
+		return PriorityChanged
 	}
-	return bands
+	return priorities
 }
 
 // pick takes the next key that may run out of its line and marks it as running; nil: none may.
@@ -31,11 +31,11 @@ func (q *queue) pick() *record {
 	if s == nil {
 		return nil
 	}
-	l := s.lane
+	l := s.flow
 	q.picks++
 	l.picks++
 	q.rotate(s)
-	if b := share(l.picks); b < bands && l.seats[b].seated {
+	if b := share(l.picks); b < priorities && l.seats[b].seated {
 		s = &l.seats[b]
 	}
 	r := s.line.take()
@@ -45,7 +45,7 @@ func (q *queue) pick() *record {
 
 // choose finds the seat whose turn it is.
 func (q *queue) choose() *seat {
-	if b := share(q.picks + 1); b < bands && q.rounds[b].head != nil {
+	if b := share(q.picks + 1); b < priorities && q.rounds[b].head != nil {
 		return q.rounds[b].head
 	}
 	for b := range q.rounds {
@@ -58,8 +58,8 @@ func (q *queue) choose() *seat {
 
 // rotate puts a seat at the end of its round.
 func (q *queue) rotate(s *seat) {
-	for b := range s.lane.seats {
-		if s == &s.lane.seats[b] && q.rounds[b].tail != s {
+	for b := range s.flow.seats {
+		if s == &s.flow.seats[b] && q.rounds[b].tail != s {
 			q.rounds[b].remove(s)
 			q.rounds[b].push(s)
 		}
@@ -69,18 +69,19 @@ func (q *queue) rotate(s *seat) {
 // start gives a record that is in no line to a worker.
 func (q *queue) start(r *record) {
 	now := q.rt.now()
-	l, m := r.lane, r.lane.member
+	l, m := r.flow, r.flow.member
 	q.running[request(m.name, r.key)] = run{
-		record: r, lane: l, waited: time.Duration(now - max(r.queuedAt, m.opened)),
+		record: r, flow: l, waited: time.Duration(now - max(r.queuedAt, m.opened)),
 	}
-	r.state, r.started, r.again = keyRunning, now, bands
+	r.state, r.started, r.again = keyRunning, now, priorities
+	m.touch()
 	if r.ordered {
 		q.rt.receipts.begin(r)
 	}
 	l.running++
 	m.running++
-	if l.bucket != nil && r.band != BandOrdered {
-		l.bucket.take()
+	if l.bucket != nil && r.priority != PriorityOrdered {
+		l.bucket.take(now)
 	}
 	q.active.add()
 	m.active.add()
@@ -97,13 +98,13 @@ func (q *queue) start(r *record) {
 
 // handout is a key on its way to a worker. Not ok: there will be no more.
 type handout struct {
-	req  mcreconcile.Request
-	band Band
-	ok   bool
+	req      mcreconcile.Request
+	priority Priority
+	ok       bool
 }
 
 func handOf(r *record) handout {
-	return handout{req: request(r.lane.member.name, r.key), band: r.band, ok: true}
+	return handout{req: request(r.flow.member.name, r.key), priority: r.priority, ok: true}
 }
 
 // take waits for a key that may run.
@@ -149,15 +150,15 @@ func (q *queue) handOut() {
 	}
 }
 
-// priorities of controller-runtime's queue, by band.
-var priorities = [bands]int{BandOrdered: 100, BandChanged: 0, BandBackground: -100}
+// controllerRuntimePriorities of controller-runtime's queue, by priority.
+var controllerRuntimePriorities = [priorities]int{PriorityOrdered: 100, PriorityChanged: 0, PriorityBackground: -100}
 
-func bandOf(priority *int) Band {
+func priorityOf(priority *int) Priority {
 	switch {
 	case priority == nil || *priority == 0:
-		return BandChanged
+		return PriorityChanged
 	case *priority < 0:
-		return BandBackground
+		return PriorityBackground
 	}
-	return BandOrdered
+	return PriorityOrdered
 }

@@ -57,18 +57,18 @@ func TestKeysOfAMemberAndBandAreServedInOrder(t *testing.T) {
 		for _, member := range modelMembers {
 			l := b.join(q, member)
 			for k := range rapid.IntRange(0, 20).Draw(rt, "keys") {
-				band := rapid.SampledFrom([]Band{BandOrdered, BandChanged, BandBackground}).Draw(rt, "band")
-				q.wake(l, nsName(fmt.Sprint(k)), band, nil)
-				at := member + band.String()
+				priority := rapid.SampledFrom([]Priority{PriorityOrdered, PriorityChanged, PriorityBackground}).Draw(rt, "band")
+				q.wake(l, nsName(fmt.Sprint(k)), priority, nil)
+				at := member + priority.String()
 				lines[at] = append(lines[at], request(member, nsName(fmt.Sprint(k))))
 			}
 		}
 		for {
-			req, band, ok := b.take(q)
+			req, priority, ok := b.take(q)
 			if !ok {
 				break
 			}
-			at := req.ClusterName.String() + band.String()
+			at := req.ClusterName.String() + priority.String()
 			if lines[at][0] != req {
 				rt.Fatalf("%v was served before %v", req, lines[at][0])
 			}

@@ -11,12 +11,12 @@ func TestABetterBandOvertakesAndAWorseOneChangesNothing(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
 	l := b.join(q, "m")
-	q.wake(l, nsName("seen"), BandBackground, nil)
-	q.wake(l, nsName("changed"), BandChanged, nil)
-	q.wake(l, nsName("ordered"), BandOrdered, nil)
-	q.wake(l, nsName("ordered"), BandBackground, nil)
-	q.wake(l, nsName("last"), BandChanged, nil)
-	q.wake(l, nsName("seen"), BandOrdered, nil)
+	q.wake(l, nsName("seen"), PriorityBackground, nil)
+	q.wake(l, nsName("changed"), PriorityChanged, nil)
+	q.wake(l, nsName("ordered"), PriorityOrdered, nil)
+	q.wake(l, nsName("ordered"), PriorityBackground, nil)
+	q.wake(l, nsName("last"), PriorityChanged, nil)
+	q.wake(l, nsName("seen"), PriorityOrdered, nil)
 	for _, want := range []string{"ordered", "seen", "changed", "last"} {
 		b.mustTake(t, q, "m", want)
 	}
@@ -52,9 +52,9 @@ func TestNoBandStarves(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 1})
 	q := b.queues[0]
 	busy, quiet := b.join(q, "busy"), b.join(q, "quiet")
-	q.wake(quiet, nsName("seen"), BandBackground, nil)
-	q.wake(busy, nsName("seen"), BandBackground, nil)
-	q.wake(busy, nsName("news"), BandChanged, nil)
+	q.wake(quiet, nsName("seen"), PriorityBackground, nil)
+	q.wake(busy, nsName("seen"), PriorityBackground, nil)
+	q.wake(busy, nsName("news"), PriorityChanged, nil)
 	waiting := map[mcreconcile.Request]bool{
 		request("quiet", nsName("seen")): true, request("busy", nsName("seen")): true, request("busy", nsName("news")): true,
 	}
@@ -62,8 +62,8 @@ func TestNoBandStarves(t *testing.T) {
 		if i > 3*shareEvery {
 			t.Fatalf("%v still wait after %d picks", waiting, i)
 		}
-		q.wake(busy, nsName("order"), BandOrdered, nil)
-		q.wake(busy, nsName("order2"), BandOrdered, nil)
+		q.wake(busy, nsName("order"), PriorityOrdered, nil)
+		q.wake(busy, nsName("order2"), PriorityOrdered, nil)
 		req, _, ok := b.take(q)
 		if !ok {
 			t.Fatal("nothing to take")
@@ -106,16 +106,16 @@ func TestABandStarvesInNoMemberHoweverTheTurnsFall(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 1})
 	q := b.queues[0]
 	first, second := b.join(q, "first"), b.join(q, "second")
-	q.wake(first, nsName("seen"), BandBackground, nil)
+	q.wake(first, nsName("seen"), PriorityBackground, nil)
 	for range 4 * shareEvery {
 		// The favoured turns of the queue are even, and always come while the first member is at its cap.
 		wakeChanged(q, first, "news")
 		wakeChanged(q, second, "news")
-		odd, band, _ := b.take(q)
+		odd, priority, _ := b.take(q)
 		even := b.mustTake(t, q, "second", "news")
 		b.finish(q, odd, done)
 		b.finish(q, even, done)
-		if band == BandBackground {
+		if priority == PriorityBackground {
 			return
 		}
 	}

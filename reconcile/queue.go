@@ -12,12 +12,12 @@ import (
 // A queue holds the keys of one controller in all members. It is the seam between informers, workers and the API: every
 // key has one [record] and every record one state.
 //
-// What may run is handed out by band, and within a band the members take turns; see pick.go. One rule makes it lively:
-// while a worker is idle, nothing may be runnable. Whatever makes a key runnable (a change, a timer, an opened gate, a
+// What may run is handed out by priority, and within a priority the members take turns; see pick.go. One rule makes it lively:
+// while a worker is idle, nothing may be runnable. Whatever makes a key runnable (a change, a timer, a released hold, a
 // freed worker of its member) therefore ends in handOut or [member.serve].
 //
 // All queues of a runtime share one lock, Runtime.mu: every step is short and constant, or logarithmic in the number of
-// timers, and budgets, gates and receipts span controllers.
+// timers, and budgets, holds and receipts span controllers.
 type queue struct {
 	rt        *Runtime
 	name      string
@@ -28,12 +28,12 @@ type queue struct {
 	limit     rateLimit
 	overdue   time.Duration // a run that takes longer does not return
 
-	lanes   map[string]*lane // by member
-	rounds  [bands]round
+	flows   map[string]*flow // by member
+	rounds  [priorities]round
 	picks   uint32
 	running map[mcreconcile.Request]run
 	active  active
-	orphans int            // runs whose lane is gone
+	orphans int            // runs whose flow is gone
 	idle    []chan handout // workers without a key; the last to come is the first to go, so that few stacks stay warm
 	down    bool
 	handoff sync.Pool // chan handout with room for one
@@ -41,25 +41,25 @@ type queue struct {
 
 // A run is a key that a worker holds.
 type run struct {
-	record  *record
-	lane    *lane // where it started
-	waited  time.Duration
-	verdict verdict
-	judged  bool
-	orphan  bool // its lane went away meanwhile: the outcome counts for nothing
+	record   *record
+	flow     *flow // where it started
+	waited   time.Duration
+	decision decision
+	judged   bool
+	orphan   bool // its flow went away meanwhile: the outcome counts for nothing
 }
 
 func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *queue {
 	return &queue{
 		rt: rt, name: name, perMember: perMember, reserve: max(rt.opts.Workers/2-perMember, 0), resync: resync, pace: usualPace,
-		lanes: map[string]*lane{}, running: map[mcreconcile.Request]run{},
+		flows: map[string]*flow{}, running: map[mcreconcile.Request]run{},
 		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
 	}
 }
 
-// wake makes a key run, in the given band or the better one it already has. exists is asked, outside the lock, whether a
+// wake makes a key run, in the given priority or the better one it already has. exists is asked, outside the lock, whether a
 // key that has no record should get one; nil: yes.
-func (q *queue) wake(l *lane, key types.NamespacedName, band Band, exists func(types.NamespacedName) bool) {
+func (q *queue) wake(l *flow, key types.NamespacedName, priority Priority, exists func(types.NamespacedName) bool) {
 	q.rt.mu.Lock()
 	r := l.records[key]
 	if r == nil && exists != nil && !l.gone {
@@ -73,57 +73,58 @@ func (q *queue) wake(l *lane, key types.NamespacedName, band Band, exists func(t
 	if !l.gone {
 		r := q.recordOf(l, key)
 		r.lost = r.lost && exists != nil // what is seen itself is there
-		q.want(r, band)
+		q.want(r, priority)
 	}
 }
 
 // recordOf finds or makes the record of a key. A key that still runs for an engagement that is over keeps its record, so
 // that it never runs twice at once.
-func (q *queue) recordOf(l *lane, key types.NamespacedName) *record {
+func (q *queue) recordOf(l *flow, key types.NamespacedName) *record {
 	r := l.records[key]
 	if r != nil {
 		return r
 	}
 	if q.orphans > 0 {
-		if run, ok := q.running[request(l.member.name, key)]; ok && run.record.lane.gone {
+		if run, ok := q.running[request(l.member.name, key)]; ok && run.record.flow.gone {
 			r = run.record
 			r.setOverdue(false)
-			r.lane = l
+			r.flow = l
 		}
 	}
 	if r == nil {
 		r = newRecord(key, l)
 	}
 	l.records[key] = r
+	l.member.touch()
 	return r
 }
 
 // want makes a record run again, by the state that it is in.
-func (q *queue) want(r *record, band Band) {
-	if r.lane.member.detached != "" && r.state != keyRunning {
+func (q *queue) want(r *record, priority Priority) {
+	if r.flow.member.detached != "" && r.state != keyRunning {
 		q.giveUp(r)
 		return
 	}
 	switch r.state {
 	case keyRunning:
-		r.again = min(r.again, band)
+		r.again = min(r.again, priority)
 		return
 	case keyQueued:
-		if band >= r.band {
+		if priority >= r.priority {
 			return
 		}
 		since := r.queuedAt
-		r.lane.dequeue(r)
-		r.lane.enqueue(r, band, since)
+		r.flow.dequeue(r)
+		r.flow.enqueue(r, priority, since)
 		q.handOut() // a rate limit may have held it back, and does not hold back orders
 		return
 	case keyWaiting:
-		if band == BandBackground && r.backoff {
+		if priority == PriorityBackground && r.backoff {
 			return // it will look again by itself; only news may hurry a retry
 		}
 	}
 	q.rt.timers.clear(r)
-	r.lane.enqueue(r, band, q.rt.now())
+	r.flow.enqueue(r, priority, q.rt.now())
 	q.handOut()
 }
 
@@ -131,7 +132,7 @@ func (q *queue) want(r *record, band Band) {
 func (q *queue) wakeAt(r *record, due int64, reason string) {
 	switch r.state {
 	case keyRunning:
-		r.again = min(r.again, BandChanged) // late is worse than early
+		r.again = min(r.again, PriorityChanged) // late is worse than early
 		return
 	case keyQueued:
 		return
@@ -147,11 +148,12 @@ func (q *queue) wakeAt(r *record, due int64, reason string) {
 // wait puts a record that is in no line to sleep until its next try, or the resync before it. In a member that was given up
 // nothing waits.
 func (q *queue) wait(r *record, next int64, reason string, backoff bool) {
-	if r.lane.member.detached != "" {
+	if r.flow.member.detached != "" {
 		q.giveUp(r)
 		return
 	}
 	r.state, r.reason, r.nextTry, r.backoff = keyWaiting, reason, next, backoff
+	r.flow.member.touch()
 	due := next
 	if !backoff && q.resync > 0 {
 		due = min(due, q.rt.now()+q.resyncDelay())
@@ -164,7 +166,7 @@ func (q *queue) resyncDelay() int64 { return int64(jitter(q.resync, rand.Float64
 // forget takes a record that is not running out of the ledger.
 func (q *queue) forget(r *record) {
 	if r.state == keyQueued {
-		r.lane.dequeue(r)
+		r.flow.dequeue(r)
 	}
 	q.rt.timers.clear(r)
 	r.setOverdue(false)
@@ -172,14 +174,15 @@ func (q *queue) forget(r *record) {
 	if r.ordered {
 		q.rt.receipts.end(r, r.snapshot())
 	}
-	delete(r.lane.records, r.key)
-	delete(r.lane.handled, r.key)
-	q.rt.dependencies.forget(r.lane, r.key)
+	delete(r.flow.records, r.key)
+	r.flow.member.touch()
+	delete(r.flow.handled, r.key)
+	q.rt.dependencies.forget(r.flow, r.key)
 }
 
 // lost notes that a key's object is gone. The record goes at once when nothing is kept for it elsewhere (keeps says
 // whether there may be); else a worker must say good-bye.
-func (q *queue) lost(l *lane, key types.NamespacedName, keeps bool) {
+func (q *queue) lost(l *flow, key types.NamespacedName, keeps bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
 	r := l.records[key]
@@ -187,7 +190,7 @@ func (q *queue) lost(l *lane, key types.NamespacedName, keeps bool) {
 	case r == nil || l.gone:
 	case r.state == keyRunning, keeps && r.runs > 0:
 		r.lost = true
-		q.want(r, BandChanged)
+		q.want(r, PriorityChanged)
 	default:
 		q.forget(r)
 	}
@@ -198,36 +201,36 @@ func (q *queue) begin(req mcreconcile.Request) (work, bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
 	run, ok := q.running[req]
-	if !ok || run.orphan || !run.lane.engagement.live() {
+	if !ok || run.orphan || !run.flow.engagement.live() {
 		return work{}, false
 	}
-	return work{lane: run.lane, engagement: run.lane.engagement, attempts: run.record.attempts, waited: run.waited,
-		band: run.record.band}, true
+	return work{flow: run.flow, engagement: run.flow.engagement, attempts: run.record.attempts, waited: run.waited,
+		priority: run.record.priority}, true
 }
 
 // work is what a worker is told about the key it took.
 type work struct {
-	lane       *lane
+	flow       *flow
 	engagement *engagement
 	attempts   uint32 // failed in a row before this one
 	waited     time.Duration
-	band       Band
+	priority   Priority
 }
 
 // report says how a run ended; Done applies it. Not ok: its engagement is over, nobody cares any more.
-func (q *queue) report(req mcreconcile.Request, v verdict) (ok bool) {
+func (q *queue) report(req mcreconcile.Request, v decision) (ok bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
 	run, ok := q.running[req]
 	if !ok || run.orphan {
 		return false
 	}
-	run.verdict, run.judged = v, true
+	run.decision, run.judged = v, true
 	q.running[req] = run
 	return true
 }
 
-// done ends a run, applies its verdict, and lets freed workers go to whoever waits for them.
+// done ends a run, applies its decision, and lets freed workers go to whoever waits for them.
 func (q *queue) done(req mcreconcile.Request) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()
@@ -236,11 +239,12 @@ func (q *queue) done(req mcreconcile.Request) {
 		return
 	}
 	delete(q.running, req)
-	l, m := run.lane, run.lane.member
+	l, m := run.flow, run.flow.member
 	wasFull := m.full()
 	l.running--
 	m.running--
 	q.settle(run)
+	run.record.flow.member.touch()
 	plentiful := q.spare() == q.reserve+1 // again
 	if plentiful {
 		q.reseat()
@@ -268,28 +272,28 @@ func (q *queue) spare() int { return q.rt.opts.Workers - len(q.running) }
 // were given until the deadline, and with half of the workers nobody else could be served for as long.
 func (q *queue) scarce() bool { return q.reserve > 0 && q.spare() <= q.reserve }
 
-// reseat has all lanes take or give up their seats.
+// reseat has all flows take or give up their seats.
 func (q *queue) reseat() {
-	for _, l := range q.lanes {
+	for _, l := range q.flows {
 		l.reseat()
 	}
 }
 
 // settle moves the record of a run that ended to its next state.
 func (q *queue) settle(run run) {
-	r, v, now := run.record, run.verdict, q.rt.now()
+	r, v, now := run.record, run.decision, q.rt.now()
 	again := r.again
-	r.again = bands
+	r.again = priorities
 	if run.orphan {
 		q.orphans--
-		if !r.lane.gone { // the member's next engagement wants it as well
+		if !r.flow.gone { // the member's next engagement wants it as well
 			r.attempts, r.outcome, r.lastErr = 0, codeNone, ""
 			r.state = keyIdle
-			if r.lane.member.detached != "" {
+			if r.flow.member.detached != "" {
 				q.giveUp(r)
 				return
 			}
-			r.lane.enqueue(r, min(again, BandBackground), now)
+			r.flow.enqueue(r, min(again, PriorityBackground), now)
 		}
 		return
 	}
@@ -300,7 +304,7 @@ func (q *queue) settle(run run) {
 	}
 	r.ended, r.outcome, r.attempts, r.lastErr, r.reason = now, v.outcome, v.attempts, v.err, v.reason
 	r.setOverdue(v.overdue)
-	r.lane.handle(r.key, v.asked)
+	r.flow.handle(r.key, v.asked)
 	r.runs++
 	q.next(r, v, again, now)
 	if r.ordered {
@@ -309,19 +313,19 @@ func (q *queue) settle(run run) {
 }
 
 // next gives a record that has just ended its state: what came in while it ran goes before what it asked for.
-func (q *queue) next(r *record, v verdict, again Band, now int64) {
+func (q *queue) next(r *record, v decision, again Priority, now int64) {
 	r.state = keyIdle
 	switch {
-	case r.lane.member.detached != "" && (v.next != nextGone || again < bands):
+	case r.flow.member.detached != "" && (v.next != nextGone || again < priorities):
 		q.giveUp(r)
-	case again < BandBackground, again == BandBackground && v.next != nextRetry:
-		r.lane.enqueue(r, again, now)
+	case again < PriorityBackground, again == PriorityBackground && v.next != nextRetry:
+		r.flow.enqueue(r, again, now)
 	case v.next == nextGone:
 		q.forget(r)
 	case v.next == nextRetry:
 		q.wait(r, now+int64(v.after), v.reason, true)
 	case v.next == nextWait && v.after <= 0:
-		r.lane.enqueue(r, BandChanged, now)
+		r.flow.enqueue(r, PriorityChanged, now)
 	case v.next == nextWait:
 		q.wait(r, now+int64(v.after), v.reason, false)
 	case v.next == nextIdle && q.resync > 0:

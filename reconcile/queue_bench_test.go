@@ -11,18 +11,18 @@ import (
 const benchKeys = 100_000
 
 // benchQueue is a queue with many keys in a few members, all idle behind a resync timer.
-func benchQueue(b *testing.B, members int) (*bench, *queue, []*lane, []types.NamespacedName) {
+func benchQueue(b *testing.B, members int) (*bench, *queue, []*flow, []types.NamespacedName) {
 	b.Helper()
 	bench := newBench(b, Options{}, &queue{name: "c", perMember: 5, resync: 1 << 40})
 	q := bench.queues[0]
-	var lanes []*lane
+	var flows []*flow
 	for i := range members {
-		lanes = append(lanes, bench.join(q, fmt.Sprint("member-", i)))
+		flows = append(flows, bench.join(q, fmt.Sprint("member-", i)))
 	}
 	keys := make([]types.NamespacedName, benchKeys)
 	for i := range keys {
 		keys[i] = types.NamespacedName{Namespace: "namespace", Name: fmt.Sprint("name-", i)}
-		q.wake(lanes[i%members], keys[i], BandBackground, nil)
+		q.wake(flows[i%members], keys[i], PriorityBackground, nil)
 	}
 	for {
 		req, _, ok := bench.take(q)
@@ -33,16 +33,16 @@ func benchQueue(b *testing.B, members int) (*bench, *queue, []*lane, []types.Nam
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	return bench, q, lanes, keys
+	return bench, q, flows, keys
 }
 
 // BenchmarkQueueCycle is one event, one take and one end of a reconcile, among 100,000 keys.
 func BenchmarkQueueCycle(b *testing.B) {
-	bench, q, lanes, keys := benchQueue(b, 4)
+	bench, q, flows, keys := benchQueue(b, 4)
 	w := workQueue{q}
 	for i := 0; b.Loop(); i++ {
 		i %= benchKeys
-		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+		q.wake(flows[i%len(flows)], keys[i], PriorityChanged, nil)
 		req, _, ok := bench.take(q)
 		if !ok {
 			b.Fatal("nothing to take")
@@ -54,16 +54,16 @@ func BenchmarkQueueCycle(b *testing.B) {
 
 // BenchmarkQueueRepeatedEvent is an event of a key that is queued already.
 func BenchmarkQueueRepeatedEvent(b *testing.B) {
-	_, q, lanes, keys := benchQueue(b, 4)
+	_, q, flows, keys := benchQueue(b, 4)
 	for i := 0; b.Loop(); i++ {
 		i %= benchKeys
-		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+		q.wake(flows[i%len(flows)], keys[i], PriorityChanged, nil)
 	}
 }
 
 // BenchmarkQueueWorkers is the same cycle with goroutines that wait for keys, as controller-runtime's do.
 func BenchmarkQueueWorkers(b *testing.B) {
-	_, q, lanes, keys := benchQueue(b, 4)
+	_, q, flows, keys := benchQueue(b, 4)
 	w := workQueue{q}
 	ended := make(chan struct{}, 1024)
 	for range 16 {
@@ -81,21 +81,21 @@ func BenchmarkQueueWorkers(b *testing.B) {
 	}
 	for i := 0; b.Loop(); i++ {
 		i %= benchKeys
-		q.wake(lanes[i%len(lanes)], keys[i], BandChanged, nil)
+		q.wake(flows[i%len(flows)], keys[i], PriorityChanged, nil)
 		<-ended
 	}
 	w.ShutDown()
 }
 
-// BenchmarkQueueGate closes and opens the gate of a member that holds 25,000 keys.
+// BenchmarkQueueGate holds and releases a member that holds 25,000 keys.
 func BenchmarkQueueGate(b *testing.B) {
-	bench, q, lanes, keys := benchQueue(b, 4)
+	bench, q, flows, keys := benchQueue(b, 4)
 	for i, key := range keys {
-		q.wake(lanes[i%len(lanes)], key, BandChanged, nil)
+		q.wake(flows[i%len(flows)], key, PriorityChanged, nil)
 	}
 	for b.Loop() {
-		bench.rt.Hold("member-0", GateOwnership, "standby")
-		bench.rt.Release("member-0", GateOwnership)
+		bench.rt.Hold("member-0", HoldOwnership, "standby")
+		bench.rt.Release("member-0", HoldOwnership)
 	}
 }
 
@@ -113,7 +113,7 @@ func BenchmarkQueueMemory(b *testing.B) {
 		q := bench.queues[0]
 		l := bench.join(q, "m")
 		for _, key := range keys {
-			q.wake(l, key, BandBackground, nil)
+			q.wake(l, key, PriorityBackground, nil)
 			req, _, _ := bench.take(q)
 			bench.finish(q, req, done)
 		}

@@ -9,8 +9,8 @@ func (m *model) check() {
 	m.rt.mu.Lock()
 	inHeap := map[*record]bool{}
 	for i, r := range m.rt.timers.heap {
-		if int(r.heapIndex) != i || r.lane.gone {
-			m.t.Fatalf("the timers hold %v at %d, gone: %v", r.key, r.heapIndex, r.lane.gone)
+		if int(r.heapIndex) != i || r.flow.gone {
+			m.t.Fatalf("the timers hold %v at %d, gone: %v", r.key, r.heapIndex, r.flow.gone)
 		}
 		inHeap[r] = true
 	}
@@ -26,9 +26,9 @@ func (m *model) check() {
 			m.t.Fatalf("member %s runs %d and counts %d of %d", name, n, m.rt.members[name].running, modelWorkers)
 		}
 	}
-	maps.DeleteFunc(m.owed, func(r *record, _ bool) bool { return r.lane.gone }) // the next engagement lists everything
+	maps.DeleteFunc(m.owed, func(r *record, _ bool) bool { return r.flow.gone }) // the next engagement lists everything
 	for r := range m.owed {
-		if r.state != keyQueued && (r.state != keyRunning || r.again > BandChanged) {
+		if r.state != keyQueued && (r.state != keyRunning || r.again > PriorityChanged) {
 			m.t.Fatalf("the change of %v is lost: it is %v", r.key, r.snapshot())
 		}
 	}
@@ -42,10 +42,10 @@ func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
 		holds[run.record] = true
 	}
 	waiting := false
-	for _, l := range q.lanes {
+	for _, l := range q.flows {
 		lined := m.checkLines(l)
 		for key, r := range l.records {
-			if r.key != key || r.lane != l {
+			if r.key != key || r.flow != l {
 				m.t.Fatalf("the record of %v is that of %v", key, r.key)
 			}
 			places := [...]bool{lined[r], holds[r], inHeap[r]}
@@ -70,7 +70,7 @@ func (m *model) checkQueue(q *queue, inHeap map[*record]bool) {
 }
 
 // checkDetached: in a member that was given up nothing waits or stands in line, and what is gone there is forgotten.
-func (m *model) checkDetached(l *lane) {
+func (m *model) checkDetached(l *flow) {
 	if !m.given[l.member.name] {
 		return
 	}
@@ -84,13 +84,13 @@ func (m *model) checkDetached(l *lane) {
 	}
 }
 
-// checkLines returns the records in line, and checks that the lane sits in the rounds exactly when it may be served.
-func (m *model) checkLines(l *lane) map[*record]bool {
+// checkLines returns the records in line, and checks that the flow sits in the rounds exactly when it may be served.
+func (m *model) checkLines(l *flow) map[*record]bool {
 	lined := map[*record]bool{}
 	for b := range l.seats {
 		s, n := &l.seats[b], 0
 		for r := s.line.head; r != nil; r = r.next {
-			if r.band != Band(b) || lined[r] {
+			if r.priority != Priority(b) || lined[r] {
 				m.t.Fatalf("%v is in the wrong line, or twice", r.key)
 			}
 			lined[r] = true
@@ -112,7 +112,7 @@ func (m *model) checkReceipts() {
 			m.t.Fatalf("receipt %s is lost", id)
 		}
 		if !rc.Done {
-			if l := m.rt.queues[rc.Key.Controller].lanes[rc.Key.Member]; l != nil && l.records[rc.Key.NamespacedName] == nil {
+			if l := m.rt.queues[rc.Key.Controller].flows[rc.Key.Member]; l != nil && l.records[rc.Key.NamespacedName] == nil {
 				m.t.Fatalf("the receipt of %v stays open although the key is gone", rc.Key)
 			}
 			continue

@@ -18,7 +18,7 @@ type model struct {
 	running map[Key]bool      // what workers hold, replaced engagements included
 	hands   []*hand           // workers that wait
 	owed    map[*record]bool  // news that no reconcile has begun for
-	shut    map[string]int    // closed gates by member, as bits
+	shut    map[string]int    // holds by member, as bits
 	given   map[string]bool   // members that are detached by force
 	orders  map[string]Record // receipts by id, with the record when they were accepted
 	begun   map[Key]int       // reconciles begun, by key
@@ -55,17 +55,17 @@ func (m *model) member() string {
 	return rapid.SampledFrom(modelMembers).Draw(m.t, "member")
 }
 
-// lane draws an engaged lane.
-func (m *model) lane() *lane {
+// flow draws an engaged flow.
+func (m *model) flow() *flow {
 	q, member := m.queue(), m.member()
-	l := q.lanes[member]
+	l := q.flows[member]
 	if l == nil {
 		m.t.Skip("not engaged")
 	}
 	return l
 }
 
-func (m *model) key(l *lane, name string) Key {
+func (m *model) key(l *flow, name string) Key {
 	return Key{Controller: l.queue.name, Member: l.member.name, NamespacedName: nsName(name)}
 }
 
@@ -78,7 +78,7 @@ func (m *model) begin(q *queue, out handout) {
 	m.running[key] = true
 	m.begun[key]++
 	if m.shut[key.Member] != 0 || m.given[key.Member] {
-		m.t.Fatalf("%v was handed out behind a closed gate, or in a member that was detached", key)
+		m.t.Fatalf("%v was handed out behind a hold, or in a member that was detached", key)
 	}
 	run := q.running[out.req]
 	delete(m.owed, run.record)
@@ -129,37 +129,37 @@ func (m *model) pass(d time.Duration) {
 }
 
 func (q *queue) leaveIfAny(member string) {
-	if l := q.lanes[member]; l != nil {
+	if l := q.flows[member]; l != nil {
 		q.leave(l)
 	}
 }
 
 func (m *model) change() {
-	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
-	l.queue.wake(l, nsName(name), BandChanged, nil)
+	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l.queue.wake(l, nsName(name), PriorityChanged, nil)
 	m.collect()
 	m.owe(l, name)
 }
 
 // owe notes that a change was seen; unless a reconcile has begun for it already, one must. Nothing is owed in a member that
 // was given up: when it is taken back, everything is looked at again.
-func (m *model) owe(l *lane, name string) {
+func (m *model) owe(l *flow, name string) {
 	r := l.records[nsName(name)]
 	if m.given[l.member.name] {
 		return
 	}
-	if r != nil && (r.state != keyRunning || r.again < bands) {
+	if r != nil && (r.state != keyRunning || r.again < priorities) {
 		m.owed[r] = true
 	}
 }
 
 func (m *model) look() {
-	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
-	l.queue.wake(l, nsName(name), BandBackground, nil)
+	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l.queue.wake(l, nsName(name), PriorityBackground, nil)
 }
 
 func (m *model) after() {
-	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
 	w := workQueue{l.queue}
 	if rapid.Bool().Draw(m.t, "rate limited") {
 		w.AddRateLimited(request(l.member.name, nsName(name)))
@@ -169,7 +169,7 @@ func (m *model) after() {
 }
 
 func (m *model) remove() {
-	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
 	r := l.records[nsName(name)]
 	l.queue.lost(l, nsName(name), rapid.Bool().Draw(m.t, "keeps"))
 	if l.records[nsName(name)] == nil {
@@ -178,7 +178,7 @@ func (m *model) remove() {
 }
 
 func (m *model) order() {
-	l, name := m.lane(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
+	l, name := m.flow(), rapid.SampledFrom(modelKeys).Draw(m.t, "key")
 	key := m.key(l, name)
 	_, known := l.records[nsName(name)]
 	began := m.begun[key]
@@ -219,7 +219,7 @@ func (m *model) joinOne() {
 }
 
 func (m *model) gate() {
-	member, g := m.member(), rapid.SampledFrom([]Gate{GateOwnership, GateBreaker}).Draw(m.t, "gate")
+	member, g := m.member(), rapid.SampledFrom([]Hold{HoldOwnership, HoldBreaker}).Draw(m.t, "gate")
 	if rapid.Bool().Draw(m.t, "close") {
 		m.shut[member] |= 1 << g
 		m.rt.Hold(member, g, "closed")
@@ -235,7 +235,7 @@ func (m *model) detach() {
 	m.given[member] = true
 	m.rt.Detach(member, "burnt down")
 	for r := range m.owed {
-		if r.lane.member.name == member {
+		if r.flow.member.name == member {
 			delete(m.owed, r)
 		}
 	}
@@ -250,7 +250,7 @@ func (m *model) attach(member string) {
 	m.rt.Attach(member)
 	m.collect()
 	for _, q := range m.queues {
-		if l := q.lanes[member]; l != nil {
+		if l := q.flows[member]; l != nil {
 			for key, r := range l.records {
 				if r.state != keyRunning {
 					m.owe(l, key.Name)
@@ -280,10 +280,10 @@ func TestTheQueueKeepsItsPromises(t *testing.T) {
 // inBubble hides that a test is a *testing.T, whose deadline nobody may ask for in a bubble.
 type inBubble struct{ rapid.TB }
 
-// settleDown opens all gates and lets workers finish everything: then nothing may be owed, held or open.
+// settleDown releases all holds and lets workers finish everything: then nothing may be owed, held or open.
 func (m *model) settleDown() {
 	for _, member := range modelMembers {
-		for g := range gates {
+		for g := range holds {
 			m.shut[member] = 0
 			m.rt.Release(member, g)
 		}
@@ -309,7 +309,7 @@ func (m *model) settleDown() {
 	}
 	for id := range m.orders {
 		rc, _ := m.rt.Receipt(id)
-		if m.rt.queues[rc.Key.Controller].lanes[rc.Key.Member] == nil {
+		if m.rt.queues[rc.Key.Controller].flows[rc.Key.Member] == nil {
 			continue // its member may be back
 		}
 		m.t.Fatalf("the receipt of %v is open at the end: %+v", rc.Key, rc.Record)

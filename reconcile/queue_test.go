@@ -8,7 +8,7 @@ import (
 )
 
 func TestAKeyThatChangesWhileItRunsRunsAgain(t *testing.T) {
-	for name, v := range map[string]verdict{"done": done, "error": retry, "gone": gone, "terminal": {outcome: codeTerminal, next: nextChange},
+	for name, v := range map[string]decision{"done": done, "error": retry, "gone": gone, "terminal": {outcome: codeTerminal, next: nextChange},
 		"later": {outcome: codeRequeue, next: nextWait, after: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
@@ -32,10 +32,10 @@ func TestAResyncDuringARunDoesNotHurryARetry(t *testing.T) {
 	l := b.join(q, "m")
 	wakeChanged(q, l, "a")
 	req := b.mustTake(t, q, "m", "a")
-	q.wake(l, nsName("a"), BandBackground, nil)
+	q.wake(l, nsName("a"), PriorityBackground, nil)
 	b.finish(q, req, retry)
 	b.mustBeEmpty(t, q)
-	q.wake(l, nsName("a"), BandBackground, nil)
+	q.wake(l, nsName("a"), PriorityBackground, nil)
 	b.mustBeEmpty(t, q)
 	if r := b.record(t, "c", "m", "a"); r.State != StateWaiting || r.Attempts != 1 || r.LastError != "broken" {
 		t.Errorf("record %+v, want it waiting after one failure", r)
@@ -49,16 +49,16 @@ func TestALookInTheBackgroundFindsAKeyThatOnlyWaitsForATime(t *testing.T) {
 	q := b.queues[0]
 	l := b.join(q, "m")
 	wakeChanged(q, l, "a")
-	b.finish(q, b.mustTake(t, q, "m", "a"), verdict{outcome: codeRequeue, next: nextWait, after: time.Hour})
+	b.finish(q, b.mustTake(t, q, "m", "a"), decision{outcome: codeRequeue, next: nextWait, after: time.Hour})
 	b.mustBeEmpty(t, q)
-	q.wake(l, nsName("a"), BandBackground, nil)
+	q.wake(l, nsName("a"), PriorityBackground, nil)
 	b.mustTake(t, q, "m", "a")
 }
 
 func TestADeletedObjectLeavesTheLedger(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
-	b.rt.HoldAll(GateOwnership, "standby")
+	b.rt.HoldAll(HoldOwnership, "standby")
 	l := b.join(q, "m")
 	for _, keeps := range []bool{false, true} {
 		wakeChanged(q, l, "never-ran")
@@ -68,7 +68,7 @@ func TestADeletedObjectLeavesTheLedger(t *testing.T) {
 			t.Fatalf("keeps %v: the standby's ledger kept a deleted object", keeps)
 		}
 	}
-	b.rt.ReleaseAll(GateOwnership)
+	b.rt.ReleaseAll(HoldOwnership)
 	wakeChanged(q, l, "ran")
 	b.finish(q, b.mustTake(t, q, "m", "ran"), done)
 	q.lost(l, nsName("ran"), true)
@@ -83,8 +83,8 @@ func TestAMappedEventMakesNoRecordOfAnObjectThatDoesNotExist(t *testing.T) {
 	q := b.queues[0]
 	l := b.join(q, "m")
 	known := func(key types.NamespacedName) bool { return key.Name == "there" }
-	q.wake(l, nsName("gone"), BandChanged, known)
-	q.wake(l, nsName("there"), BandChanged, known)
+	q.wake(l, nsName("gone"), PriorityChanged, known)
+	q.wake(l, nsName("there"), PriorityChanged, known)
 	b.mustTake(t, q, "m", "there")
 	b.mustBeEmpty(t, q)
 }

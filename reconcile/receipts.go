@@ -44,11 +44,11 @@ type receipts struct {
 	callers map[string]int              // how many of byID each has
 	pending map[*record][]*receipt
 
-	stranded map[laneName][]*receipt // of members that left, while they may be back
+	stranded map[flowName][]*receipt // of members that left, while they may be back
 }
 
-// laneName names the lanes of one controller in one member, one after the other.
-type laneName struct{ controller, member string }
+// flowName names the flows of one controller in one member, one after the other.
+type flowName struct{ controller, member string }
 
 // receiptShare is what one caller ordered in one namespace of a member.
 type receiptShare struct{ caller, member, namespace string }
@@ -65,14 +65,14 @@ type receipt struct {
 func newReceipts(most int) receipts {
 	return receipts{
 		most: most, byID: map[string]*receipt{}, shares: map[receiptShare][]*receipt{}, callers: map[string]int{},
-		pending: map[*record][]*receipt{}, stranded: map[laneName][]*receipt{},
+		pending: map[*record][]*receipt{}, stranded: map[flowName][]*receipt{},
 	}
 }
 
 // accept makes a receipt of a caller for the next reconcile of a record.
 func (rs *receipts) accept(r *record, caller string, now time.Time) *receipt {
 	rc := &receipt{
-		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now},
+		Receipt: Receipt{ID: uuid.NewString(), Key: r.snapshot().Key, Accepted: now, Caller: caller},
 		record:  r, ended: make(chan struct{}), number: rs.given,
 	}
 	rs.given++
@@ -157,8 +157,8 @@ func (rs *receipts) end(r *record, last Record) {
 	rs.keep(r, nil)
 }
 
-// strand keeps the open receipts of a lane that is gone, and tells whether there are any.
-func (rs *receipts) strand(l *lane) bool {
+// strand keeps the open receipts of a flow that is gone, and tells whether there are any.
+func (rs *receipts) strand(l *flow) bool {
 	name := l.name()
 	for r, open := range rs.of(l) {
 		delete(rs.pending, r)
@@ -172,22 +172,22 @@ func (rs *receipts) strand(l *lane) bool {
 	return len(rs.stranded[name]) > 0
 }
 
-// adopt hands stranded receipts to the lane that has come, where their keys are looked at first.
-func (rs *receipts) adopt(l *lane) {
+// adopt hands stranded receipts to the flow that has come, where their keys are looked at first.
+func (rs *receipts) adopt(l *flow) {
 	for _, rc := range rs.stranded[l.name()] {
-		if rc.lost {
+		if rc.lost || rc.Done { // pushed out, or cancelled
 			continue
 		}
 		r := l.queue.recordOf(l, rc.Key.NamespacedName)
 		rc.record, rc.Record = r, Record{}
 		rs.keep(r, append(rs.pending[r], rc))
-		l.queue.want(r, BandOrdered)
+		l.queue.want(r, PriorityOrdered)
 	}
 	delete(rs.stranded, l.name())
 }
 
 // abandon ends receipts whose member did not come back.
-func (rs *receipts) abandon(name laneName, left []*receipt) {
+func (rs *receipts) abandon(name flowName, left []*receipt) {
 	for _, rc := range left {
 		if !rc.lost && rc.record == nil && !rc.Done {
 			last := rc.Record
@@ -201,10 +201,10 @@ func (rs *receipts) abandon(name laneName, left []*receipt) {
 	}
 }
 
-func (rs *receipts) of(l *lane) map[*record][]*receipt {
+func (rs *receipts) of(l *flow) map[*record][]*receipt {
 	found := map[*record][]*receipt{}
 	for r, open := range rs.pending {
-		if r.lane == l {
+		if r.flow == l {
 			found[r] = open
 		}
 	}
@@ -229,7 +229,7 @@ func (rt *Runtime) Requeue(key Key) (Receipt, error) { return rt.RequeueFor(key,
 
 // RequeueFor orders a reconcile of a key that the ledger knows, before everything that nobody ordered; a key that backs off
 // stops waiting. The receipt is followed to the end of a reconcile that starts after now, whatever its outcome; if the
-// object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a gate is closed; the key is held
+// object goes first, or its member for longer than a few seconds, it ends as Gone. The order is accepted also while a hold applies; the key is held
 // then. caller is who orders, among whom receipts are shared out: see Options.Receipts. Errors: ErrUnknownController,
 // ErrUnknownMember, ErrUnknownKey, and ErrRetired after [Runtime.Retire].
 func (rt *Runtime) RequeueFor(key Key, caller string) (Receipt, error) {
@@ -243,7 +243,7 @@ func (rt *Runtime) RequeueFor(key Key, caller string) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("requeue: %w", err)
 	}
 	rc := rt.receipts.accept(r, caller, time.Now())
-	r.lane.queue.want(r, BandOrdered)
+	r.flow.queue.want(r, PriorityOrdered)
 	return rc.snapshot(), nil
 }
 

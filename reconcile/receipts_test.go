@@ -27,7 +27,7 @@ func TestARequeueIsFollowedToTheReconcileThatStartedAfterIt(t *testing.T) {
 		}
 		step <- nil // ends the first, which began before the order
 		synctest.Wait()
-		if now, ok := h.Receipt(receipt.ID); !ok || now.Done || now.Record.State != StateRunning || now.Record.Band != BandOrdered {
+		if now, ok := h.Receipt(receipt.ID); !ok || now.Done || now.Record.State != StateRunning || now.Record.Priority != PriorityOrdered {
 			t.Fatalf("receipt %+v (%v), want it open while the ordered reconcile runs", now, ok)
 		}
 		step <- errors.New("broken")
@@ -94,7 +94,7 @@ func TestARequeueOfSomethingUnknownSaysWhatIsUnknown(t *testing.T) {
 func TestAnOrderBehindAClosedGateIsKeptUntilItOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Resync: -1})
-		h.Hold("a", GateBreaker, "does not answer")
+		h.Hold("a", HoldBreaker, "does not answer")
 		c := launch(h, For(h.Runtime, "c", counting(&calls{})))
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
@@ -108,7 +108,7 @@ func TestAnOrderBehindAClosedGateIsKeptUntilItOpens(t *testing.T) {
 		if now, err := h.Wait(ctx, receipt.ID); !errors.Is(err, context.DeadlineExceeded) || now.Done || now.Record.State != StateHeld {
 			t.Errorf("wait: %+v, %v", now, err)
 		}
-		h.Release("a", GateBreaker)
+		h.Release("a", HoldBreaker)
 		if now, err := h.Wait(t.Context(), receipt.ID); err != nil || now.Record.LastOutcome != OutcomeDone {
 			t.Errorf("wait: %+v, %v", now, err)
 		}
@@ -151,14 +151,14 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t 
 				a, leave := h.join(c, "a", &corev1.ConfigMap{})
 				a.add(configMap("one"))
 				synctest.Wait()
-				h.HoldAll(GateOwnership, "standby")
+				h.HoldAll(HoldOwnership, "standby")
 				receipt, err := h.Requeue(keyOf("c", "a", "one"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				tc.happens(h, c, a, leave)
 				synctest.Wait()
-				h.ReleaseAll(GateOwnership)
+				h.ReleaseAll(HoldOwnership)
 				synctest.Wait()
 				now, ok := h.Receipt(receipt.ID)
 				if !ok || !now.Done || now.Record.LastOutcome != tc.want || now.Record.Reason != tc.reason {
@@ -258,7 +258,7 @@ func TestManyOrdersInOneNamespacePushOutNoneOfAnother(t *testing.T) {
 		for _, member := range []string{"m", "other"} {
 			l := b.join(q, member)
 			for _, namespace := range []string{"shop", "greedy"} {
-				q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), BandChanged)
+				q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), PriorityChanged)
 			}
 		}
 		kept := []string{order("m", "shop"), order("other", "shop")}
@@ -283,7 +283,7 @@ func TestManyOrdersOfOneCallerPushOutNoneOfAnother(t *testing.T) {
 		q := b.queues[0]
 		l := b.join(q, "m")
 		for _, namespace := range []string{"shop", "pay"} {
-			q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), BandChanged)
+			q.want(q.recordOf(l, types.NamespacedName{Namespace: namespace, Name: "a"}), PriorityChanged)
 		}
 		order := func(caller, namespace string) string {
 			t.Helper()

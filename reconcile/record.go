@@ -9,12 +9,12 @@ import (
 // record is one key of the ledger. Everything in it is guarded by Runtime.mu.
 //
 // There is one per object, so it is kept small: times are nanoseconds of the runtime's monotonic clock (see
-// Runtime.now), and the state Held is not stored, because it is a queued record of a member whose gate is closed.
+// Runtime.now), and the state Held is not stored, because it is a queued record of a member that is held.
 type record struct {
 	key  types.NamespacedName
-	lane *lane
+	flow *flow
 
-	// prev and next link the record into its lane while it is queued.
+	// prev and next link the record into its flow while it is queued.
 	prev, next *record
 
 	reason  string // why it waits or is left alone, in words
@@ -30,14 +30,14 @@ type record struct {
 	attempts  uint32
 	runs      uint32
 
-	state   keyState
-	outcome outcomeCode
-	band    Band // where it is queued, or was last
-	again   Band // while running: the band in which it must run again, or bands when nothing came in
-	backoff bool // while waiting: for a retry, which only a real change may hurry
-	ordered bool // receipts follow it
-	lost    bool // its object is gone, and a worker is to see it
-	overdue bool // it is being cleaned up, and has taken too long; counted in its lane
+	state    keyState
+	outcome  outcomeCode
+	priority Priority // where it is queued, or was last
+	again    Priority // while running: the priority in which it must run again, or priorities when nothing came in
+	backoff  bool     // while waiting: for a retry, which only a real change may hurry
+	ordered  bool     // receipts follow it
+	lost     bool     // its object is gone, and a worker is to see it
+	overdue  bool     // it is being cleaned up, and has taken too long; counted in its flow
 }
 
 // keyState is a record's state as it is stored.
@@ -81,36 +81,36 @@ var outcomeLabels = [...]string{
 	codePaused: "paused", codePending: "pending", codeCleanedUp: "cleaned_up", codeNotOurs: "not_ours",
 }
 
-func newRecord(key types.NamespacedName, l *lane) *record {
-	return &record{key: key, lane: l, heapIndex: -1, again: bands}
+func newRecord(key types.NamespacedName, l *flow) *record {
+	return &record{key: key, flow: l, heapIndex: -1, again: priorities}
 }
 
-// setOverdue keeps the lane's count right.
+// setOverdue keeps the flow's count right.
 func (r *record) setOverdue(overdue bool) {
 	if r.overdue == overdue {
 		return
 	}
 	r.overdue = overdue
 	if overdue {
-		r.lane.overdue++
+		r.flow.overdue++
 	} else {
-		r.lane.overdue--
+		r.flow.overdue--
 	}
 }
 
 // snapshot copies the record out of the lock.
 func (r *record) snapshot() Record {
-	rt := r.lane.queue.rt
+	rt := r.flow.queue.rt
 	s := Record{
-		Key:         Key{Controller: r.lane.queue.name, Member: r.lane.member.name, NamespacedName: r.key},
-		Band:        r.band,
+		Key:         Key{Controller: r.flow.queue.name, Member: r.flow.member.name, NamespacedName: r.key},
+		Priority:    r.priority,
 		Attempts:    int(r.attempts),
 		LastOutcome: outcomes[r.outcome],
 		LastError:   r.lastErr,
 		LastStarted: rt.wall(r.started),
 		LastEnded:   rt.wall(r.ended),
 		Runs:        uint64(r.runs),
-		Handled:     r.lane.handled[r.key],
+		Handled:     r.flow.handled[r.key],
 	}
 	switch r.state {
 	case keyIdle:
@@ -121,7 +121,7 @@ func (r *record) snapshot() Record {
 		s.State, s.Reason, s.NextTry = StateWaiting, r.reason, rt.wall(r.nextTry)
 	case keyQueued:
 		s.State = StateQueued
-		if reason, closed := r.lane.member.closed(); closed {
+		if reason, closed := r.flow.member.closed(); closed {
 			s.State, s.Reason = StateHeld, reason
 		}
 	}

@@ -132,7 +132,7 @@ func TestResyncLooksAgainInTheBackgroundAlsoAtKeysThatWaitForLater(t *testing.T)
 				h, seen := newHub(t, Options{}), &calls{}
 				c := launch(h, For(h.Runtime, "c", reconciler(func(_ context.Context, req Request[*corev1.ConfigMap]) (Result, error) {
 					seen.add(req.Member, req.Object.Name)
-					if r, _ := h.Lookup(keyOf("c", "a", "one")); r.Band != BandBackground || r.State != StateRunning {
+					if r, _ := h.Lookup(keyOf("c", "a", "one")); r.Priority != PriorityBackground || r.State != StateRunning {
 						t.Errorf("record %+v, want it running in the background band", r)
 					}
 					return result, nil

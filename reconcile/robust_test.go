@@ -208,7 +208,7 @@ func TestADetachedMembersLedgerLosesWhatIsDeletedThere(t *testing.T) {
 			cl.add(configMap(name))
 		}
 		synctest.Wait()
-		h.Hold("a", GateBreaker, "it does not answer")
+		h.Hold("a", HoldBreaker, "it does not answer")
 		cl.remove(configMap("before"))
 		h.Detach("a", "it burnt down")
 		cl.remove(configMap("after"))

@@ -64,17 +64,18 @@ func (o *Options) setDefaults() {
 
 func (o *Options) validate() error {
 	var errs []error
-	for name, n := range map[string]int{
-		"WorkersPerMember": o.WorkersPerMember, "Workers": o.Workers, "Receipts": o.Receipts, "Deadline": int(o.Deadline),
-	} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", name, n))
+	for _, option := range []struct {
+		name  string
+		value int
+	}{{"WorkersPerMember", o.WorkersPerMember}, {"Workers", o.Workers}, {"Receipts", o.Receipts}, {"Deadline", int(o.Deadline)}} {
+		if option.value < 0 {
+			errs = append(errs, fmt.Errorf("reconcile.Options.%s is %d: it must not be negative", option.name, option.value))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// A Runtime is what all controllers of a hub share: the budget of workers of each member, its gates, and the ledger.
+// A Runtime is what all controllers of a hub share: the budget of workers of each member, its holds, and the ledger.
 // All methods may be called concurrently.
 type Runtime struct {
 	opts    Options
@@ -83,16 +84,17 @@ type Runtime struct {
 	outside *outside
 	epoch   time.Time // where the runtime's clock began; see now
 
-	// mu guards everything below, and all queues, lanes, members, records and receipts. It is held for short, bounded
+	// mu guards everything below, and all queues, flows, members, records and receipts. It is held for short, bounded
 	// steps only, never over I/O, a callback or a walk over all keys (but for the timers of a member that leaves).
 	mu          sync.Mutex
 	controllers map[string]*Controller
 	queues      map[string]*queue
 	members     map[string]*member
-	all         [gates]setting
-	decide      [gates]func(member string) (reason string)
+	all         [holds]setting
+	decide      [holds]func(member string) (reason string)
 	timers      timers
 	receipts    receipts
+	versions    uint64 // the last that a member was given
 	active      active
 	retired     bool
 	indexes     map[indexKey]sharedIndex
@@ -147,7 +149,7 @@ func (rt *Runtime) find(key Key) (*record, error) {
 	if q == nil {
 		return nil, fmt.Errorf("controller %q: %w", key.Controller, ErrUnknownController)
 	}
-	l := q.lanes[key.Member]
+	l := q.flows[key.Member]
 	if l == nil {
 		return nil, fmt.Errorf("controller %q: member %q: %w", key.Controller, key.Member, ErrUnknownMember)
 	}
@@ -194,7 +196,7 @@ func (rt *Runtime) keys(member string) []Key {
 	var keys []Key
 	rt.mu.Lock()
 	for _, q := range rt.queues {
-		for name, l := range q.lanes {
+		for name, l := range q.flows {
 			if member != "" && member != name {
 				continue
 			}

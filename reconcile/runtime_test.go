@@ -18,7 +18,7 @@ func TestRecordsComeInOrderAndMayBeLeftEarly(t *testing.T) {
 			l := b.join(q, member)
 			for i := range 2*snapshotBatch + 7 {
 				key := types.NamespacedName{Namespace: fmt.Sprint(i % 3), Name: fmt.Sprint(i)}
-				q.wake(l, key, BandChanged, nil)
+				q.wake(l, key, PriorityChanged, nil)
 				want = append(want, Key{Controller: q.name, Member: member, NamespacedName: key})
 			}
 		}
@@ -63,13 +63,13 @@ func TestNoChangeIsLostBetweenManyProducersWorkersAndGates(t *testing.T) {
 	}
 	for _, q := range b.queues {
 		for i, member := range members {
-			producers.Go(func() { produce(q, q.lanes[member], changes[q.name+member], int64(i)) })
+			producers.Go(func() { produce(q, q.flows[member], changes[q.name+member], int64(i)) })
 		}
 	}
 	producers.Go(func() {
 		for i := range 2000 {
-			b.rt.Hold(members[i%3], Gate(i%2), "closed")
-			b.rt.Release(members[i%3], Gate(i%2))
+			b.rt.Hold(members[i%3], Hold(i%2), "closed")
+			b.rt.Release(members[i%3], Hold(i%2))
 		}
 	})
 	producers.Wait()
@@ -94,11 +94,11 @@ func TestNoChangeIsLostBetweenManyProducersWorkersAndGates(t *testing.T) {
 	}
 }
 
-func produce(q *queue, l *lane, v *versions, seed int64) {
+func produce(q *queue, l *flow, v *versions, seed int64) {
 	for n := range int64(3000) {
 		i := (n*7 + seed) % int64(len(v.made))
 		v.made[i].Add(1)
-		q.wake(l, nsName(fmt.Sprint(i)), Band(n%int64(bands)), nil)
+		q.wake(l, nsName(fmt.Sprint(i)), Priority(n%int64(priorities)), nil)
 	}
 }
 

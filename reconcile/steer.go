@@ -18,22 +18,22 @@ type primary struct {
 	keep      func(old, obj client.Object) bool
 }
 
-// weigh tells whether an event of a reconciled object wakes its key, and in which band. old is nil for an object that is new
+// weigh tells whether an event of a reconciled object wakes its key, and in which priority. old is nil for an object that is new
 // in the cache. What people order by annotation, and what decides about cleaning up, is nothing that a predicate may drop.
-func (p *primary) weigh(old, obj client.Object, initial bool) (Band, bool) {
+func (p *primary) weigh(old, obj client.Object, initial bool) (Priority, bool) {
 	switch {
 	case p.finalizer != "" && obj.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(obj, p.finalizer):
 		return 0, false // it goes without us
 	case p.requested(old, obj):
-		return BandOrdered, true
+		return PriorityOrdered, true
 	case old == nil:
-		return bandOfAdd(initial), p.keep(nil, obj)
+		return priorityOfAdd(initial), p.keep(nil, obj)
 	case p.steered(old, obj):
-		return BandChanged, true
+		return PriorityChanged, true
 	case p.status && onlyStatusChanged(old, obj):
 		return 0, false
 	}
-	return BandChanged, p.keep(old, obj)
+	return PriorityChanged, p.keep(old, obj)
 }
 
 // requested tells whether a person asks for a reconcile that has not been yet. An object that is new in the cache, as after

@@ -69,23 +69,23 @@ func TestAPauseThatIsNoneIsToldAndPausesNothing(t *testing.T) {
 }
 
 func TestARequestByAnnotationRunsBeforeOthersAndIsEchoed(t *testing.T) {
-	var bands []Band
+	var priorities []Priority
 	var h *hub
 	inPlant(t, func(at *hub) *Builder[*gadget] {
 		h = at
 		return For(h.Runtime, "c", gadgets(func(_ context.Context, req Request[*gadget]) (Result, error) {
-			bands = append(bands, gadgetRecord(h, "one").Band)
+			priorities = append(priorities, gadgetRecord(h, "one").Priority)
 			return Requeue("not yet"), nil // it would back off
 		})).Predicate(never)
 	}, func(t *testing.T, h *hub, s *plant) {
 		s.create(newGadget("one"))
 		change(s, "one", annotate(AnnotationRequestedAt, "monday"))
-		if len(bands) != 1 || bands[0] != BandOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "monday" {
-			t.Errorf("bands %v, status %+v", bands, mustRead[*gadget](s, "one").Status)
+		if len(priorities) != 1 || priorities[0] != PriorityOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "monday" {
+			t.Errorf("bands %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
 		}
 		change(s, "one", annotate(AnnotationRequestedAt, "tuesday")) // in the back-off
-		if len(bands) != 2 || bands[1] != BandOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "tuesday" {
-			t.Errorf("bands %v, status %+v", bands, mustRead[*gadget](s, "one").Status)
+		if len(priorities) != 2 || priorities[1] != PriorityOrdered || mustRead[*gadget](s, "one").Status.LastHandledRequest != "tuesday" {
+			t.Errorf("bands %v, status %+v", priorities, mustRead[*gadget](s, "one").Status)
 		}
 		if r := gadgetRecord(h, "one"); r.Handled != "tuesday" {
 			t.Errorf("record %+v", r)
@@ -107,9 +107,9 @@ func TestARequestByAnnotationRunsBeforeOthersAndIsEchoed(t *testing.T) {
 func TestARequestThatWasMadeWhileNoHubRanIsServedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Resync: -1, Scheme: gadgetScheme})
-		band := map[string]Band{}
+		priority := map[string]Priority{}
 		c := launch(h, For(h.Runtime, "c", gadgets(func(_ context.Context, req Request[*gadget]) (Result, error) {
-			band[req.Object.Name] = gadgetRecord(h, req.Object.Name).Band
+			priority[req.Object.Name] = gadgetRecord(h, req.Object.Name).Priority
 			return Done(), nil
 		})).Workers(1))
 		s := newPlant(h.ctx, t, noFaults)
@@ -122,8 +122,8 @@ func TestARequestThatWasMadeWhileNoHubRanIsServedFirst(t *testing.T) {
 		s.serve(&gadget{})
 		h.engage(h.ctx, c, "a", s)
 		synctest.Wait()
-		if band["asked"] != BandOrdered || band["served"] != BandBackground {
-			t.Errorf("bands %v", band)
+		if priority["asked"] != PriorityOrdered || priority["served"] != PriorityBackground {
+			t.Errorf("bands %v", priority)
 		}
 		h.cancel()
 	})
@@ -159,17 +159,17 @@ func TestNoPredicateDropsWhatSteers(t *testing.T) {
 	both := func(g *gadget) { deleted(g); held(g) }
 	for name, tc := range map[string]struct {
 		old, obj func(*gadget)
-		band     Band
+		priority Priority
 		wakes    bool
 	}{
 		"nothing":                     {nil, nil, 0, false},
-		"paused":                      {nil, annotate(AnnotationPaused, "true"), BandChanged, true},
-		"resumed":                     {annotate(AnnotationPaused, "true"), nil, BandChanged, true},
-		"requested":                   {nil, annotate(AnnotationRequestedAt, "1"), BandOrdered, true},
+		"paused":                      {nil, annotate(AnnotationPaused, "true"), PriorityChanged, true},
+		"resumed":                     {annotate(AnnotationPaused, "true"), nil, PriorityChanged, true},
+		"requested":                   {nil, annotate(AnnotationRequestedAt, "1"), PriorityOrdered, true},
 		"requested before":            {annotate(AnnotationRequestedAt, "1"), annotate(AnnotationRequestedAt, "1"), 0, false},
-		"deleted":                     {held, both, BandChanged, true},
+		"deleted":                     {held, both, PriorityChanged, true},
 		"deleted and not ours":        {nil, deleted, 0, false},
-		"finalizer taken off by hand": {held, nil, BandChanged, true},
+		"finalizer taken off by hand": {held, nil, PriorityChanged, true},
 		"finalizer put on":            {nil, held, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,8 +181,8 @@ func TestNoPredicateDropsWhatSteers(t *testing.T) {
 			if tc.obj != nil {
 				tc.obj(obj)
 			}
-			if band, wakes := p.weigh(old, obj, false); band != tc.band || wakes != tc.wakes {
-				t.Errorf("wakes %v in band %v", wakes, band)
+			if priority, wakes := p.weigh(old, obj, false); priority != tc.priority || wakes != tc.wakes {
+				t.Errorf("wakes %v in band %v", wakes, priority)
 			}
 		})
 	}
@@ -199,8 +199,8 @@ func TestAChangeThatAReconcileCouldDependOnWakes(t *testing.T) {
 	} {
 		obj := newGadget("one")
 		f(obj)
-		if band, wakes := p.weigh(newGadget("one"), obj, false); band != BandChanged || !wakes {
-			t.Errorf("%s: wakes %v in band %v", name, wakes, band)
+		if priority, wakes := p.weigh(newGadget("one"), obj, false); priority != PriorityChanged || !wakes {
+			t.Errorf("%s: wakes %v in band %v", name, wakes, priority)
 		}
 	}
 	status := newGadget("one")

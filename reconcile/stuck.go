@@ -55,13 +55,13 @@ func (w *stuckWatch) end() {
 	w.timer.Stop()
 }
 
-// stuck counts the runs of a queue in a lane's member that are past their deadline and the grace. Runtime.mu is held.
-func (q *queue) stuck(l *lane, now int64) (n int) {
+// stuck counts the runs of a queue in a flow's member that are past their deadline and the grace. Runtime.mu is held.
+func (q *queue) stuck(l *flow, now int64) (n int) {
 	if q.overdue <= 0 {
 		return 0
 	}
 	for _, run := range q.running {
-		if run.lane.member == l.member && now-run.record.started > int64(q.overdue) {
+		if run.flow.member == l.member && now-run.record.started > int64(q.overdue) {
 			n++
 		}
 	}

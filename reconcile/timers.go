@@ -34,10 +34,10 @@ func (t *timers) clear(r *record) {
 	}
 }
 
-// drop removes the timers of all records of a lane, in one pass.
-func (t *timers) drop(l *lane) {
+// drop removes the timers of all records of a flow, in one pass.
+func (t *timers) drop(l *flow) {
 	t.heap = slices.DeleteFunc(t.heap, func(r *record) bool {
-		if r.lane != l {
+		if r.flow != l {
 			return false
 		}
 		r.heapIndex = -1
@@ -94,16 +94,16 @@ func (rt *Runtime) fireSome() (more bool) {
 // expire queues a record whose time has come: its own next try, or a resync that comes before it.
 func (rt *Runtime) expire(r *record, now int64) {
 	rt.timers.clear(r)
-	if r.lane.member.detached != "" {
-		r.lane.queue.giveUp(r)
+	if r.flow.member.detached != "" {
+		r.flow.queue.giveUp(r)
 		return
 	}
-	band := BandBackground
+	priority := PriorityBackground
 	if r.state == keyWaiting && r.due >= r.nextTry {
-		band = BandChanged
+		priority = PriorityChanged
 	}
-	r.lane.enqueue(r, band, now)
-	r.lane.queue.handOut()
+	r.flow.enqueue(r, priority, now)
+	r.flow.queue.handOut()
 }
 
 // dueHeap is a heap.Interface of records; the earliest is first.

@@ -34,8 +34,8 @@ type watch struct {
 	owner    schema.GroupKind // the reconciled kind
 	anyOwner bool             // of roleOwned: owner references count that are not the controller's
 	mapper   Mapper
-	when     []func(old, now client.Object) bool                     // of others than the primary: what wakes
-	weigh    func(old, obj client.Object, initial bool) (Band, bool) // of the primary
+	when     []func(old, now client.Object) bool                         // of others than the primary: what wakes
+	weigh    func(old, obj client.Object, initial bool) (Priority, bool) // of the primary
 }
 
 // handler turns a kind's events in one engagement into wake-ups.
@@ -52,8 +52,8 @@ func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
 		if obj.GetNamespace() == "" {
 			e.clusterScoped.Store(true)
 		}
-		if band, ok := w.weighed(e, old, obj, initial); ok {
-			e.controller.queue.wake(e.lane, client.ObjectKeyFromObject(obj), band, nil)
+		if priority, ok := w.weighed(e, old, obj, initial); ok {
+			e.controller.queue.wake(e.flow, client.ObjectKeyFromObject(obj), priority, nil)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
@@ -70,20 +70,20 @@ func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
 		},
 		DeleteFunc: func(deleted any) {
 			if obj := lastKnown(deleted); obj != nil {
-				e.controller.queue.lost(e.lane, client.ObjectKeyFromObject(obj), e.controller.keeps)
+				e.controller.queue.lost(e.flow, client.ObjectKeyFromObject(obj), e.controller.keeps)
 			}
 		},
 	}
 }
 
 // weighed calls weigh, which asks a predicate. One that panics costs itself: the event counts as one that it keeps.
-func (w *watch) weighed(e *engagement, old, obj client.Object, initial bool) (band Band, keep bool) {
+func (w *watch) weighed(e *engagement, old, obj client.Object, initial bool) (priority Priority, keep bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.panicked(e, obj, "predicate panicked", p)
-			band, keep = BandChanged, true
+			priority, keep = PriorityChanged, true
 			if old == nil {
-				band = bandOfAdd(initial)
+				priority = priorityOfAdd(initial)
 			}
 		}
 	}()
@@ -99,26 +99,26 @@ func (w *watch) panicked(e *engagement, obj client.Object, message string, p any
 
 // mappedHandler wakes the keys that an object of another kind concerns, before and after a change.
 func (w *watch) mappedHandler(e *engagement) toolscache.ResourceEventHandler {
-	wake := func(obj client.Object, band Band) {
+	wake := func(obj client.Object, priority Priority) {
 		for _, key := range w.keys(e, obj) {
-			e.controller.queue.wake(e.lane, key, band, e.known)
+			e.controller.queue.wake(e.flow, key, priority, e.known)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(added any, initial bool) {
 			if obj, ok := added.(client.Object); ok && w.counts(e, nil, obj) {
-				wake(obj, bandOfAdd(initial))
+				wake(obj, priorityOfAdd(initial))
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			if old, obj, ok := changed(before, after); ok && w.counts(e, old, obj) {
-				wake(old, BandChanged)
-				wake(obj, BandChanged)
+				wake(old, PriorityChanged)
+				wake(obj, PriorityChanged)
 			}
 		},
 		DeleteFunc: func(deleted any) {
 			if obj := lastKnown(deleted); obj != nil {
-				wake(obj, BandChanged)
+				wake(obj, PriorityChanged)
 			}
 		},
 	}
@@ -175,9 +175,9 @@ func lastKnown(deleted any) client.Object {
 	return obj
 }
 
-func bandOfAdd(initial bool) Band {
+func priorityOfAdd(initial bool) Priority {
 	if initial {
-		return BandBackground
+		return PriorityBackground
 	}
-	return BandChanged
+	return PriorityChanged
 }

@@ -13,7 +13,7 @@ import (
 
 // workQueue is the face that controller-runtime's controller sees. Its workers take keys with GetWithPriority and give
 // them back with Done, which applies the outcome that the adapter has reported. Keys of members that are not engaged are
-// dropped, as their engagement lists them anew. Priorities are bands: above zero ordered, zero changed, below background.
+// dropped, as their engagement lists them anew. Priorities are priorities: above zero ordered, zero changed, below background.
 type workQueue struct{ *queue }
 
 var _ priorityqueue.PriorityQueue[mcreconcile.Request] = workQueue{}
@@ -21,14 +21,14 @@ var _ workqueue.TypedRateLimitingInterface[mcreconcile.Request] = workQueue{}
 
 func clusterName(member string) multicluster.ClusterName { return multicluster.ClusterName(member) }
 
-// Add wakes a key in the changed band.
-func (w workQueue) Add(req mcreconcile.Request) { w.add(req, BandChanged) }
+// Add wakes a key in the changed priority.
+func (w workQueue) Add(req mcreconcile.Request) { w.add(req, PriorityChanged) }
 
-func (w workQueue) add(req mcreconcile.Request, band Band) {
+func (w workQueue) add(req mcreconcile.Request, priority Priority) {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
-	if l := w.lanes[req.ClusterName.String()]; l != nil {
-		w.want(w.recordOf(l, req.NamespacedName), band)
+	if l := w.flows[req.ClusterName.String()]; l != nil {
+		w.want(w.recordOf(l, req.NamespacedName), priority)
 	}
 }
 
@@ -40,7 +40,7 @@ func (w workQueue) AddAfter(req mcreconcile.Request, d time.Duration) {
 	}
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
-	if l := w.lanes[req.ClusterName.String()]; l != nil {
+	if l := w.flows[req.ClusterName.String()]; l != nil {
 		w.wakeAt(w.recordOf(l, req.NamespacedName), w.rt.now()+int64(d), "asked for a later look")
 	}
 }
@@ -49,7 +49,7 @@ func (w workQueue) AddAfter(req mcreconcile.Request, d time.Duration) {
 func (w workQueue) AddRateLimited(req mcreconcile.Request) {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
-	l := w.lanes[req.ClusterName.String()]
+	l := w.flows[req.ClusterName.String()]
 	if l == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (w workQueue) AddWithOpts(o priorityqueue.AddOpts, reqs ...mcreconcile.Requ
 		case o.After > 0:
 			w.AddAfter(req, o.After)
 		default:
-			w.add(req, bandOf(o.Priority))
+			w.add(req, priorityOf(o.Priority))
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (w workQueue) AddWithOpts(o priorityqueue.AddOpts, reqs ...mcreconcile.Requ
 // GetWithPriority waits for a key that may run.
 func (w workQueue) GetWithPriority() (req mcreconcile.Request, priority int, shutdown bool) {
 	h := w.take()
-	return h.req, priorities[h.band], !h.ok
+	return h.req, controllerRuntimePriorities[h.priority], !h.ok
 }
 
 // Get waits for a key that may run.
@@ -96,7 +96,7 @@ func (w workQueue) Forget(mcreconcile.Request) {}
 func (w workQueue) NumRequeues(req mcreconcile.Request) int {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
-	if l := w.lanes[req.ClusterName.String()]; l != nil && l.records[req.NamespacedName] != nil {
+	if l := w.flows[req.ClusterName.String()]; l != nil && l.records[req.NamespacedName] != nil {
 		return int(l.records[req.NamespacedName].attempts)
 	}
 	return 0
@@ -106,7 +106,7 @@ func (w workQueue) NumRequeues(req mcreconcile.Request) int {
 func (w workQueue) Len() (n int) {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
-	for _, l := range w.lanes {
+	for _, l := range w.flows {
 		for b := range l.seats {
 			n += l.seats[b].line.n
 		}
@@ -119,7 +119,7 @@ func (w workQueue) ShutDown() {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()
 	w.down = true
-	for _, l := range w.lanes {
+	for _, l := range w.flows {
 		l.reseat()
 	}
 	for _, c := range w.idle {

@@ -99,15 +99,18 @@ func (d *DirCertificates) reload() error {
 
 func readDirFiles(dir string) (dirFiles, error) {
 	var files dirFiles
-	for name, into := range map[string]*[]byte{"tls.crt": &files.cert, "tls.key": &files.key, "ca.crt": &files.ca} {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if name == "ca.crt" && errors.Is(err, os.ErrNotExist) {
+	for _, file := range []struct {
+		name string
+		into *[]byte
+	}{{"tls.crt", &files.cert}, {"tls.key", &files.key}, {"ca.crt", &files.ca}} {
+		content, err := os.ReadFile(filepath.Join(dir, file.name))
+		if file.name == "ca.crt" && errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return dirFiles{}, fmt.Errorf("certificate folder: %w", err) // names the file
 		}
-		*into = content
+		*file.into = content
 	}
 	return files, nil
 }

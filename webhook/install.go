@@ -195,8 +195,8 @@ func (i *Installer) prove(ctx context.Context, req reconcile.Request[*admissionr
 	if !now.Before(is.next(i.options.UndecidedAt(req.Member))) {
 		wanted := i.options.Wanted()
 		wanted.Only = i.options.Namespaces(req.Member)
-		verdict, why := i.check(ctx, req.Client, req.Member, wanted)
-		is = is.checked(verdict, why, time.Now())
+		outcome, why := i.check(ctx, req.Client, req.Member, wanted)
+		is = is.checked(outcome, why, time.Now())
 		i.checks.set(req.Member, is)
 	}
 	switch is.is {

@@ -33,7 +33,7 @@ const (
 	checkTimeout = 10 * time.Second
 )
 
-// verdicts of a check.
+// outcomes of a check.
 type reached uint8
 
 const (

@@ -63,6 +63,21 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 		}
 		return err
 	}
+	calls[plimsollv1.ObjectService_ListReceipts_FullMethodName] = func(ctx context.Context) error {
+		_, err := s.objects().ListReceipts(ctx, &plimsollv1.ListReceiptsRequest{Namespace: "shop"})
+		return err
+	}
+	calls[plimsollv1.EventService_ListEvents_FullMethodName] = func(ctx context.Context) error {
+		_, err := s.events().ListEvents(ctx, &plimsollv1.ListEventsRequest{Namespace: "shop"})
+		return err
+	}
+	calls[plimsollv1.EventService_WatchEvents_FullMethodName] = func(ctx context.Context) error {
+		stream, err := s.events().WatchEvents(ctx, &plimsollv1.WatchEventsRequest{Namespace: "shop"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
 	for method := range rules {
 		if calls[method] == nil {
 			t.Fatalf("%s is not called here", method)

@@ -46,6 +46,22 @@ func (c *cache[K, V]) put(key K, value V, ttl time.Duration) {
 	c.entries[key] = cached[V]{value: value, expires: now.Add(ttl)}
 }
 
+// add keeps value for ttl, unless there is one for key that has not expired. It returns the one that is kept, and whether that is value.
+func (c *cache[K, V]) add(key K, value V, ttl time.Duration) (kept V, added bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	before, is := c.entries[key]
+	if is && now.Before(before.expires) {
+		return before.value, false
+	}
+	if !is && len(c.entries) >= c.limit {
+		c.makeRoom(now)
+	}
+	c.entries[key] = cached[V]{value: value, expires: now.Add(ttl)}
+	return value, true
+}
+
 // drop forgets key.
 func (c *cache[K, V]) drop(key K) {
 	c.mu.Lock()

@@ -33,6 +33,28 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			}
 			return err
 		},
+		plimsollv1.EventService_ListEvents_FullMethodName: func(ctx context.Context) error {
+			_, err := s.events().ListEvents(ctx, &plimsollv1.ListEventsRequest{Cluster: "prod"})
+			return err
+		},
+		plimsollv1.EventService_WatchEvents_FullMethodName: func(ctx context.Context) error {
+			stream, err := s.events().WatchEvents(ctx, &plimsollv1.WatchEventsRequest{Cluster: "prod"})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+		plimsollv1.ObjectService_ListReceipts_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().ListReceipts(ctx, &plimsollv1.ListReceiptsRequest{Cluster: "prod"})
+			return err
+		},
+		plimsollv1.ObjectService_CancelReceipt_FullMethodName: func(ctx context.Context) error {
+			_, err := s.objects().CancelReceipt(ctx, &plimsollv1.CancelReceiptRequest{Receipt: "w.prod.shop.id-0"})
+			if status.Code(err) == codes.FailedPrecondition { // another test took it back
+				return nil
+			}
+			return err
+		},
 		plimsollv1.WorkloadService_WatchWorkloads_FullMethodName: func(ctx context.Context) error {
 			stream, err := s.workloads().WatchWorkloads(ctx, &plimsollv1.WatchWorkloadsRequest{Cluster: "prod"})
 			if err == nil {
@@ -107,6 +129,10 @@ var rights = map[string]Access{
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {Verb: "requeue", Resource: "objects", Member: "prod"},
 	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_ListReceipts_FullMethodName:      {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_CancelReceipt_FullMethodName:     {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.EventService_ListEvents_FullMethodName:         {Verb: "list", Resource: "events", Member: "prod"},
+	plimsollv1.EventService_WatchEvents_FullMethodName:        {Verb: "list", Resource: "events", Member: "prod"},
 }
 
 // shop is a replica that owns the member prod with one Deployment, and an order that was accepted.

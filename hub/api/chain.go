@@ -23,11 +23,11 @@ import (
 const maxCall = 45 * time.Second
 
 // publicChain is what every call of a stranger goes through, on gRPC and REST alike, outermost first.
-func publicChain(o Options, gate access, metrics *metrics) []grpc.UnaryServerInterceptor {
+func publicChain(o Options, gate access, metrics *metrics, paces *pace) []grpc.UnaryServerInterceptor {
 	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
-		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), validate(protovalidate.GlobalValidator),
-		authorize(gate),
+		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), about, paces.keepPace, validate(protovalidate.GlobalValidator),
+		authorize(gate), masked,
 	}
 }
 

@@ -1,13 +1,13 @@
 // Package api serves the hub's API: gRPC with reflection and health, and the same calls as REST beside it.
 //
 // A call comes in on either listener, is authenticated (TokenReview), checked against the rules of its .proto file, and
-// authorized (SubjectAccessReview) for the member that it names. Reads of clusters, workloads and the ledger, and orders
+// authorized (SubjectAccessReview) for the member that it names. Reads of clusters, workloads, events and the ledger, and orders
 // to requeue, are answered by the replica that owns the member: this one, or another one that is asked over an internal
 // connection. What could not be asked is named in the answer.
 //
 // Where to look: options.go for what the hub hands in, server.go for the listeners, chain.go for what every call goes
 // through, tokens.go and access.go for who may do what, owners.go for who is asked, gather.go and page.go for lists,
-// clusters.go, workloads.go and objects.go for the calls, rest.go for the REST side, peer.go for the internal one.
+// clusters.go, workloads.go, objects.go, receipts.go and events.go for the calls, watch.go and feed.go for watches, rest.go for the REST side, peer.go for the internal one.
 //
 // It never writes to a cluster, never passes a caller's token on, and decides nothing about members or workloads.
 package api

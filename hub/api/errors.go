@@ -69,6 +69,13 @@ func withReason(is *status.Status, reason string, about map[string]string) *stat
 	case codes.Unavailable:
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
 	case codes.ResourceExhausted:
+		delay := retryLater
+		if reason == reasonTooManyCalls {
+			delay = retrySoon
+		}
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	}
+	if reason == reasonNotAnswering { // its breaker lets a probe through now and then
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryLater)})
 	}
 	detailed, err := is.WithDetails(details...)
@@ -76,6 +83,16 @@ func withReason(is *status.Status, reason string, about map[string]string) *stat
 		return is
 	}
 	return detailed
+}
+
+// reasonOf is the reason that an error says for programs; "": it says none.
+func reasonOf(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Group {
+			return info.GetReason()
+		}
+	}
+	return ""
 }
 
 // explained makes sure that an error has a reason: without one of its own, its code is that.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -49,6 +50,10 @@ type replica struct {
 	changed   chan struct{} // closed and replaced when a receipt changes
 	calls     atomic.Int64  // that reached the backend
 	orderedBy []string
+	journal   *journal.Journal
+	version   atomic.Uint64     // see Version
+	shut      map[string]string // members that do not answer, and why
+	scanned   func()            // called before a scan of the ledger; nil: nothing is
 	panics    bool
 	lapsed    bool // could not renew its Lease
 	starting  bool // has not read the registrations yet
@@ -63,11 +68,11 @@ func (f *fleet) replica(t *testing.T, address string) *replica {
 	r := &replica{
 		fleet: f, address: address, stop: stop,
 		statuses: map[string]clusters.Status{}, records: map[reconcile.Key]reconcile.Record{},
-		receipts: map[string]reconcile.Receipt{}, changed: make(chan struct{}),
+		receipts: map[string]reconcile.Receipt{}, changed: make(chan struct{}), journal: journal.New(journal.Limits{}), shut: map[string]string{},
 	}
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
-		members: r, workloads: r.lists(), objects: r, ownership: r,
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal,
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
 	}
 	r.peer = newInProcess(newServices(core), append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...))
@@ -128,7 +133,7 @@ func (hungConn) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOp
 }
 
 func (r *replica) backend() Backend {
-	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r}
+	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r, Events: r.journal}
 }
 
 // enter counts a call of the backend.
@@ -145,7 +150,12 @@ func (r *replica) enter() func() {
 // Owner, Mine and Acts implement Ownership.
 func (r *replica) Owner(member string) string { return r.fleet.owner(member) }
 func (r *replica) Mine(member string) bool    { return r.fleet.owner(member) == r.address }
-func (r *replica) Acts(member string) bool    { return !r.lapsed && r.Mine(member) }
+func (r *replica) Acts(member string) bool {
+	r.mu.Lock()
+	lapsed := r.lapsed
+	r.mu.Unlock()
+	return !lapsed && r.Mine(member)
+}
 
 // Statuses implements Members; the order is any, as promised to nobody.
 func (r *replica) Statuses() []clusters.Status {
@@ -169,6 +179,9 @@ func (r *replica) Synced() bool { return !r.starting }
 
 // RecordsIn implements Objects.
 func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more bool) {
+	if r.scanned != nil {
+		r.scanned()
+	}
 	defer r.enter()()
 	for key, record := range r.records {
 		if key.Member == f.Member && (f.Controller == "" || f.Controller == key.Controller) && (f.Namespace == "" || f.Namespace == key.Namespace) &&
@@ -178,6 +191,20 @@ func (r *replica) RecordsIn(f reconcile.Filter) (found []reconcile.Record, more 
 	}
 	slices.SortFunc(found, func(a, b reconcile.Record) int { return strings.Compare(place(a.Key), place(b.Key)) })
 	return found[:min(f.Limit, len(found))], len(found) > f.Limit
+}
+
+// orders returns who has ordered here, one for each order.
+func (r *replica) orders() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.orderedBy)
+}
+
+// lapse makes the replica one that could not renew its Lease.
+func (r *replica) lapse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lapsed = true
 }
 
 // place is where a key of a member is in lists.
@@ -220,7 +247,7 @@ func (r *replica) RequeueFor(key reconcile.Key, caller string) (reconcile.Receip
 	case !ok:
 		return reconcile.Receipt{}, fmt.Errorf("requeue: %w", reconcile.ErrUnknownKey)
 	default:
-		receipt := reconcile.Receipt{ID: fmt.Sprintf("id-%d", len(r.receipts)), Key: key, Accepted: time.Now(), Record: record}
+		receipt := reconcile.Receipt{ID: fmt.Sprintf("id-%d", len(r.receipts)), Key: key, Accepted: time.Now(), Caller: caller, Record: record}
 		r.receipts[receipt.ID] = receipt
 		return receipt, nil
 	}
@@ -231,6 +258,43 @@ func (r *replica) Receipt(id string) (reconcile.Receipt, bool) {
 	defer r.enter()()
 	receipt, ok := r.receipts[id]
 	return receipt, ok
+}
+
+// Version implements Objects. Tests change records by hand, so it is another at each call.
+func (r *replica) Version(string) uint64 { return r.version.Add(1) }
+
+// Closed implements Objects.
+func (r *replica) Closed(member string, gate reconcile.Hold) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reason, shut := r.shut[member]
+	return reason, shut && gate == reconcile.HoldBreaker
+}
+
+// ReceiptsIn implements Objects.
+func (r *replica) ReceiptsIn(member string) (found []reconcile.Receipt) {
+	defer r.enter()()
+	for _, id := range slices.Sorted(maps.Keys(r.receipts)) {
+		if receipt := r.receipts[id]; receipt.Key.Member == member {
+			found = append(found, receipt)
+		}
+	}
+	return found
+}
+
+// CancelReceipt implements Objects.
+func (r *replica) CancelReceipt(id string) (reconcile.Receipt, error) {
+	defer r.enter()()
+	receipt, ok := r.receipts[id]
+	switch {
+	case !ok:
+		return receipt, reconcile.ErrUnknownReceipt
+	case receipt.Done:
+		return receipt, reconcile.ErrReceiptBegun
+	}
+	receipt.Done, receipt.CancelledAt = true, time.Now()
+	r.receipts[id] = receipt
+	return receipt, nil
 }
 
 // Wait implements Objects.

@@ -3,9 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +16,10 @@ import (
 )
 
 const (
-	// A feed looks for changes every refreshFloor, and less often where looking takes long: a tenth of the time, and at least
-	// every refreshCeiling.
-	refreshFloor, refreshCeiling = 100 * time.Millisecond, 5 * time.Second
+	// A feed reads members that cannot say whether they have changed every refreshFloor, and less often where reading takes long: a
+	// tenth of the time, and at least every refreshCeiling. The others are read when they have changed, which is looked at every
+	// changeFloor, and less often where reading takes long: a quarter of the time.
+	refreshFloor, refreshCeiling, changeFloor = 100 * time.Millisecond, 5 * time.Second, 10 * time.Millisecond
 	// feedLinger is how long a feed goes on without watchers, so that one that comes back finds its place.
 	feedLinger = time.Minute
 	// maxGone is how many items that are gone a feed remembers.
@@ -36,20 +35,31 @@ type feed[T proto.Message] struct {
 	read   func(ctx context.Context, member string) (items []T, gap string, blind bool)
 	nameOf func(T) position
 	log    *slog.Logger
+	// version is another number when a member may have changed; not ok: nobody can say. Nil: of no member.
+	version func(member string) (now uint64, ok bool)
+	reads   map[string]memberRead // of members that say when they change; only run looks at it
 
 	mu       sync.Mutex
 	epoch    string // changes when everything is forgotten
 	revision uint64
-	nodes    map[string]*node[T]
-	entries  []logged[T] // by revision; of each node the last entry counts
-	gone     int         // nodes without an item
-	floor    uint64      // who has not read up to here may have missed that something went
+	nodes    map[string]map[string]*node[T] // by member and name
+	known    int                            // how many nodes there are
+	entries  []logged[T]                    // by revision; of each node the last entry counts
+	gone     int                            // nodes without an item
+	floor    uint64                         // who has not read up to here may have missed that something went
 	gaps     []*plimsollv1.UnreachableMember
 	whole    bool // all members have been read once
 	changed  chan struct{}
 	watchers int
 	running  bool
 	idle     time.Time // since when there are no watchers
+}
+
+// memberRead is the last time that a member was read.
+type memberRead struct {
+	version uint64
+	at      time.Time
+	gap     *plimsollv1.UnreachableMember
 }
 
 // node is one item, which may be gone. Guarded by the feed's lock, but for what never changes.
@@ -80,7 +90,8 @@ func newFeed[T proto.Message](c *core, nameOf func(T) position, read func(contex
 
 // forget begins anew.
 func (f *feed[T]) forget() {
-	f.epoch, f.revision, f.nodes, f.entries, f.gone, f.floor = uuid.NewString(), 1, map[string]*node[T]{}, nil, 0, 0
+	f.epoch, f.revision, f.nodes, f.entries, f.gone, f.floor = uuid.NewString(), 1, map[string]map[string]*node[T]{}, nil, 0, 0
+	f.known = 0
 	f.gaps, f.whole = nil, false
 }
 
@@ -100,86 +111,26 @@ func (f *feed[T]) enter(stopping context.Context) (leave func()) {
 	}
 }
 
-// run looks for changes until nobody has watched for a while.
-func (f *feed[T]) run(stopping context.Context) {
-	for {
-		begun := time.Now()
-		f.refresh(stopping)
-		pause := min(max(refreshFloor, 9*time.Since(begun)), refreshCeiling)
-		select {
-		case <-stopping.Done():
-			return
-		case <-time.After(pause):
-		}
-		f.mu.Lock()
-		if f.watchers == 0 && time.Since(f.idle) > feedLinger {
-			f.running = false
-			f.forget()
-			f.mu.Unlock()
-			return
-		}
-		f.mu.Unlock()
-	}
-}
-
-// refresh reads all members, and tells what has changed of each as soon as it is read.
-func (f *feed[T]) refresh(ctx context.Context) {
-	names := f.members()
-	slices.Sort(names)
-	gaps := make([]*plimsollv1.UnreachableMember, len(names))
-	var all sync.WaitGroup
-	places := make(chan struct{}, window)
-	for i, name := range names {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			items, gap, blind := f.readSafely(ctx, name)
-			if gap != "" {
-				gaps[i] = &plimsollv1.UnreachableMember{Member: name, Reason: gap}
-			}
-			f.merge(name, items, blind)
-		})
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.dropMembers(names)
-	gaps = slices.DeleteFunc(gaps, func(gap *plimsollv1.UnreachableMember) bool { return gap == nil })
-	same := slices.EqualFunc(f.gaps, gaps, func(a, b *plimsollv1.UnreachableMember) bool { return proto.Equal(a, b) })
-	if f.gaps = gaps; !same || !f.whole {
-		f.whole = true
-		f.tell()
-	}
-}
-
-// readSafely takes a panic for a member that cannot be read: nobody's call is there to end.
-func (f *feed[T]) readSafely(ctx context.Context, member string) (items []T, gap string, blind bool) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			f.log.Error("a member could not be read for a watch", "member", member, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			items, gap, blind = nil, "it could not be read; the hub's log has more", true
-		}
-	}()
-	return f.read(ctx, member)
-}
-
 // merge takes over what a member has now.
 func (f *feed[T]) merge(member string, items []T, blind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := f.revision
+	nodes := f.nodes[member]
+	if nodes == nil {
+		nodes = map[string]*node[T]{}
+		f.nodes[member] = nodes
+	}
 	there := make(map[string]bool, len(items))
 	for _, item := range items {
 		at := f.nameOf(item)
 		key := strings.Join(at, "\x00")
 		there[key] = true
-		switch known := f.nodes[key]; {
+		switch known := nodes[key]; {
 		case known == nil:
 			known = &node[T]{at: at, item: item}
-			f.nodes[key] = known
+			nodes[key] = known
+			f.known++
 			f.note(known)
 		case known.gone:
 			f.gone--
@@ -191,24 +142,26 @@ func (f *feed[T]) merge(member string, items []T, blind bool) {
 		}
 	}
 	if !blind {
-		f.drop(func(key string, at position) bool { return at[0] == member && !there[key] })
+		f.drop(nodes, there)
 	}
 	if f.revision != before {
 		f.tell()
 	}
 }
 
-func (f *feed[T]) dropMembers(names []string) {
-	f.drop(func(_ string, at position) bool {
-		_, is := slices.BinarySearch(names, at[0])
-		return !is
-	})
+// dropMembers notes that the items of all members but some are gone. The lock is held.
+func (f *feed[T]) dropMembers(but []string) {
+	for member, nodes := range f.nodes {
+		if _, is := slices.BinarySearch(but, member); !is {
+			f.drop(nodes, nil)
+		}
+	}
 }
 
-// drop notes that items are gone. The lock is held.
-func (f *feed[T]) drop(which func(key string, at position) bool) {
-	for key, known := range f.nodes {
-		if !known.gone && which(key, known.at) {
+// drop notes that the items of a member that are not there are gone. The lock is held.
+func (f *feed[T]) drop(nodes map[string]*node[T], there map[string]bool) {
+	for key, known := range nodes {
+		if !known.gone && !there[key] {
 			known.gone = true
 			f.gone++
 			f.note(known)
@@ -232,7 +185,7 @@ func (f *feed[T]) tell() {
 
 // tidy keeps the log short, and forgets what is gone when that is too much. The lock is held.
 func (f *feed[T]) tidy() {
-	if len(f.entries) < 2*len(f.nodes)+1024 && f.gone <= maxGone {
+	if len(f.entries) < 2*f.known+1024 && f.gone <= maxGone {
 		return
 	}
 	excess := max(0, f.gone-maxGone/2)
@@ -247,7 +200,10 @@ func (f *feed[T]) tidy() {
 			excess--
 			f.gone--
 			f.floor = l.revision
-			delete(f.nodes, strings.Join(l.node.at, "\x00"))
+			f.known--
+			if delete(f.nodes[l.node.at[0]], strings.Join(l.node.at, "\x00")); len(f.nodes[l.node.at[0]]) == 0 {
+				delete(f.nodes, l.node.at[0])
+			}
 			return true
 		}
 		return false

@@ -38,12 +38,14 @@ var (
 	clusterFilters  = newFilterEnvironment("cluster", &plimsollv1.Cluster{})
 	workloadFilters = newFilterEnvironment("workload", &plimsollv1.Workload{})
 	objectFilters   = newFilterEnvironment("object", &plimsollv1.ObjectState{})
+	receiptFilters  = newFilterEnvironment("receipt", &plimsollv1.Receipt{}, &plimsollv1.ObjectKey{})
+	eventFilters    = newFilterEnvironment("event", &plimsollv1.Event{})
 )
 
-// newFilterEnvironment puts off what it costs until somebody filters.
-func newFilterEnvironment(variable string, resource proto.Message) *filterEnvironment {
+// newFilterEnvironment puts off what it costs until somebody filters. parts are messages in the resource that other files define.
+func newFilterEnvironment(variable string, resource proto.Message, parts ...proto.Message) *filterEnvironment {
 	return &filterEnvironment{variable, sync.OnceValues(func() (*cel.Env, error) {
-		registry, err := types.NewRegistry(resource)
+		registry, err := types.NewRegistry(append(parts, resource)...)
 		if err != nil {
 			return nil, err
 		}

@@ -107,7 +107,7 @@ func TestAnObjectIsShownWhole(t *testing.T) {
 	key.Namespace, key.Name = "shop", "db"
 	got := objectMessage(&reconcile.Record{
 		Key: key, State: reconcile.StateWaiting, Reason: "back-off", Attempts: 3, LastOutcome: reconcile.OutcomeTimeout, LastError: "deadline",
-		LastStarted: then, LastEnded: then, NextTry: then, Band: reconcile.BandChanged,
+		LastStarted: then, LastEnded: then, NextTry: then, Priority: reconcile.PriorityChanged,
 	})
 	want := &plimsollv1.ObjectState{
 		Key:   &plimsollv1.ObjectKey{Cluster: "prod", Controller: "c", Namespace: "shop", Name: "db"},

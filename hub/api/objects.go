@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -21,7 +22,7 @@ type objectService struct {
 	plimsollv1.UnimplementedObjectServiceServer
 	*core
 	feed    *feed[*plimsollv1.ObjectState]
-	batches batches
+	batches *batches
 }
 
 // GetObjectState implements [plimsollv1.ObjectServiceServer].
@@ -57,7 +58,7 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 	err := s.ask(ctx, request.GetCluster(), question{
 		order: true,
 		local: func() (err error) {
-			answer.Receipt, err = s.requeue(ctx, resourceObjects, keyFrom(request))
+			answer.Receipt, err = s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
@@ -81,11 +82,31 @@ func keyFrom(request interface {
 	}
 }
 
+// reasonNotAnswering is that of an order about a member whose breaker is open.
+const reasonNotAnswering = "MEMBER_NOT_ANSWERING"
+
+// answers refuses orders about a member that does not answer, where nothing would run, unless they are forced.
+func (c *core) answers(member string, force bool) error {
+	reason, closed := c.objects.Closed(member, reconcile.HoldBreaker)
+	if !closed || force {
+		return nil
+	}
+	return withReason(status.Newf(codes.FailedPrecondition, "member %q: %s: order it again when it answers, or with force, to have it run then", member, reason),
+		reasonNotAnswering, map[string]string{"member": member}).Err()
+}
+
 // requeue orders a reconcile here, for whoever makes the call.
-func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key) (*plimsollv1.Receipt, error) {
+func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key, force bool) (*plimsollv1.Receipt, error) {
+	if err := c.answers(key.Member, force); err != nil {
+		return nil, err
+	}
 	accepted, err := c.objects.RequeueFor(key, callerOf(ctx))
 	switch {
 	case err == nil:
+		c.events.Add(journal.Event{
+			Type: journal.Requeue, Member: key.Member, Namespace: key.Namespace, Name: key.Name, Subject: key.Controller, User: callerOf(ctx),
+			Reason: "Object", Message: "a reconcile was ordered",
+		})
 		return receiptMessage(resource, &accepted), nil
 	case errors.Is(err, reconcile.ErrUnknownController):
 		return nil, status.Errorf(codes.NotFound, "no controller is named %q", key.Controller)
@@ -116,7 +137,7 @@ func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {
 		NextTryAt:      moment(record.NextTry),
 
 		LastHandledRequest: record.Handled,
-		Band:               bandsOf[record.Band],
+		Band:               bandsOf[record.Priority],
 	}
 }
 
@@ -132,10 +153,10 @@ var reconcileStates = map[reconcile.State]plimsollv1.ReconcileState{
 	reconcile.StateHeld:    plimsollv1.ReconcileState_RECONCILE_STATE_HELD,
 }
 
-var bandsOf = map[reconcile.Band]plimsollv1.ReconcileBand{
-	reconcile.BandOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
-	reconcile.BandChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
-	reconcile.BandBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
+var bandsOf = map[reconcile.Priority]plimsollv1.ReconcileBand{
+	reconcile.PriorityOrdered:    plimsollv1.ReconcileBand_RECONCILE_BAND_ORDERED,
+	reconcile.PriorityChanged:    plimsollv1.ReconcileBand_RECONCILE_BAND_CHANGED,
+	reconcile.PriorityBackground: plimsollv1.ReconcileBand_RECONCILE_BAND_BACKGROUND,
 }
 
 var outcomes = map[reconcile.Outcome]plimsollv1.ReconcileOutcome{

@@ -94,10 +94,17 @@ func orderOf(request, answer any) (told []slog.Attr) {
 		add("request_id", r.GetRequestId())
 		told = append(told, slog.Bool("validate_only", r.GetValidateOnly()))
 	}
+	if r, ok := request.(interface{ GetReceipt() string }); ok {
+		add("receipt", r.GetReceipt())
+	}
+	if r, ok := request.(interface{ GetForce() bool }); ok && r.GetForce() {
+		told = append(told, slog.Bool("force", true))
+	}
 	if a, ok := answer.(*plimsollv1.RequeueMatchingResponse); ok && a != nil {
 		told = append(told, slog.Int("matched", int(a.GetMatched())))
 	}
-	if a, ok := answer.(interface{ GetReceipt() *plimsollv1.Receipt }); ok {
+	_, cancels := request.(*plimsollv1.CancelReceiptRequest) // which names the receipt itself
+	if a, ok := answer.(interface{ GetReceipt() *plimsollv1.Receipt }); ok && !cancels {
 		add("receipt", a.GetReceipt().GetId())
 	}
 	return told

@@ -15,6 +15,7 @@ type Backend struct {
 	Workloads Workloads
 	Objects   Objects
 	Ownership Ownership
+	Events    Events
 }
 
 // Options of the public side, see [New].
@@ -24,6 +25,9 @@ type Options struct {
 	Peers Peers
 	// OwnerTimeout is how long another replica may take for an answer. Default 3 s.
 	OwnerTimeout time.Duration
+	// CallsPerSecond is how many calls a caller may make on this replica in a second, on average; twice as many at once. Opening a
+	// watch is one. Default 500; negative: any number.
+	CallsPerSecond int
 	// RecheckEvery is how often the token and the rights of a watch are looked at; what was looked up lately is remembered for 10 s
 	// more. Default 10 s.
 	RecheckEvery time.Duration
@@ -36,6 +40,9 @@ type Options struct {
 	// TLS serves both listeners. Nil serves plain text, which only loopback listeners may.
 	TLS *tls.Config
 
+	// Page serves what it says it serves on the REST listener, without authentication and before the methods; nil: nothing.
+	Page Page
+
 	// Log is needed. It gets a line for each call: orders and refusals at info, everything else at debug.
 	Log *slog.Logger
 	// Registerer gets the metrics. Nil: nobody does.
@@ -43,8 +50,8 @@ type Options struct {
 }
 
 func (b Backend) check() error {
-	if b.Members == nil || b.Workloads == nil || b.Objects == nil || b.Ownership == nil {
-		return errors.New("API: Members, Workloads, Objects and Ownership are all needed")
+	if b.Members == nil || b.Workloads == nil || b.Objects == nil || b.Ownership == nil || b.Events == nil {
+		return errors.New("API: Members, Workloads, Objects, Ownership and Events are all needed")
 	}
 	return nil
 }
@@ -66,6 +73,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.OwnerTimeout <= 0 {
 		o.OwnerTimeout = 3 * time.Second
+	}
+	if o.CallsPerSecond == 0 {
+		o.CallsPerSecond = 500
 	}
 	if o.RecheckEvery <= 0 {
 		o.RecheckEvery = 10 * time.Second

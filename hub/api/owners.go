@@ -22,6 +22,7 @@ type core struct {
 	workloads Workloads
 	objects   Objects
 	ownership Ownership
+	events    Events
 	peers     Peers // nil: another replica asks, and nothing is passed on any further
 	gate      access
 	timeout   time.Duration   // for one answer of another replica
@@ -144,6 +145,8 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
 	case code == codes.NotFound || code == codes.InvalidArgument:
+		return err
+	case reasonOf(err) == reasonNotAnswering || reasonOf(err) == reasonBegun:
 		return err
 	case code == codes.FailedPrecondition: // nothing is wrong with that replica
 		return &unreachable{member, "it changes hands: the replica that was asked does not own it any more"}

@@ -21,7 +21,7 @@ import (
 func (r *replica) services(gate Authorizer) *services {
 	log := slog.New(slog.DiscardHandler)
 	return newServices(&core{
-		members: r, workloads: r.lists(), objects: r, ownership: r, peers: r.fleet,
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
 		gate: access{authorizer: gate, log: log}, timeout: time.Second, stopping: context.Background(), log: log,
 	})
 }

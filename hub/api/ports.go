@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
@@ -49,10 +51,29 @@ type Objects interface {
 	// RequeueFor orders a reconcile for a caller, among whom receipts are shared out; its error wraps one of those of
 	// [reconcile.Runtime.RequeueFor] when the key cannot be known here.
 	RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error)
+	// Version is another number whenever what RecordsIn says of a member may have changed.
+	Version(member string) uint64
+	// Closed tells whether a gate of a member is closed, and why.
+	Closed(member string, gate reconcile.Hold) (reason string, closed bool)
+	// ReceiptsIn returns the orders about a member that were accepted here, by ID.
+	ReceiptsIn(member string) []reconcile.Receipt
+	// CancelReceipt takes an order back; see [reconcile.Runtime.CancelReceipt].
+	CancelReceipt(id string) (reconcile.Receipt, error)
 	// Receipt returns an order that was accepted here; false: none has that id, or it is forgotten.
 	Receipt(id string) (reconcile.Receipt, bool)
 	// Wait returns the receipt when it is done, or an error when it is not known or ctx has ended.
 	Wait(ctx context.Context, id string) (reconcile.Receipt, error)
+}
+
+// Events is what this replica remembers of what happened in members; *[journal.Journal] is one. Safe for concurrent use.
+type Events interface {
+	// Add takes in an event.
+	Add(journal.Event)
+	// List returns events of a member behind an ID, in the order in which they came, and whether there are more. An empty
+	// namespace means all of them.
+	List(member, namespace, behind string, limit int) (found []journal.Event, more bool)
+	// Version is another number whenever the events of a member are others.
+	Version(member string) uint64
 }
 
 // Ownership tells which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.
@@ -73,6 +94,13 @@ type Peers interface {
 	Dial(address string) (grpc.ClientConnInterface, error)
 }
 
+// Page is a web page beside the REST methods. Safe for concurrent use.
+type Page interface {
+	http.Handler
+	// Serves tells whether a request is for the page and for no method.
+	Serves(r *http.Request) bool
+}
+
 // Identity is who a bearer token belongs to.
 type Identity struct {
 	User, UID string
@@ -89,7 +117,7 @@ type Authenticator interface {
 
 // Access is what a call needs: a verb on a resource of the group api.plimsoll.dev.
 type Access struct {
-	// Verb is get, list or requeue; Resource is clusters, workloads or objects.
+	// Verb is get, list or requeue; Resource is clusters, workloads, objects or events.
 	Verb, Resource string
 	// Member is the resource's name; "" means that of every member.
 	Member string

@@ -24,13 +24,24 @@ type receiptID struct {
 	resource, member string
 	namespace        string // of the object; "": it has none
 	local            string // the id on the replica that accepted the order, which has no dot
+	many             bool   // of RequeueMatching
 }
 
-// receiptPrefixes stand for the resource that was ordered.
-var receiptPrefixes = map[string]string{resourceWorkloads: "w", resourceObjects: "o"}
+// receiptPrefixes stand for what was ordered.
+var receiptPrefixes = map[string]receiptID{"w": {resource: resourceWorkloads}, "o": {resource: resourceObjects}, "m": {resource: resourceObjects, many: true}}
+
+func (id receiptID) prefix() string {
+	switch {
+	case id.many:
+		return "m"
+	case id.resource == resourceWorkloads:
+		return "w"
+	}
+	return "o"
+}
 
 func (id receiptID) String() string {
-	parts := []string{receiptPrefixes[id.resource], id.member, id.namespace, id.local}
+	parts := []string{id.prefix(), id.member, id.namespace, id.local}
 	if id.namespace == "" {
 		parts = slices.Delete(parts, 2, 3)
 	}
@@ -41,10 +52,9 @@ func (id receiptID) String() string {
 func parseReceiptID(text string) (receiptID, error) {
 	parts := strings.Split(text, ".")
 	if n := len(parts); (n == 3 || n == 4) && !slices.Contains(parts, "") {
-		for resource, prefix := range receiptPrefixes {
-			if parts[0] == prefix {
-				return receiptID{resource: resource, member: parts[1], namespace: strings.Join(parts[2:n-1], ""), local: parts[n-1]}, nil
-			}
+		if id, ok := receiptPrefixes[parts[0]]; ok {
+			id.member, id.namespace, id.local = parts[1], strings.Join(parts[2:n-1], ""), parts[n-1]
+			return id, nil
 		}
 	}
 	return receiptID{}, invalidField("receipt", "receipt.malformed", "is not the id of a receipt")
@@ -77,6 +87,9 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 // holds tells whether this replica accepted the order. The member, the namespace and the resource in an id come from the
 // caller, who was authorized by them: they must be those of the order.
 func (s *objectService) holds(id receiptID) bool {
+	if id.many {
+		return s.batches.find(id) != nil
+	}
 	found, ok := s.objects.Receipt(id.local)
 	return ok && found.Key.Member == id.member && found.Key.Namespace == id.namespace && (id.resource == resourceObjects || s.places(found.Key.Controller))
 }
@@ -88,6 +101,9 @@ func (s *objectService) places(controller string) bool {
 
 // follow answers when the order is final, or the time that the caller would wait is over, or this replica stops.
 func (s *objectService) follow(ctx context.Context, id receiptID, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {
+	if b := s.batches.find(id); b != nil {
+		return s.followBatch(ctx, b, request.GetWait().AsDuration())
+	}
 	deadline := time.Now().Add(request.GetWait().AsDuration())
 	for {
 		found, ok := s.objects.Receipt(id.local)
@@ -107,6 +123,20 @@ func (s *objectService) follow(ctx context.Context, id receiptID, request *plims
 			return nil, err
 		}
 	}
+}
+
+// followBatch does the same for an order of many keys, which ends by itself when the member changes hands.
+func (s *objectService) followBatch(ctx context.Context, b *batch, wait time.Duration) (*plimsollv1.GetReceiptResponse, error) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	select {
+	case <-b.done:
+	case <-over.C:
+	case <-s.stopping.Done():
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return &plimsollv1.GetReceiptResponse{Receipt: b.receipt(), AsOf: timestamppb.New(time.Now())}, nil
 }
 
 // await returns when the receipt is done or forgotten, d is over, or this replica stops; an error: the caller has gone.
@@ -140,11 +170,16 @@ func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Recei
 		Id:         receiptID{resource: resource, member: found.Key.Member, namespace: found.Key.Namespace, local: found.ID}.String(),
 		Key:        keyMessage(found.Key),
 		AcceptedAt: moment(found.Accepted),
+		User:       found.Caller,
 	}
-	if found.Done {
+	switch {
+	case !found.CancelledAt.IsZero():
+		shown.FinishedAt = moment(found.CancelledAt)
+		shown.State, shown.Message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was taken back"
+	case found.Done:
 		shown.State, shown.Message = finalState(&found.Record)
 		shown.FinishedAt = moment(found.Record.LastEnded)
-	} else {
+	default:
 		shown.State, shown.Message = openState(found)
 	}
 	return shown

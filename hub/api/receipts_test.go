@@ -131,7 +131,7 @@ func TestAReceiptOfAMemberThatChangedHandsIsSuperseded(t *testing.T) {
 
 func TestAnOwnerThatCouldNotRenewAnswersQuestionsAndTakesNoOrders(t *testing.T) {
 	asked, owner := twoReplicas(t)
-	owner.lapsed = true
+	owner.lapse()
 	before := len(owner.receipts)
 	for _, r := range []*replica{asked, owner} {
 		s := r.services(everything{})
@@ -165,7 +165,7 @@ func TestAnOwnerThatCouldNotRenewDeniesNoReceipt(t *testing.T) {
 	asked, owner := twoReplicas(t)
 	id := order(t, asked.services(everything{}))
 	delete(owner.receipts, local(id)) // another replica accepted it while this one was frozen
-	owner.lapsed = true
+	owner.lapse()
 	for _, r := range []*replica{asked, owner} {
 		if _, err := follow(t.Context(), r.services(everything{}), id, 0); status.Code(err) != codes.Unavailable {
 			t.Errorf("%s: got %v, want %s", r.address, err, codes.Unavailable)

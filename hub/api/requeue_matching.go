@@ -3,13 +3,13 @@ package api
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -19,24 +19,7 @@ const (
 	maxMatching, maxSample = 10_000, 100
 	// defaultPace is how many keys of a member are ordered in a second.
 	defaultPace = 50
-	// maxBatches is how many such orders are under way at once on a replica.
-	maxBatches = 64
-	// A named order is remembered for namedFor; maxNamed bounds memory.
-	namedFor, maxNamed = 10 * time.Minute, 4096
 )
-
-// batches are the orders of many keys that this replica has accepted.
-type batches struct {
-	places chan struct{}
-	named  *cache[batchName, *plimsollv1.RequeueMatchingResponse]
-}
-
-// batchName is how its caller names an order for a member, and what it orders.
-type batchName struct{ caller, member, id, what string }
-
-func newBatches() batches {
-	return batches{make(chan struct{}, maxBatches), newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
-}
 
 // RequeueMatching implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
@@ -91,6 +74,7 @@ func addMatching(answer *plimsollv1.RequeueMatchingResponse, member string, foun
 		answer.Unreachable = append(answer.Unreachable, of.GetUnreachable()...) // as its owner says
 		answer.Sample = append(answer.Sample, of.GetSample()[:min(len(of.GetSample()), maxSample-len(answer.GetSample()))]...)
 		answer.NothingOrdered = answer.NothingOrdered && of.GetNothingOrdered()
+		answer.Receipts = append(answer.Receipts, of.GetReceipts()...)
 	}
 }
 
@@ -110,6 +94,10 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 			return err
 		},
 	})
+	if reasonOf(err) == reasonNotAnswering && request.GetCluster() == "" {
+		found.gap, err = status.Convert(err).Message(), nil
+		return found, err
+	}
 	if err != nil {
 		found.gap, err = gapOf(err)
 		return found, err
@@ -122,9 +110,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 func (s *objectService) requeueMatching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
 	name := batchName{callerOf(ctx), member, request.GetRequestId(), fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
 	if before, ok := s.batches.named.get(name); ok && name.id != "" && !request.GetValidateOnly() {
-		again := proto.CloneOf(before)
-		again.NothingOrdered = true
-		return again, nil
+		return again(before), nil
 	}
 	keys, err := s.matching(ctx, member, request)
 	if err != nil {
@@ -137,16 +123,45 @@ func (s *objectService) requeueMatching(ctx context.Context, member string, requ
 	if request.GetValidateOnly() {
 		return answer, nil
 	}
+	if err := s.answers(member, request.GetForce()); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return answer, nil
+	}
+	return s.accept(name, request, keys, answer)
+}
+
+// accept begins to order keys, unless that has begun already.
+func (s *objectService) accept(name batchName, request *plimsollv1.RequeueMatchingRequest, keys []reconcile.Key, answer *plimsollv1.RequeueMatchingResponse) (*plimsollv1.RequeueMatchingResponse, error) {
 	select {
 	case s.batches.places <- struct{}{}:
 	default:
 		return nil, status.Error(codes.ResourceExhausted, "too many orders of many keys are under way: try again when they are done")
 	}
-	if name.id != "" {
-		s.batches.named.put(name, answer, namedFor)
+	b, ctx := newBatch(s.stopping, request, name.member, name.caller, keys)
+	answer.Receipts = []string{b.receiptID().String()}
+	if name.id != "" { // the same order may have come while this one looked for what matches
+		if before, first := s.batches.named.add(name, answer, namedFor); !first {
+			b.stop()
+			<-s.batches.places
+			return again(before), nil
+		}
 	}
-	go s.order(keys, name.caller, int(request.GetPerSecond()))
+	s.batches.add(b)
+	s.events.Add(journal.Event{
+		Type: journal.Requeue, Member: name.member, Namespace: request.GetNamespace(), Subject: request.GetController(), User: name.caller, Reason: "Matching",
+		Message: fmt.Sprintf("%d keys that match %s", len(keys), request.GetFilter()),
+	})
+	go s.work(ctx, b)
 	return answer, nil
+}
+
+// again is the answer to an order that was accepted before.
+func again(before *plimsollv1.RequeueMatchingResponse) *plimsollv1.RequeueMatchingResponse {
+	answer := proto.CloneOf(before)
+	answer.NothingOrdered = true
+	return answer
 }
 
 // matching are the keys of a member of this replica that an order is about.
@@ -173,29 +188,4 @@ func (s *objectService) matching(ctx context.Context, member string, request *pl
 		return nil, errFilter("filter.cost", "costs too much to compute for all items: name a controller or a namespace")
 	}
 	return keys, nil
-}
-
-// order orders keys at a pace, while this replica acts on their member. It has a place of the batches, and gives it back.
-func (s *objectService) order(keys []reconcile.Key, caller string, pace int) {
-	defer func() { <-s.batches.places }()
-	if pace <= 0 {
-		pace = defaultPace
-	}
-	each := time.NewTicker(time.Second / time.Duration(pace))
-	defer each.Stop()
-	for i, key := range keys {
-		if !s.ownership.Acts(key.Member) {
-			s.log.Warn("an order of many keys ends: another replica owns the member", "member", key.Member, "user", caller, "ordered", i, "of", len(keys))
-			return
-		}
-		if _, err := s.objects.RequeueFor(key, caller); err != nil { // it has gone meanwhile, or this replica stops
-			s.log.Debug("a key of an order of many was not ordered", "key", key, "user", caller, "error", err)
-		}
-		select {
-		case <-each.C:
-		case <-s.stopping.Done():
-			return
-		}
-	}
-	s.log.Info("an order of many keys is done", "user", caller, "ordered", len(keys))
 }

@@ -3,7 +3,10 @@ package api
 import (
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -28,15 +31,18 @@ func failing(t *testing.T) (*replica, *replica) {
 	return first, second
 }
 
-// ordersOf waits until a replica has taken n orders, and a moment longer for more.
-func ordersOf(t *testing.T, r *replica, n int) []string {
+// batchesEnd waits until n orders of many keys have been worked off.
+func batchesEnd(t *testing.T, s *served, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		r.mu.Lock()
-		got := append([]string(nil), r.orderedBy...)
-		r.mu.Unlock()
-		if len(got) >= n || time.Now().After(deadline) {
-			return got
+	eventually(t, "the orders of many keys end", func() bool { return strings.Count(s.log.String(), "an order of many keys is done") >= n })
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it did not come to that: %s", what)
 		}
 	}
 }
@@ -46,7 +52,7 @@ func TestWhatMatchesIsOrderedInAllMembersOnceForEachName(t *testing.T) {
 	s := serve(t, first, nil)
 	request := &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "object.attempts > 1", ValidateOnly: true, PerSecond: 1000}
 	answer, err := s.objects().RequeueMatching(as(t, "admin"), request)
-	if err != nil || answer.GetMatched() != 9 || len(answer.GetSample()) != 9 || !answer.GetNothingOrdered() || len(first.orderedBy)+len(second.orderedBy) != 0 {
+	if err != nil || answer.GetMatched() != 9 || len(answer.GetSample()) != 9 || !answer.GetNothingOrdered() || len(first.orders())+len(second.orders()) != 0 {
 		t.Fatalf("only asked: %v, %v", answer, err)
 	}
 	request.ValidateOnly, request.RequestId = false, "again-1"
@@ -56,11 +62,12 @@ func TestWhatMatchesIsOrderedInAllMembersOnceForEachName(t *testing.T) {
 			t.Errorf("the %d. time: %v, %v", i, answer, err)
 		}
 	}
-	if got := ordersOf(t, first, 6); len(got) != 6 || got[0] != "admin" {
-		t.Errorf("%v", got)
-	}
-	if got := ordersOf(t, second, 3); len(got) != 3 || got[0] != "admin" {
-		t.Errorf("%v", got)
+	eventually(t, "all is ordered", func() bool { return len(first.orders()) >= 6 && len(second.orders()) >= 3 })
+	batchesEnd(t, s, 2) // those of the replica that is asked, which log to s
+	for r, want := range map[*replica]int{first: 6, second: 3} {
+		if got := r.orders(); len(got) != want || got[0] != "admin" {
+			t.Errorf("%v, want %d", got, want)
+		}
 	}
 	if log := s.log.String(); !strings.Contains(log, `"msg":"API order"`) || !strings.Contains(log, `"request_id":"again-1"`) {
 		t.Error("the order is not in the log")
@@ -75,7 +82,7 @@ func TestWhatMatchesIsOrderedOnlyWhereTheCallerMay(t *testing.T) {
 	if answer, err := s.objects().RequeueMatching(as(t, "dev"), request); err != nil || answer.GetMatched() != 5 {
 		t.Errorf("%v, %v", answer, err)
 	}
-	second.lapsed = true
+	second.lapse()
 	request.Cluster = "test"
 	if _, err := s.objects().RequeueMatching(as(t, "dev"), request); status.Code(err) != codes.PermissionDenied {
 		t.Error(err)
@@ -94,19 +101,79 @@ func TestWhatMatchesIsOrderedOnlyWhereTheCallerMay(t *testing.T) {
 	}
 }
 
-func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
-	first, _ := failing(t)
+func TestTheSameOrderAtTheSameMomentIsOrderedOnce(t *testing.T) {
+	first, second := failing(t)
+	const calls = 3
+	var scanning sync.WaitGroup
+	scanning.Add(calls)
+	var scans atomic.Int64
+	first.scanned = func() { // all calls look for what matches before the first begins to order
+		if scans.Add(1) <= calls {
+			scanning.Done()
+		}
+		scanning.Wait()
+	}
 	s := serve(t, first, nil)
-	begun := time.Now()
-	if _, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Cluster: "dev", Controller: "deployment-spot", Filter: "true", PerSecond: 20}); err != nil {
-		t.Fatal(err)
+	var accepted atomic.Int64
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			answer, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{
+				Cluster: "dev", Controller: "deployment-spot", Filter: "true", PerSecond: 1000, RequestId: "once",
+			})
+			if err != nil || answer.GetMatched() != 5 {
+				t.Errorf("%v, %v", answer, err)
+			}
+			if !answer.GetNothingOrdered() {
+				accepted.Add(1)
+			}
+		})
 	}
-	if ordersOf(t, first, 3); time.Since(begun) < 90*time.Millisecond {
-		t.Errorf("three orders took %s at 20 a second", time.Since(begun))
+	all.Wait()
+	batchesEnd(t, s, int(accepted.Load()))
+	if got := first.orders(); accepted.Load() != 1 || len(got) != 5 || len(second.orders()) != 0 {
+		t.Errorf("%d calls were accepted, and %d keys ordered, want one and its five", accepted.Load(), len(got))
 	}
-	first.fleet.give("dev", "elsewhere")
-	time.Sleep(250 * time.Millisecond)
-	if got := ordersOf(t, first, 0); len(got) > 4 {
-		t.Errorf("%d orders after the member has gone", len(got))
-	}
+}
+
+func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, _ := failing(t)
+		s := first.ledgerService(t)
+		keys := make([]reconcile.Key, 0, 5)
+		for i := range 5 {
+			key := reconcile.Key{Member: "dev", Controller: "deployment-spot"}
+			key.Namespace, key.Name = "shop", fmt.Sprintf("o%d", i)
+			keys = append(keys, key)
+		}
+		s.batches.places <- struct{}{}
+		b, ctx := newBatch(t.Context(), &plimsollv1.RequeueMatchingRequest{PerSecond: 20}, "dev", "admin", keys)
+		go s.work(ctx, b)
+		for want := 1; want <= 3; want++ {
+			synctest.Wait()
+			if got := len(first.orders()); got != want {
+				t.Fatalf("%d orders, want %d after %d pauses", got, want, want-1)
+			}
+			if want == 3 {
+				first.fleet.give("dev", "elsewhere")
+			}
+			time.Sleep(time.Second / 20)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := len(first.orders()); got != 3 || len(s.batches.places) != 0 {
+			t.Errorf("%d orders after the member has gone, %d places taken", got, len(s.batches.places))
+		}
+		if got := b.receipt(); got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// ledgerService is the service of a replica, without a server before it.
+func (r *replica) ledgerService(t *testing.T) *objectService {
+	return newServices(&core{
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
+		gate: access{authorizer: everything{}, log: testLog(t)}, stopping: t.Context(), log: testLog(t),
+	}).objects
 }

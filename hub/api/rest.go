@@ -15,8 +15,11 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// openAPIPath is where the description of the REST side is served, without authentication.
-const openAPIPath = "/openapi.json"
+// Where the descriptions of the REST side are served, without authentication: OpenAPI 2, and 3 with examples.
+const openAPIPath, openAPIv3Path = "/openapi.json", "/openapi.v3.json"
+
+// openAPI are the descriptions by path.
+var openAPI = map[string][]byte{openAPIPath: plimsollv1.OpenAPI, openAPIv3Path: plimsollv1.OpenAPIv3}
 
 // newREST serves the methods behind conn as REST.
 func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
@@ -42,12 +45,13 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 		plimsollv1.RegisterClusterServiceHandlerClient(ctx, mux, plimsollv1.NewClusterServiceClient(conn)),
 		plimsollv1.RegisterWorkloadServiceHandlerClient(ctx, mux, plimsollv1.NewWorkloadServiceClient(conn)),
 		plimsollv1.RegisterObjectServiceHandlerClient(ctx, mux, plimsollv1.NewObjectServiceClient(conn)),
+		plimsollv1.RegisterEventServiceHandlerClient(ctx, mux, plimsollv1.NewEventServiceClient(conn)),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)
 		}
 	}
-	handler := http.Handler(front(mux))
+	handler := http.Handler(front(onlyJSON(mux, mux), o.Page))
 	if o.Unauthenticated {
 		handler = sameMachine(mux, handler)
 	}
@@ -57,13 +61,17 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 func noHeader(string) (string, bool) { return "", false }
 
 // front serves what is no method, and tells the methods who calls.
-func front(methods http.Handler) http.HandlerFunc {
+func front(methods http.Handler, page Page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		if r.URL.Path == openAPIPath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		if document, is := openAPI[r.URL.Path]; is && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(plimsollv1.OpenAPI) // a caller who has gone is no concern of ours
+			_, _ = w.Write(document) // a caller who has gone is no concern of ours
+			return
+		}
+		if page != nil && page.Serves(r) {
+			page.ServeHTTP(w, r)
 			return
 		}
 		// How long the answer may take is ours to say.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -50,6 +51,20 @@ func writeRoutingError(ctx context.Context, mux *runtime.ServeMux, marshaler run
 		answer = status.New(codes.InvalidArgument, "the path is malformed")
 	}
 	writeError(ctx, mux, marshaler, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: answer.Err()})
+}
+
+// onlyJSON refuses bodies that say they are something else than JSON. One that says nothing is taken for JSON.
+func onlyJSON(mux *runtime.ServeMux, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		said := r.Header.Get("Content-Type")
+		if kind, _, err := mime.ParseMediaType(said); said != "" && r.ContentLength != 0 && (err != nil || kind != "application/json") {
+			_, marshaler := runtime.MarshalerForRequest(mux, r)
+			writeError(r.Context(), mux, marshaler, w, r, &runtime.HTTPStatusError{HTTPStatus: http.StatusUnsupportedMediaType,
+				Err: status.Error(codes.InvalidArgument, "Content-Type: the body must be application/json")})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // sameMachine guards the unauthenticated mode against web pages: their browser runs on this machine, and would send what

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -20,18 +21,15 @@ var pathVariable = regexp.MustCompile(`\{([^}=]+)[^}]*\}`)
 // queryParameters are the names that each path takes, in both spellings: what its request has and the path has not.
 func queryParameters() map[string][]string {
 	found := map[string][]string{}
-	for _, file := range []protoreflect.FileDescriptor{
-		plimsollv1.File_plimsoll_v1_cluster_service_proto,
-		plimsollv1.File_plimsoll_v1_workload_service_proto,
-		plimsollv1.File_plimsoll_v1_object_service_proto,
-	} {
+	protoregistry.GlobalFiles.RangeFilesByPackage(plimsollv1.File_plimsoll_v1_common_proto.Package(), func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
 				addParameters(found, methods.Get(j))
 			}
 		}
-	}
+		return true
+	})
 	return found
 }
 

@@ -56,7 +56,7 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"an unknown parameter":      {"GET /v1/workloads?member=prod", "", "admin", 400, 3, "pageSize", "member"},
 		"a parameter of the path":   {"GET /v1/clusters/prod?cluster=other", "", "admin", 400, 3, "cluster", "cluster"},
 		"a body that is no JSON":    {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", "{", "admin", 400, 3, "", ""},
-		"a body with more":          {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", `{"force":true}`, "admin", 400, 3, "force", ""},
+		"a body with more":          {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", `{"forced":true}`, "admin", 400, 3, "forced", ""},
 		"a question out of range":   {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:whatIf", `{"spotPercentage":101}`, "admin", 400, 3, "", "spot_percentage"},
 		"a question about nothing":  {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cartt:whatIf", "{}", "admin", 404, 5, "no Deployment shop/cartt", ""},
 		"a body too large":          {"POST /v1/clusters/prod/namespaces/shop/workloads/Deployment/cart:requeue", `{"name":"` + strings.Repeat("x", maxRequest) + `"}`, "admin", 400, 3, "", ""},
@@ -143,9 +143,11 @@ func at(in any, path string) any {
 
 func TestTheOpenAPIDocumentIsServedToAnybody(t *testing.T) {
 	s := serve(t, shop(t), nil)
-	response, body := s.call(t, "GET", "/openapi.json", "", nil)
-	if response.StatusCode != 200 || body != string(plimsollv1.OpenAPI) {
-		t.Errorf("HTTP %d, %d bytes", response.StatusCode, len(body))
+	for path, want := range map[string][]byte{"/openapi.json": plimsollv1.OpenAPI, "/openapi.v3.json": plimsollv1.OpenAPIv3} {
+		response, body := s.call(t, "GET", path, "", nil)
+		if response.StatusCode != 200 || body != string(want) {
+			t.Errorf("%s: HTTP %d, %d bytes", path, response.StatusCode, len(body))
+		}
 	}
 }
 

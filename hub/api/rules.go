@@ -20,6 +20,7 @@ const (
 	resourceClusters  = "clusters"
 	resourceWorkloads = "workloads"
 	resourceObjects   = "objects"
+	resourceEvents    = "events"
 )
 
 // rule says what a method needs.
@@ -48,7 +49,11 @@ var rules = map[string]rule{
 	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
 	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
 	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
-	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt},
+	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt(verbGet)},
+	plimsollv1.ObjectService_ListReceipts_FullMethodName:      {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_CancelReceipt_FullMethodName:     {needs: onReceipt(verbRequeue), order: true},
+	plimsollv1.EventService_ListEvents_FullMethodName:         {needs: onMember(verbList, resourceEvents), lists: true},
+	plimsollv1.EventService_WatchEvents_FullMethodName:        {needs: onMember(verbList, resourceEvents), lists: true},
 }
 
 // onMember needs verb on resource for the member, and in the namespace, that the request names, if it names one.
@@ -65,14 +70,16 @@ func onMember(verb, resource string) func(any) (Access, error) {
 	}
 }
 
-// onReceipt needs get on the kind of resource that was ordered: who may order workloads can follow what comes of it.
-func onReceipt(request any) (Access, error) {
-	asked, ok := request.(*plimsollv1.GetReceiptRequest)
-	if !ok {
-		return Access{}, status.Error(codes.Internal, "the request names no receipt")
+// onReceipt needs verb on the kind of resource that was ordered: who may order workloads can follow what comes of it.
+func onReceipt(verb string) func(any) (Access, error) {
+	return func(request any) (Access, error) {
+		asked, ok := request.(interface{ GetReceipt() string })
+		if !ok {
+			return Access{}, status.Error(codes.Internal, "the request names no receipt")
+		}
+		id, err := parseReceiptID(asked.GetReceipt())
+		return Access{Verb: verb, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
 	}
-	id, err := parseReceiptID(asked.GetReceipt())
-	return Access{Verb: verbGet, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
 }
 
 // authorize refuses calls about a member that the caller has no right to.

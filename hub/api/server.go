@@ -52,11 +52,12 @@ func New(options Options) (*Server, error) {
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
-		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership,
+		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events,
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
-	chain := publicChain(o, gate, metrics)
-	streams := newStreams(o, gate, metrics)
+	paces := newPace(o.CallsPerSecond)
+	chain := publicChain(o, gate, metrics, paces)
+	streams := newStreams(o, gate, metrics, paces)
 	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))),
 		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)
@@ -182,10 +183,12 @@ type services struct {
 	clusters  *clusterService
 	workloads *workloadService
 	objects   *objectService
+	events    *eventService
 }
 
 func newServices(c *core) *services {
-	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: newBatches()}}
+	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: newBatches()},
+		events: &eventService{core: c}}
 	s.clusters.feed = newClusterFeed(s.clusters)
 	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
 		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member)
@@ -193,6 +196,11 @@ func newServices(c *core) *services {
 	s.objects.feed = newFeed(c, nameOfObject, func(ctx context.Context, member string) ([]*plimsollv1.ObjectState, string, bool) {
 		return s.objects.objectList(&plimsollv1.ListObjectsRequest{}, member, "", "").all(ctx, member)
 	})
+	s.objects.feed.version = c.versionHere(c.objects)
+	s.events.feed = newFeed(c, nameOfEvent, func(ctx context.Context, member string) ([]*plimsollv1.Event, string, bool) {
+		return s.events.eventList(&plimsollv1.ListEventsRequest{}, member, "").all(ctx, member)
+	})
+	s.events.feed.version = c.versionHere(c.events)
 	return s
 }
 
@@ -200,4 +208,5 @@ func (s *services) register(with grpc.ServiceRegistrar) {
 	plimsollv1.RegisterClusterServiceServer(with, s.clusters)
 	plimsollv1.RegisterWorkloadServiceServer(with, s.workloads)
 	plimsollv1.RegisterObjectServiceServer(with, s.objects)
+	plimsollv1.RegisterEventServiceServer(with, s.events)
 }

@@ -76,7 +76,7 @@ func (p *people) give(name string, rights ...Access) {
 // served is a running API.
 type served struct {
 	*people
-	log  *bytes.Buffer
+	log  *lockedLog
 	grpc string // address
 	rest string // address
 	http *http.Client
@@ -86,13 +86,13 @@ type served struct {
 // serve runs the public side of a replica on real listeners with TLS.
 func serve(t *testing.T, r *replica, change func(*Options)) *served {
 	t.Helper()
-	s := &served{people: &people{rights: map[string][]Access{}}, log: &bytes.Buffer{}}
+	s := &served{people: &people{rights: map[string][]Access{}}, log: &lockedLog{}}
 	certificate, roots := selfSigned(t)
 	o := Options{
 		Backend: r.backend(), Peers: r.fleet, OwnerTimeout: 100 * time.Millisecond,
 		Authenticator: s.people, Authorizer: s.people,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
-		Log: slog.New(slog.NewJSONHandler(io.MultiWriter(&lockedWriter{to: s.log}, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Log: slog.New(slog.NewJSONHandler(io.MultiWriter(s.log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&o)
@@ -149,6 +149,10 @@ func (s *served) objects() plimsollv1.ObjectServiceClient {
 	return plimsollv1.NewObjectServiceClient(s.conn)
 }
 
+func (s *served) events() plimsollv1.EventServiceClient {
+	return plimsollv1.NewEventServiceClient(s.conn)
+}
+
 // call makes a REST call.
 func (s *served) call(t *testing.T, method, path, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
@@ -177,16 +181,22 @@ func bearing(token string) http.Header {
 	return http.Header{"Authorization": {"Bearer " + token}}
 }
 
-// lockedWriter is for logs of several goroutines.
-type lockedWriter struct {
-	mu sync.Mutex
-	to io.Writer
+// lockedLog is a log that is read while several goroutines write it.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
-func (w *lockedWriter) Write(text []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(text)
+func (l *lockedLog) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func testLog(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }

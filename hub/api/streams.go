@@ -28,6 +28,7 @@ const (
 type streams struct {
 	who            identify
 	gate           access
+	paces          *pace
 	metrics        *metrics
 	log            *slog.Logger
 	places, health chan struct{}
@@ -38,9 +39,9 @@ type streams struct {
 	ofUser  map[string]int
 }
 
-func newStreams(o Options, gate access, metrics *metrics) *streams {
+func newStreams(o Options, gate access, metrics *metrics, paces *pace) *streams {
 	return &streams{
-		who: callers(o), gate: gate, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
+		who: callers(o), gate: gate, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
 		places: make(chan struct{}, maxStreams), health: make(chan struct{}, maxHealthStreams),
 	}
 }
@@ -74,6 +75,9 @@ func (s *streams) identified(ctx context.Context) (Identity, error) {
 func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	who, err := s.identified(stream.Context())
 	if err != nil {
+		return err
+	}
+	if err := s.paces.allow(who); err != nil {
 		return err
 	}
 	leave, err := s.enter(who.User)

@@ -115,6 +115,16 @@ func newClusterFeed(s *clusterService) *feed[*plimsollv1.Cluster] {
 		})
 }
 
+// versionHere tells when members of this replica change. Other replicas are asked again and again.
+func (c *core) versionHere(of interface{ Version(member string) uint64 }) func(member string) (uint64, bool) {
+	return func(member string) (uint64, bool) {
+		if !c.ownership.Mine(member) {
+			return 0, false
+		}
+		return of.Version(member), true
+	}
+}
+
 // unread is why nothing is known of a member that could not be read.
 const unread = "it could not be read"
 

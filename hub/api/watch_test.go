@@ -295,8 +295,8 @@ func TestAFeedForgetsWhatIsGoneAndWhoMissedThatBeginsAnew(t *testing.T) {
 	if _, _, ok := f.after(f.begin(), all.upTo, 1); ok {
 		t.Error("who knew everything before is told the rest")
 	}
-	if len(f.nodes) > maxGone || len(f.entries) > 2*len(f.nodes)+1024 {
-		t.Errorf("%d nodes, %d entries", len(f.nodes), len(f.entries))
+	if f.known > maxGone || len(f.entries) > 2*f.known+1024 {
+		t.Errorf("%d nodes, %d entries", f.known, len(f.entries))
 	}
 	if found, now, ok := f.after(f.begin(), 0, 1<<20); !ok || len(found) < 1 || !now.end {
 		t.Error("who begins anew is told nothing")

@@ -137,7 +137,7 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 			answer.Receipt, err = s.requeue(ctx, resourceWorkloads, reconcile.Key{
 				Controller: controller, Member: known.Name,
 				NamespacedName: types.NamespacedName{Namespace: request.GetNamespace(), Name: request.GetName()},
-			})
+			}, request.GetForce())
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {

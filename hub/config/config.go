@@ -41,6 +41,8 @@ type Config struct {
 	Spot SpotConfig `yaml:"spot"`
 	// What is asked of WebApps, beyond the rules in their definition.
 	WebApp WebAppConfig `yaml:"webapp"`
+	// FleetPlacements: workloads that run over several members.
+	Fleet FleetConfig `yaml:"fleet"`
 	// Logs go to standard error, one JSON object per line.
 	Log LogConfig `yaml:"log"`
 }
@@ -114,6 +116,9 @@ type APIConfig struct {
 	GRPCAddress string `yaml:"grpcAddress"`
 	// Where REST and /openapi.json are served; port 0 takes a free one.
 	RESTAddress string `yaml:"restAddress"`
+	// The host and port at which people reach gRPC from outside, which is published for the plimsoll command. Empty: it opens
+	// a way of its own through the hub cluster's API server.
+	Advertise string `yaml:"advertise"`
 	// A folder with the tls.crt and tls.key of both. Empty: a certificate of the hub's own authority, for the same names as
 	// the webhook's.
 	CertDir string `yaml:"certDir"`
@@ -121,9 +126,14 @@ type APIConfig struct {
 	Plaintext bool `yaml:"plaintext"`
 	// The audience that bearer tokens must be made for.
 	Audience string `yaml:"audience"`
+	// How many calls each caller may make on a replica in a second, on average; twice as many at once. 1 to 100000; -1: any
+	// number.
+	CallsPerSecond int `yaml:"callsPerSecond"`
 	// Takes every caller for an administrator, without TLS. Only allowed when grpcAddress and restAddress are loopback
 	// addresses; announced at the start.
 	Unauthenticated bool `yaml:"unauthenticated"`
+	// Serves the web page at /ui/ of restAddress. The page itself takes no token; what it shows comes from the API, to those who sign in.
+	Page bool `yaml:"page"`
 }
 
 // PeerConfig is the part of [Config] about the other replicas.
@@ -359,6 +369,13 @@ const (
 	FormatText = "text"
 )
 
+// FleetConfig is the part of [Config] about FleetPlacements.
+type FleetConfig struct {
+	// With true the hub keeps the FleetPlacements of the hub cluster, whose definition may come later. Delete all of them before
+	// this is switched off: their members would go back to the placement of their own.
+	Enabled bool `yaml:"enabled"`
+}
+
 // LogConfig is the part of [Config] about logs.
 type LogConfig struct {
 	// debug, info, warn or error.
@@ -376,7 +393,7 @@ func Default() Config {
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
 		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll", StopDelay: 5 * time.Second},
-		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll"},
+		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll", CallsPerSecond: 500, Page: true},
 		Peer:    PeerConfig{Address: ":9444"},
 		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},
 		Probes:  ProbesConfig{Address: ":8081"},

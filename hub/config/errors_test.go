@@ -111,7 +111,7 @@ func TestVariablesOfServicesDoNotConfigureTheHub(t *testing.T) {
 }
 
 func TestVariablesOfTheCLIDoNotStopAHub(t *testing.T) {
-	if _, err := config.Load("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c"}); err != nil {
+	if _, err := config.Load("", []string{"PLIMSOLL_TOKEN=t", "PLIMSOLL_TOKEN_FILE=f", "PLIMSOLL_API=127.0.0.1:9090", "PLIMSOLL_CA_FILE=c", "PLIMSOLL_HUB_CONTEXT=h"}); err != nil {
 		t.Error(err)
 	}
 }

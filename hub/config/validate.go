@@ -41,6 +41,9 @@ func (c *Config) check() []problem {
 		v.refuse("log.format", c.Log.Format, "must be json or text")
 	}
 	v.address("peer.address", c.Peer.Address)
+	if c.API.Advertise != "" {
+		v.advertise("api.advertise", c.API.Advertise)
+	}
 	if c.Peer.Advertise != "" {
 		v.advertise("peer.advertise", c.Peer.Advertise)
 	}
@@ -211,10 +214,16 @@ func (v *rules) api(c *APIConfig) {
 	if strings.TrimSpace(c.Audience) == "" {
 		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
 	}
-	for path, set := range map[string]bool{"api.unauthenticated": c.Unauthenticated, "api.plaintext": c.Plaintext} {
+	if n := c.CallsPerSecond; n != -1 && (n < 1 || n > 100_000) {
+		v.refuse("api.callsPerSecond", n, "must be 1 to 100000, or -1 for any number")
+	}
+	for _, key := range []struct {
+		path string
+		set  bool
+	}{{"api.unauthenticated", c.Unauthenticated}, {"api.plaintext", c.Plaintext}} {
 		for _, address := range []string{c.GRPCAddress, c.RESTAddress} {
-			if set && !isLoopback(address) {
-				v.refuse(path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
+			if key.set && !isLoopback(address) {
+				v.refuse(key.path, true, fmt.Sprintf("is only allowed while grpcAddress and restAddress are loopback addresses, and %s is not", address))
 			}
 		}
 	}

@@ -28,6 +28,10 @@ func grants(a Account) []grant {
 		{resource: "pods", operations: []string{update}},
 		{resource: "pods", operations: []string{create, remove}, namespace: a.ProbeNamespace},
 		{resource: "pods", subresource: "eviction", operations: []string{create}},
+		// How many replicas a fleet placement has there; no more of a workload than its scale subresource.
+		{group: "apps", resource: "deployments", subresource: "scale", operations: []string{update}, apart: true},
+		{group: "apps", resource: "statefulsets", subresource: "scale", operations: []string{update}, apart: true},
+		{group: "apps", resource: "replicasets", subresource: "scale", operations: []string{update}, apart: true},
 		{resource: "events", operations: []string{create, update}},
 		{group: admission, resource: "mutatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
 		{group: admission, resource: "validatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
@@ -78,14 +82,11 @@ func kinds(a Account) rule {
 	for _, g := range all {
 		terms = append(terms, g.expression())
 	}
-	message := "may only write pods, evictions, Events, its webhook configurations, the parts of WebApps and its own token"
-	var variables []admissionregistrationv1.Variable
-	if written := a.writes(); len(written) > 0 {
-		variables = []admissionregistrationv1.Variable{variable("apart",
-			`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
-		for _, g := range written {
-			message += ", and outside of the system's namespaces " + g.resource
-		}
+	message := "may only write pods, evictions, numbers of replicas, Events, its webhook configurations, the parts of WebApps and its own token"
+	variables := []admissionregistrationv1.Variable{variable("apart",
+		`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
+	for _, g := range a.writes() {
+		message += ", and outside of the system's namespaces " + g.resource
 	}
 	return rule{
 		suffix:    "kinds",

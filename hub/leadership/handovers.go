@@ -4,15 +4,15 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // handovers counts how often this replica began to act on members, and for how long nobody may have acted before.
 type handovers struct {
-	tenure *tenure
-	acts   bool // as seen last; only the tenure's subscribers are told one after the other
-	total  prometheus.Counter
-	took   prometheus.Histogram
+	term  *term
+	acts  bool // as seen last; only the term's subscribers are told one after the other
+	total prometheus.Counter
+	took  prometheus.Histogram
 }
 
-func newHandovers(of *tenure) *handovers {
+func newHandovers(of *term) *handovers {
 	return &handovers{
-		tenure: of,
+		term: of,
 		total: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plimsoll_handovers_total", Help: "How often this replica began to act on members.",
 		}),
@@ -25,22 +25,22 @@ func newHandovers(of *tenure) *handovers {
 	}
 }
 
-// register follows the tenure from now on.
+// register follows the term from now on.
 func (h *handovers) register(registerer prometheus.Registerer) error {
 	for _, collector := range []prometheus.Collector{h.total, h.took} {
 		if err := registerer.Register(collector); err != nil {
 			return err
 		}
 	}
-	h.tenure.Subscribe(h.update)
+	h.term.Subscribe(h.update)
 	return nil
 }
 
 func (h *handovers) update() {
-	acts := h.tenure.MineAny()
+	acts := h.term.MineAny()
 	if acts && !h.acts {
 		h.total.Inc()
-		if took, known := h.tenure.handedOver(); known {
+		if took, known := h.term.handedOver(); known {
 			h.took.Observe(took.Seconds())
 		}
 	}

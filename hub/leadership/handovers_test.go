@@ -43,7 +43,7 @@ func TestAHandoverIsMeasuredFromTheLastSignOfTheFormerOwner(t *testing.T) {
 				a := newReplica(t, server, 1)
 				eventually(t, time.Second, "a acts", a.acts)
 				b := newReplicaWith(t, server, 2, func(l *Lease) {
-					if err := newHandovers(l.tenure).register(registry); err != nil {
+					if err := newHandovers(l.term).register(registry); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -69,7 +69,7 @@ func TestTheFirstReplicaEverTakesOverFromNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		a := newReplicaWith(t, &leaseServer{}, 1, func(l *Lease) {
-			if err := newHandovers(l.tenure).register(registry); err != nil {
+			if err := newHandovers(l.term).register(registry); err != nil {
 				t.Fatal(err)
 			}
 		})

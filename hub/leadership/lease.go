@@ -21,12 +21,12 @@ import (
 )
 
 // A Lease says that its holder acts on all members, and nobody else does. It is a [clusters.Fence]. client-go's elector does the election; what this
-// replica may do is read off the requests that it sends ([tenure]), never off the elector's callbacks, which come late.
+// replica may do is read off the requests that it sends ([term]), never off the elector's callbacks, which come late.
 //
 // A lost Lease does not end the process: the fence is shut by the clock, the caches stay warm, and the replica contends
 // again.
 type Lease struct {
-	*tenure
+	*term
 	lock     resourcelock.Interface
 	options  Options
 	log      *slog.Logger
@@ -41,7 +41,7 @@ type Lease struct {
 
 // newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun.
 func newLease(lock resourcelock.Interface, options Options, margin time.Duration, log *slog.Logger) *Lease {
-	return &Lease{tenure: newTenure(lock.Identity(), margin), lock: lock, options: options, log: log, kick: make(chan struct{}, 1)}
+	return &Lease{term: newTerm(lock.Identity(), margin), lock: lock, options: options, log: log, kick: make(chan struct{}, 1)}
 }
 
 // Contend contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
@@ -79,7 +79,7 @@ func (l *Lease) mayTake() error {
 }
 
 // awaitWrites shuts the fence for good and waits until no write is under way. The Lease is renewed meanwhile. A permission
-// to write ends with the tenure at the latest.
+// to write ends with the term at the latest.
 func (l *Lease) awaitWrites() {
 	timer := time.NewTimer(l.options.LeaseDuration)
 	defer timer.Stop()
@@ -102,10 +102,10 @@ func (l *Lease) contend(ctx context.Context) error {
 	return nil
 }
 
-// watchedLock notes in a tenure what passes through a lock.
+// watchedLock notes in a term what passes through a lock.
 type watchedLock struct {
 	resourcelock.Interface
-	tenure   *tenure
+	term     *term
 	stopping func() bool
 	mayTake  func() error
 	holder   string // in the record that the next Update replaces
@@ -123,22 +123,22 @@ func (w *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	switch {
 	case err == nil:
 		w.holder = record.HolderIdentity
-		w.tenure.saw(*record, true)
+		w.term.saw(*record, true)
 	case apierrors.IsNotFound(err):
-		w.tenure.vanished()
+		w.term.vanished()
 	}
 	return record, raw, err
 }
 
-// Create makes the Lease with our name in it, unless the tenure of another replica runs: that one creates it anew.
+// Create makes the Lease with our name in it, unless the term of another replica runs: that one creates it anew.
 func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if err := w.tenure.othersEnded(); err != nil {
+	if err := w.term.othersEnded(); err != nil {
 		return err
 	}
 	if err := w.take(); err != nil {
 		return err
 	}
-	w.tenure.created(seconds(record.LeaseDurationSeconds))
+	w.term.created(seconds(record.LeaseDurationSeconds))
 	return w.write(record, func(r resourcelock.LeaderElectionRecord) error { return w.Interface.Create(ctx, r) })
 }
 
@@ -150,13 +150,13 @@ func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 		if !w.stopping() {
 			return errNotStopping
 		}
-		if w.tenure.resign(); w.holder != w.tenure.identity {
+		if w.term.resign(); w.holder != w.term.identity {
 			return errNotHolder
 		}
-		if err := w.tenure.othersEnded(); err != nil {
+		if err := w.term.othersEnded(); err != nil {
 			return err
 		}
-	} else if w.holder != w.tenure.identity {
+	} else if w.holder != w.term.identity {
 		if err := w.take(); err != nil {
 			return err
 		}
@@ -166,21 +166,21 @@ func (w *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 
 // take returns an error when the Lease is not ours and not to be.
 func (w *watchedLock) take() error {
-	if w.tenure.resumable() {
+	if w.term.resumable() {
 		return nil
 	}
 	return w.mayTake()
 }
 
 func (w *watchedLock) write(record resourcelock.LeaderElectionRecord, send func(resourcelock.LeaderElectionRecord) error) error {
-	renewal, since := w.tenure.stamp()
+	renewal, since := w.term.stamp()
 	record.RenewTime = metav1.NewTime(renewal)
 	if err := send(record); err != nil {
 		return err
 	}
 	w.holder = record.HolderIdentity
-	if record.HolderIdentity == w.tenure.identity {
-		w.tenure.renewed(since, renewal, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
+	if record.HolderIdentity == w.term.identity {
+		w.term.renewed(since, renewal, seconds(record.LeaseDurationSeconds), record.LeaderTransitions)
 	}
 	return nil
 }
@@ -234,12 +234,12 @@ func (l *Lease) sawLease(object *coordinationv1.Lease, gone bool) {
 // electorConfig is what client-go's elector runs with.
 func (l *Lease) electorConfig(stopping func() bool) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
-		Lock:          &watchedLock{Interface: l.lock, tenure: l.tenure, stopping: stopping, mayTake: l.mayTake},
+		Lock:          &watchedLock{Interface: l.lock, term: l.term, stopping: stopping, mayTake: l.mayTake},
 		LeaseDuration: l.options.LeaseDuration, RenewDeadline: l.options.RenewDeadline, RetryPeriod: l.options.RetryPeriod,
 		ReleaseOnCancel: true, // watchedLock decides
 		Name:            l.options.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) {}, // the tenure knows better
+			OnStartedLeading: func(context.Context) {}, // the term knows better
 			OnStoppedLeading: func() {},
 			OnNewLeader:      func(identity string) { l.log.Info("Lease holder", "lease", l.lock.Describe(), "holder", identity) },
 		},

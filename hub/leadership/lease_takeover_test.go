@@ -157,7 +157,7 @@ func moved(at time.Time, by time.Duration) time.Time {
 }
 
 func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
-	owner := newTenure("a_id/10.0.0.1:1", 5*time.Second)
+	owner := newTerm("a_id/10.0.0.1:1", 5*time.Second)
 	began := time.Now()
 	now := began
 	owner.now = func() time.Time { return now }
@@ -225,7 +225,7 @@ func TestAColdReplicaActsWhenNobodyElseDoes(t *testing.T) {
 	}
 }
 
-// The Lease is deleted twice: a replica created one after the first time, acts when the former tenure has ended, and does not know
+// The Lease is deleted twice: a replica created one after the first time, acts when the former term has ended, and does not know
 // of the second. The first owner, which notices only then, goes on for as long as nobody else can have acted, and waits after that.
 func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.T) {
 	const duration = 15 * time.Second
@@ -235,7 +235,7 @@ func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.
 		lease := func(holder string, renewed time.Time) resourcelock.LeaderElectionRecord {
 			return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.NewTime(renewed)}
 		}
-		first, second := newTenure("first", testMargin), newTenure("second", testMargin)
+		first, second := newTerm("first", testMargin), newTerm("second", testMargin)
 		first.renewed(began, began, duration, 0)
 		second.saw(lease("first", began), true)
 

@@ -143,7 +143,7 @@ func TestALeaseTakenByHandStopsItsOwnerAtOnce(t *testing.T) {
 
 func TestNewsFromBeforeTheTakeoverDoNotStopTheOwner(t *testing.T) {
 	now := time.Now()
-	owner := newTenure("b_id/10.0.0.2:1", time.Second)
+	owner := newTerm("b_id/10.0.0.2:1", time.Second)
 	owner.now = func() time.Time { return now }
 	owner.renewed(now, now, 15*time.Second, 4)
 	record := func(holder string, transitions int) resourcelock.LeaderElectionRecord {
@@ -162,7 +162,7 @@ func TestNewsFromBeforeTheTakeoverDoNotStopTheOwner(t *testing.T) {
 // The elector writes one renewal time into all requests of a try; what others wait for is a change of the text.
 func TestARenewalThatOthersCannotTellFromTheOneBeforeDoesNotLengthenTheTenure(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	owner := newTenure("a_id/10.0.0.1:1", 0)
+	owner := newTerm("a_id/10.0.0.1:1", 0)
 	owner.now = func() time.Time { return now }
 	first, since := owner.stamp()
 	owner.renewed(since, since, 15*time.Second, 0)

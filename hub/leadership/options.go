@@ -87,7 +87,7 @@ func New(hub *rest.Config, options Options) (*Lease, error) {
 		l.suspect(options.LeaseDuration)
 	}
 	if options.Registerer != nil {
-		if err := newHandovers(l.tenure).register(options.Registerer); err != nil {
+		if err := newHandovers(l.term).register(options.Registerer); err != nil {
 			return nil, fmt.Errorf("leadership: %w", err)
 		}
 	}
@@ -109,13 +109,13 @@ func (l *Lease) Run(ctx context.Context) error {
 // Hold keeps the keys of a runtime from running while this replica does not act. They are queued meanwhile, so that taking over
 // costs no list. Call it before [Lease.Run].
 func (l *Lease) Hold(rt *reconcile.Runtime) {
-	rt.Decide(reconcile.GateOwnership, func(member string) string {
+	rt.Decide(reconcile.HoldOwnership, func(member string) string {
 		if err := l.MayWrite(member); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
-	l.Subscribe(func() { rt.DecideAgain(reconcile.GateOwnership) })
+	l.Subscribe(func() { rt.DecideAgain(reconcile.HoldOwnership) })
 }
 
 // NewIdentity names this process in a Lease: a name for people, a part that no other process has, and the address at which

@@ -14,5 +14,5 @@
 //   - steps.go, starts.go, stops.go: which of it may be done now, so that nothing goes before its replacement serves;
 //   - explain.go: the reasons.
 //
-// Nothing in a hub calls it yet: there is no controller.
+// The kind FleetPlacement is in v1alpha1, its CRD in crd, and what carries plans out in placing.
 package fleet

@@ -155,7 +155,7 @@ func (pl *planner) roomFor(p *place, c Capacity) int {
 		}
 		return have.Ready + have.Starting
 	}
-	room := pl.room[p.at][c]
+	room := min(pl.room[p.at][c], s.Room)
 	if room == Unbounded {
 		return Unbounded
 	}

@@ -44,28 +44,13 @@ func newRound(f *Fleet, placements []Placement, now time.Time) *round {
 	n := len(f.Members)
 	r := &round{
 		fleet: f, now: now, index: make(map[string]int, n),
-		domain: make([]int, n), room: make([][2]int, n), tried: make([]bool, n), load: make([]int, n),
+		room: make([][2]int, n), tried: make([]bool, n), load: make([]int, n),
 	}
-	names := map[string]int{}
-	for _, d := range f.Domains {
-		names[d.Name] = len(r.domains)
-		r.domains = append(r.domains, d)
-	}
+	r.domain, r.domains = domainsOf(f, nil)
 	for i := range f.Members {
 		m := &f.Members[i]
 		r.index[m.Name] = i
 		r.room[i] = [2]int{max(m.Spot.Room, 0), max(m.OnDemand.Room, 0)}
-		r.domain[i] = -1
-		if m.Domain == "" {
-			continue
-		}
-		at, known := names[m.Domain]
-		if !known {
-			at = len(r.domains)
-			names[m.Domain] = at
-			r.domains = append(r.domains, Domain{Name: m.Domain})
-		}
-		r.domain[i] = at
 	}
 	for i := range placements {
 		for _, run := range placements[i].Running {
@@ -76,6 +61,34 @@ func newRound(f *Fleet, placements []Placement, now time.Time) *round {
 		}
 	}
 	return r
+}
+
+// domainsOf returns the failure domains, and which one each member is in; -1: none.
+func domainsOf(f *Fleet, seen map[string]*Member) (domain []int, domains []Domain) {
+	names := map[string]int{}
+	for _, d := range f.Domains {
+		names[d.Name] = len(domains)
+		domains = append(domains, d)
+	}
+	domain = make([]int, len(f.Members))
+	for i := range f.Members {
+		m := &f.Members[i]
+		if own := seen[m.Name]; own != nil {
+			m = own
+		}
+		domain[i] = -1
+		if m.Domain == "" {
+			continue
+		}
+		at, known := names[m.Domain]
+		if !known {
+			at = len(domains)
+			names[m.Domain] = at
+			domains = append(domains, Domain{Name: m.Domain})
+		}
+		domain[i] = at
+	}
+	return domain, domains
 }
 
 func (r *round) plan(p *Placement) Result {
@@ -94,6 +107,8 @@ type planner struct {
 	policy    Policy
 	places    []place
 	tiers     int
+	domain    []int // as the placement sees them; see round
+	domains   []Domain
 	inDomain  []int // replicas of the plan in each domain
 	placed    [2]int
 	trying    bool // dry supplies that may be tried count as having room for one
@@ -132,7 +147,11 @@ const (
 )
 
 func newPlanner(r *round, p *Placement) *planner {
-	pl := &planner{round: r, placement: p, inDomain: make([]int, len(r.domains))}
+	pl := &planner{round: r, placement: p, domain: r.domain, domains: r.domains}
+	if p.Members != nil {
+		pl.domain, pl.domains = domainsOf(r.fleet, p.Members)
+	}
+	pl.inDomain = make([]int, len(pl.domains))
 	pl.result.Name = p.Name
 	pl.normalise()
 	seen := make(map[int]int, len(p.Running))
@@ -148,7 +167,7 @@ func newPlanner(r *round, p *Placement) *planner {
 		if i, runs := seen[at]; runs {
 			run = p.Running[i]
 		}
-		pl.places = append(pl.places, r.placeOf(at, tier, c, run, pl.policy.grace()))
+		pl.places = append(pl.places, r.placeOf(at, tier, c, run, p.Members, pl.policy.grace()))
 	}
 	for tier, choices := range pl.policy.Tiers {
 		for _, c := range choices {
@@ -166,8 +185,11 @@ func newPlanner(r *round, p *Placement) *planner {
 	return pl
 }
 
-func (r *round) placeOf(at, tier int, c Choice, run Running, patience time.Duration) place {
+func (r *round) placeOf(at, tier int, c Choice, run Running, seen map[string]*Member, patience time.Duration) place {
 	m := &r.fleet.Members[at]
+	if own := seen[m.Name]; own != nil {
+		m = own
+	}
 	p := place{Member: m, at: at, choice: c, tier: tier, out: run.Out, have: [2]Count{run.Spot, run.OnDemand}}
 	switch since := m.UnreachableSince; {
 	case run.Out != "":

@@ -189,12 +189,14 @@ func TestThePlanComesToRestAndIsEmptyThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFleet(t)
 		p := drawPlacement(t, f)
+		capacity := capacityOf(f, &p)
 		var r Result
-		for step := range 60 {
+		for step := range 200 {
 			if r = Plan(f, &p, epoch); step > 0 && len(r.Moves) == 0 {
 				break
 			}
 			p = applied(p, &r)
+			capacity.left(f, &p)
 		}
 		if len(r.Moves) > 0 {
 			t.Fatalf("it goes on: %v", r.Moves)
@@ -211,6 +213,42 @@ func TestThePlanComesToRestAndIsEmptyThere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// capacity is how many replicas each supply can run in all, by member and type.
+type capacity map[string]*[2]int
+
+func capacityOf(f *Fleet, p *Placement) capacity {
+	c := capacity{}
+	for i := range f.Members {
+		m := &f.Members[i]
+		c[m.Name] = &[2]int{m.Spot.Room, m.OnDemand.Room}
+	}
+	for _, run := range p.Running {
+		c[run.Member][Spot] = min(c[run.Member][Spot]+run.Spot.have(), Unbounded)
+		c[run.Member][OnDemand] = min(c[run.Member][OnDemand]+run.OnDemand.have(), Unbounded)
+	}
+	return c
+}
+
+// left makes the room in a fleet what the replicas of a placement leave: capacity that stands still is not capacity that grows with
+// what it runs.
+func (c capacity) left(f *Fleet, p *Placement) {
+	for _, run := range p.Running {
+		for i := range f.Members {
+			if m := &f.Members[i]; m.Name == run.Member {
+				all := c[m.Name]
+				m.Spot.Room, m.OnDemand.Room = leftOf(all[Spot], run.Spot), leftOf(all[OnDemand], run.OnDemand)
+			}
+		}
+	}
+}
+
+func leftOf(all int, runs Count) int {
+	if all == Unbounded {
+		return Unbounded
+	}
+	return max(all-runs.have(), 0)
 }
 
 func TestOneReplicaMoreMovesFew(t *testing.T) {

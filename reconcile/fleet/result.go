@@ -7,6 +7,9 @@ type Placement struct {
 	// Name identifies the placement, as in namespace/name.
 	Name   string
 	Policy Policy
+	// Members is what is known of members as this placement sees them, by name, in place of what the fleet says: capacity may
+	// have no room for its pods alone, and failure domains are what it says. Nil: as the fleet says.
+	Members map[string]*Member
 	// Running is what runs, by member; members that run none may be left out.
 	Running []Running
 	// LastMove is when replicas that served were moved last.

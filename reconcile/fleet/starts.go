@@ -28,7 +28,7 @@ func (s *stepper) start() {
 			moved := min(lacks-urgent, budget)
 			missing, budget = missing-urgent, budget-moved
 			st.starts += urgent + moved
-			s.started(c, st.starts)
+			s.started(p, c, st.starts)
 		}
 	}
 	for i := range s.places {
@@ -42,9 +42,9 @@ func (s *stepper) start() {
 	}
 }
 
-// started counts what is started: on-demand is sure to come, spot is not.
-func (s *stepper) started(c Capacity, n int) {
-	if c == OnDemand {
+// started counts what is started: on-demand is sure to come, spot is where it is assured.
+func (s *stepper) started(p *place, c Capacity, n int) {
+	if c == OnDemand || p.Spot.Assured {
 		s.sum.sure += n
 	} else {
 		s.sum.waiting += n

@@ -64,6 +64,37 @@ func (s *stepper) count() {
 	}
 }
 
+// holdStops keeps what would be stopped in a member while others of its replicas that stay are less far: a workload that shrinks
+// gives up first what has no node, then what is not ready, and only then asks which was meant. While replicas are started there,
+// nothing is stopped at all: a member is told a number and how many are on-demand, and with both at once the number stays.
+func (s *stepper) holdStops(p *place, stocks *[2]stock) {
+	lowest := len(ranks)
+	for c := range stocks {
+		st := &stocks[c]
+		if st.starts > 0 {
+			lowest = -1
+		}
+		for r, of := range ranks {
+			if of(&st.kept)+of(&st.beyond) > 0 {
+				lowest = min(lowest, r)
+			}
+		}
+	}
+	for c := range stocks {
+		st := &stocks[c]
+		for r, of := range ranks {
+			if r > lowest {
+				p.now[c] += of(&p.have[c]) - of(&st.kept) - of(&st.beyond)
+			}
+		}
+	}
+}
+
+// ranks are how far replicas can be, the first that go when a workload shrinks first.
+var ranks = []func(*Count) int{
+	func(c *Count) int { return c.Waiting }, func(c *Count) int { return c.Starting }, func(c *Count) int { return c.Ready },
+}
+
 // tell writes down what to set now, and the moves.
 func (s *stepper) tell() {
 	var stops []Move
@@ -73,6 +104,9 @@ func (s *stepper) tell() {
 		for c := range p.have {
 			st := &s.stocks[i][c]
 			p.now[c] = st.kept.have() + st.beyond.have() + st.starts
+		}
+		s.holdStops(p, &s.stocks[i])
+		for c := range p.have {
 			m := Move{Member: p.Name, Capacity: Capacity(c)}
 			switch m.By = p.now[c] - p.have[c].have(); {
 			case m.By > 0:

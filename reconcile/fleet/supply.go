@@ -68,6 +68,9 @@ type Supply struct {
 	DrySince time.Time
 	// TryAt is from when a dry supply may be tried with one replica; zero: not before a probe has found room.
 	TryAt time.Time
+	// Assured says that nothing has been refused there of late, and that whoever looks after the replicas says when one is: what
+	// is started counts as sure to come, and nothing is started in its place meanwhile.
+	Assured bool
 	// Price of a replica, in any unit that is the same for all; zero or below: not known, see [DefaultPriceRatio].
 	Price float64
 	// Start is how long a replica takes from being asked for to being ready.

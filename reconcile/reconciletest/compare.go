@@ -27,13 +27,13 @@ func (w *world) compare(ctx context.Context, key types.NamespacedName, kind clie
 	if want.Result == "" {
 		want.Result = "Done"
 	}
-	differs("result", want.Result, w.trial.Result)
+	differs("result", want.Result, w.once.Result)
 	if want.Outcome != "" {
-		differs("outcome", string(want.Outcome), string(w.trial.Outcome))
+		differs("outcome", string(want.Outcome), string(w.once.Outcome))
 	}
-	problems = append(problems, errorProblem(want.Err, w.trial.Err)...)
+	problems = append(problems, errorProblem(want.Err, w.once.Err)...)
 	differs("writes", lines(want.Writes), lines(w.member.writes))
-	differs("events", lines(want.Events), lines(w.trial.Events))
+	differs("events", lines(want.Events), lines(w.once.Events))
 	for _, f := range w.member.failures {
 		if !f.happened {
 			problems = append(problems, fmt.Sprintf("a call that was to fail did not happen: %+v", f.Failure))

@@ -111,7 +111,7 @@ func (k Kit) Problems(ctx context.Context, c Case) []string {
 type world struct {
 	scheme *runtime.Scheme
 	member *member
-	trial  reconcile.Trial
+	once   reconcile.OnceResult
 }
 
 func (k Kit) run(ctx context.Context, c Case) (*world, []string) {
@@ -143,7 +143,7 @@ func (k Kit) run(ctx context.Context, c Case) (*world, []string) {
 		}
 		rt.Join(ctx, name, other)
 	}
-	w.trial = controller.Try(ctx, Member, w.member, key)
+	w.once = controller.ReconcileOnce(ctx, Member, w.member, key)
 	return w, w.compare(ctx, key, controller.Kinds()[0].Object, c)
 }
 

@@ -29,7 +29,7 @@ const (
 
 // Schedule is how often, and by how many workers, workloads are looked at.
 type Schedule struct {
-	// Resync is the time after which a workload is looked at without a change; 0: never.
+	// Resync is the time after which a workload is looked at without a change; 0: as the runtime has it, negative: never.
 	Resync time.Duration
 	// Workers per controller and member; 0: the framework's default.
 	Workers int
@@ -157,7 +157,8 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 		return policy.Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
 	enabled = policy.Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
-	return policy.Parse(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults), enabled, nil
+	pol = policy.Parse(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
+	return pol.Under(e.splits.of(s.member, s.key), e.Keys), enabled, nil
 }
 
 // observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when

@@ -18,6 +18,7 @@ import (
 func (e *Engine) Controllers(rt *reconcile.Runtime, schedule Schedule) ([]*reconcile.Controller, error) {
 	held := rt.Held
 	e.held.Store(&held)
+	e.splits.wakes(rt)
 	makers := []func() (*reconcile.Controller, error){
 		func() (*reconcile.Controller, error) {
 			b := reconcile.For(rt, DeploymentController, deploymentReconciler{e}).Kind(DeploymentKind(e.Keys))

@@ -34,13 +34,16 @@ type directory struct {
 	allowed  labels.Selector // the configuration's namespaceSelector
 	capacity capacity.Labels
 	kinds    kindTable
-	only     []string // the namespaces that the member is registered for; nil: all
+	splitOf  func(policy.WorkloadKey) *policy.FleetSplit // what fleet placements want; nil: nothing
+	only     []string                                    // the namespaces that the member is registered for; nil: all
 
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
 	workloads  map[policy.WorkloadKey]*workload
 	owners     map[types.UID]*owner
 	journal    journal
+	toldMove   func(policy.WorkloadKey, Move)      // nil: nobody is told
+	dry        map[dryShape]time.Time              // the shortages that were told; only tend looks at it
 	since      time.Time                           // when it was made
 	replaces   time.Time                           // until when another directory of the member may have been in use; zero: none was
 	plans      map[policy.WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
@@ -180,6 +183,9 @@ func (d *directory) setPolicyLocked(w *workload) {
 		return
 	}
 	pol := policy.Parse(d.keys, w.annotations, ns.annotations, d.defaults)
+	if d.splitOf != nil {
+		pol = pol.Under(d.splitOf(w.key), d.keys)
+	}
 	if w.policy = &pol; w.enabledAt.IsZero() {
 		w.enabledAt = time.Now()
 	}

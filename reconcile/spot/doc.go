@@ -7,9 +7,9 @@
 // (labels, annotations, the mix) and shortage (insufficient capacity). The rest is here:
 //
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
-//   - plan.go, plan_urgent.go, plan_advice.go, plan_dry.go, plan_finish.go, plan_floor.go, plan_leave.go, plan_moves.go,
-//     plan_pace.go, plan_rollout.go, plan_stamps.go, plan_victims.go, plan_window.go, plan_contradiction.go: what a workload needs
-//     now ([Plan], [Finish]);
+//   - plan.go, plan_urgent.go, plan_advice.go, plan_dry.go, plan_finish.go, plan_fleet.go, plan_floor.go, plan_leave.go,
+//     plan_moves.go, plan_pace.go, plan_rollout.go, plan_stamps.go, plan_victims.go, plan_window.go, plan_contradiction.go: what a
+//     workload needs now ([Plan], [Finish]);
 //   - explain.go: a plan in plain sentences ([Explain]);
 //   - spread.go, spread_count.go, spread_order.go, spread_tell.go: topology spread over both capacity types ([Spread]);
 //   - doom.go, release.go: pods that run and are no supply any more ([Doom], [Released]);
@@ -29,7 +29,8 @@
 //   - acts.go, evict.go, stamp.go, releases.go, released.go, strays.go, denials.go: what is done, and what comes of it;
 //   - placement.go, proof.go: new pods ([Engine.Place]);
 //   - probes.go: the pods that ask whether there is room again;
-//   - view.go, journal.go, publish.go, lacks.go, whatif.go, metrics.go, series.go: what is shown.
+//   - fleet.go: what fleet placements want of workloads, and what they are shown ([Engine.SetFleetSplits], [FleetView]);
+//   - view.go, journal.go, happening.go, publish.go, lacks.go, whatif.go, metrics.go, series.go: what is shown ([Happening]).
 //
 // The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
 // which pods belong to a workload, only by controller references.

@@ -37,6 +37,8 @@ type Options struct {
 	Namespaces labels.Selector
 	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
 	ReadOnlyMember func(member string) bool
+	// CordonedMember tells whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
+	CordonedMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
 	// [capacity.Labels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string
@@ -51,6 +53,9 @@ type Options struct {
 	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
 	SpotTolerations []corev1.Toleration
+	// Happened is told of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
+	// be quick, and call nothing of the engine. Nil: nobody is told.
+	Happened func(Happening)
 	// Log defaults to discarding.
 	Log *slog.Logger
 	// WorkloadSeries is how many workloads of a member have metrics of their own; 0: [DefaultWorkloadSeries].
@@ -69,6 +74,7 @@ type Engine struct {
 	patcher *Patcher
 	moves   MoveBudget
 	metrics *metrics
+	splits  splits
 
 	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
 	held atomic.Pointer[func(member string) (reason string, held bool)]
@@ -271,5 +277,9 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 
 // settingsFor returns the settings as they hold for one workload.
 func (e *Engine) settingsFor(member string, p *policy.Policy) Settings {
-	return e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	s := e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
+		s.Paused, s.PausedBy = true, "the member"
+	}
+	return s
 }

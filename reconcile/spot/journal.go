@@ -97,6 +97,9 @@ func (d *directory) noteMove(o *owner, m Move) {
 	defer d.mu.RUnlock() // not before it is noted: what is known of a workload is forgotten under the lock
 	if o.kind != "" && d.workloads[o.workload] != nil {
 		d.journal.moved(o.workload, m)
+		if d.toldMove != nil {
+			d.toldMove(o.workload, m)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -99,6 +100,8 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
+	f.directory.toldMove = func(key policy.WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
+	f.directory.nodes.announced = func(before, now *Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}
@@ -111,6 +114,7 @@ func (m *member) follow(ctx context.Context) {
 	defer f.detach()
 	defer m.withdraw()
 	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()
+	f.directory.splitOf = func(key policy.WorkloadKey) *policy.FleetSplit { return m.engine.splits.of(m.name, key) }
 	all := m.workloadKinds()
 	required, workloads := needed(), all
 	for {

@@ -32,6 +32,9 @@ type nodeTable struct {
 
 	census census // of the capacity labels that they carry
 
+	// announced is told of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
+	announced func(before, now *Doom)
+
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
 	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
 }
@@ -68,8 +71,12 @@ func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (be
 	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
 		doom = known.doom
 	}
+	var doomed *Doom
 	if known != nil {
-		before = known.labels
+		before, doomed = known.labels, known.doom
+	}
+	if t.announced != nil {
+		t.announced(doomed, doom)
 	}
 	if known == nil || !maps.Equal(before, node.Labels) {
 		t.generation.Add(1)

@@ -35,6 +35,8 @@ type Settings struct {
 	// Paused moves nothing of the workload, whatever for: no eviction and no release. Slots are still stamped, and new pods
 	// are placed.
 	Paused bool
+	// PausedBy says what is paused; empty: the workload.
+	PausedBy string
 	// PendingTimeout is how long a spot pod of the workload may be unschedulable before spot counts as dry for its shape. The
 	// caller hands it to [shortage.Tracker.Observe]; [Plan] does not look at it.
 	PendingTimeout time.Duration

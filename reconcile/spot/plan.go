@@ -230,15 +230,15 @@ func (pl *planner) settleReadOnly(wanted int) {
 }
 
 func (pl *planner) settlePaused(wanted int) {
-	r := &pl.result
+	r, by := &pl.result, cmp.Or(pl.settings.PausedBy, "the workload")
 	r.Releases, r.Evictions = nil, nil
 	if todo := max(pl.excess, wanted); todo > 0 {
 		r.Recheck = time.Time{}
-		pl.state(StateWaiting, "%s should move; the workload is paused", phrase.Count(todo, "replica"))
-		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "the workload is paused")
+		pl.state(StateWaiting, "%s should move; %s is paused", phrase.Count(todo, "replica"), by)
+		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "%s is paused", by)
 		return
 	}
-	pl.note("the workload is paused: nothing of it would be moved")
+	pl.note("%s is paused: nothing of the workload would be moved", by)
 }
 
 // sole returns the only owner that has or wants pods, nil when there are several, or none.

@@ -132,6 +132,12 @@ func (pl *planner) stranded(o *ownerPods) int {
 func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 	todo := pl.excess + pl.advised
 	switch {
+	case pl.inTransit():
+		pl.state(StateWaiting, "%s, or go, when the fleet placement has written that it is to have %s", pl.should(), phrase.Count(pl.policy.Fleet.Replicas, "replica"))
+		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement is about to change the number of replicas")
+	case pl.movedByFleet():
+		pl.state(StateWaiting, "%s when the fleet placement has other replicas ready in their place", pl.should())
+		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement moves replicas, and has looked at other ones last")
 	case (pl.Rolling || o.Replicas != pl.Replicas) && !stalled:
 		pl.state(StateWaiting, "%s when the workload's controller is at rest", pl.should())
 		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload's controller is at work")

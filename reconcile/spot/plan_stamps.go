@@ -39,11 +39,12 @@ func (pl *planner) stampOrdinals(o *ownerPods) {
 //
 // There are enough slots: alive pods and promised slots are no more than the replicas, for nothing is unexplained.
 func (pl *planner) assign(o *ownerPods) {
-	t := newTable(pl.mix, o.Replicas, o.alive)
+	n := pl.slotsOf(o)
+	t := newTable(pl.mix, n, o.alive)
 	for _, r := range pl.promised(o) {
 		t.take(r.Slot)
 	}
-	rest := pl.excessOf(o)
+	rest := pl.excessOf(o, n)
 	var stay, leave []int
 	for at, pod := range o.alive {
 		if rest[at] || (pod.Capacity == capacity.Unknown && pl.mix.Managed) {
@@ -53,7 +54,11 @@ func (pl *planner) assign(o *ownerPods) {
 		}
 	}
 	t.settle(append(leave, t.fill(stay, leave)...))
-	pl.evenOut(o, t)
+	if n == o.Replicas {
+		pl.evenOut(o, t)
+	} else {
+		t.beyond(n)
+	}
 	for at, pod := range o.alive {
 		if slot := t.slots[at]; slot != NoSlot {
 			if _, going := pl.moving[pod.UID]; !going {
@@ -64,8 +69,8 @@ func (pl *planner) assign(o *ownerPods) {
 }
 
 // excessOf tells of each alive pod of an owner whether it goes by this plan, or is too many of its type beside those, in the
-// order in which they would be moved.
-func (pl *planner) excessOf(o *ownerPods) []bool {
+// order in which they would be moved. n is how many replicas there are to be.
+func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 	excess := make([]bool, len(o.alive))
 	if !pl.mix.Managed {
 		return excess
@@ -79,7 +84,7 @@ func (pl *planner) excessOf(o *ownerPods) []bool {
 		}
 	}
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-		if over := stay.Of(capacityType) - pl.mix.Wanted(capacityType, o.Replicas); over > 0 {
+		if over := stay.Of(capacityType) - pl.mix.Wanted(capacityType, n); over > 0 {
 			for _, at := range pl.victimOrder(o, capacityType)[:over] {
 				excess[at] = true
 			}

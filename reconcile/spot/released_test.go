@@ -144,6 +144,7 @@ func TestReleasedPodsStayWhereNothingMayBeEvicted(t *testing.T) {
 	}{
 		"nothing is switched on":     {evicted: true},
 		"the member is read-only":    {options: func(o *Options) { o.ReadOnlyMember = func(string) bool { return true } }},
+		"the member is cordoned":     {options: func(o *Options) { o.CordonedMember = func(string) bool { return true } }},
 		"the hub is read-only":       {options: func(o *Options) { o.Settings.ReadOnly = true }},
 		"the namespace is read-only": {namespace: switchOn(readOnly)},
 		"the namespace is paused":    {namespace: switchOn(paused)},

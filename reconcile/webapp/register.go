@@ -47,10 +47,7 @@ func (r *Reconciler) Register(rt *reconcile.Runtime, schedule Schedule) (*reconc
 	if schedule.Workers > 0 {
 		b = b.Workers(schedule.Workers)
 	}
-	if schedule.Resync > 0 {
-		b = b.Resync(schedule.Resync)
-	}
-	return b.Register()
+	return b.Resync(schedule.Resync).Register()
 }
 
 // Kinds are those of the controller, as members are to have them cached. A member without WebApps lacks nothing: neither

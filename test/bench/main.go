@@ -37,7 +37,9 @@ var byDefault = fleet.Settings{}
 var runs = []run{
 	{name: "framework", do: (*bench).framework, alone: true},
 	{name: "ledger", do: (*bench).ledger, alone: true},
+	{name: "api", do: (*bench).apiRun, alone: true},
 	{name: "large", do: (*bench).large, alone: true},
+	{name: "fleet-plan", do: (*bench).fleetPlan, alone: true},
 	{name: "image", do: (*bench).image, alone: true},
 	{name: "gitops", do: (*bench).gitops, alone: true},
 	{name: "e2e", do: (*bench).e2eFailover, alone: true},
@@ -54,6 +56,7 @@ var runs = []run{
 	{name: "interruption", needs: byDefault, do: (*bench).interruption},
 	{name: "idle", needs: byDefault, do: (*bench).idle},
 	{name: "escapes", needs: byDefault, do: (*bench).escapes},
+	{name: "page", needs: byDefault, do: (*bench).page},
 	{name: "bigburst", do: (*bench).bigBurst},
 	{name: "mass", do: (*bench).massMoves},
 	{name: "webapp", do: (*bench).webApps},

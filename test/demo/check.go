@@ -24,10 +24,11 @@ func (s skip) Error() string { return string(s) }
 // check runs all checks, the last of which ends the demo as Ctrl-C does, and returns how many have failed.
 func (d *demo) check(ctx context.Context) (int, error) {
 	d.printLines()
+	d.printPage()
 	c := &checks{demo: d, ran: map[string]bool{}}
 	d.screen.title("Checks")
 	for _, part := range []func(context.Context){
-		c.members, c.burst, c.questions, c.orders, c.commands, c.policyChange, c.scaling, c.drought, c.everyLine, c.leaving, c.rights,
+		c.members, c.burst, c.questions, c.orders, c.commands, c.pages, c.policyChange, c.scaling, c.drought, c.everyLine, c.leaving, c.rights,
 	} {
 		part(ctx)
 		if ctx.Err() != nil {

@@ -11,6 +11,7 @@
 //	setup.go      the steps until the replicas are where they belong: fleet.go the clusters, hub.go and hub.yaml the hub,
 //	              rbac.yaml what hub and user may do, register.go the CLI, workloads/ what is applied
 //	lines.go      the lines to paste
+//	page.go       where the web page is, and its checks
 //	live.go       the table, and the policy change that it shows; view.go and table.go what stands in it
 //	check.go      runs the checks of checks*.go and counts
 //	observe.go    what really is in a member, asked from its API server; formula.go what ought to be

@@ -47,6 +47,7 @@ func (d *demo) tour() []stop {
 // show prints the lines to paste and then shows the table until ctx ends.
 func (d *demo) show(ctx context.Context) error {
 	d.printLines()
+	d.printPage()
 	d.screen.title("The fleet, as the hub tells of it (Ctrl-C ends everything)")
 	defer d.screen.endLive()
 	ticks := time.NewTicker(refresh)

@@ -58,6 +58,8 @@ load 1m
   plimsoll_admissions_total{job="plimsoll-metrics",instance="a",member="prod-eu",outcome="spot"} 0+60x400
   plimsoll_webhook_reached{job="plimsoll-metrics",instance="a",member="prod-eu"} 1x400
   plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x400
+  plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Placed"} 3x400
+  plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Moving"} 1x400
   plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x400
   plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
   plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
@@ -138,6 +140,14 @@ var trouble = map[string]struct {
 	"pods slip past the webhook": {
 		`plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x9 3+2x80`,
 		20 * time.Minute, 45 * time.Minute, "PlimsollPodsUndecided", "prod-eu are created without a decision of the webhook",
+	},
+	"a fleet placement has no target": {
+		`plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="TargetNotFound"} _x9 1x80`,
+		23 * time.Minute, 26 * time.Minute, "PlimsollFleetPlacementStopped", "not carried out: TargetNotFound",
+	},
+	"replicas of a fleet placement have no place": {
+		`plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Incomplete"} _x9 2x80`,
+		23 * time.Minute, 26 * time.Minute, "PlimsollFleetReplicasMissing", "fewer replicas than are wanted",
 	},
 	"a token was not renewed": {
 		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,

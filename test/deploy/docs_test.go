@@ -144,8 +144,8 @@ func TestTheCommandsOfTheDocumentationDoWhatTheySay(t *testing.T) {
 	d.get("hub", &corev1.ConfigMap{}, Namespace, "plimsoll-api-ca")
 	var registration corev1.Secret
 	d.get("hub", &registration, fleet.Registrations, "prod-eu")
-	config, err := clientcmd.Load(registration.Data["kubeconfig"])
-	if err != nil || registration.Labels["plimsoll.dev/member"] != "true" || config.Contexts[config.CurrentContext] == nil || config.AuthInfos["hub"].Token == "" {
+	registered, err := clientcmd.Load(registration.Data["kubeconfig"])
+	if err != nil || registration.Labels["plimsoll.dev/member"] != "true" || registered.Contexts[registered.CurrentContext] == nil || registered.AuthInfos["hub"].Token == "" {
 		t.Errorf("the registration that was made by hand: %v, labels %v", err, registration.Labels)
 	}
 

@@ -33,12 +33,40 @@ func rolesOf(t *testing.T, objects Objects) map[string][]rbacv1.PolicyRule {
 
 // Whoever changes a line of these files asks every platform team for another right.
 func TestTheRightsOfTheHubArePinned(t *testing.T) {
-	for name, objects := range map[string]Objects{"hub": render(t, ""), "member": member(t), "webapps": webApps(t)} {
+	for name, objects := range rendered(t) {
 		text, err := yaml.Marshal(rolesOf(t, objects))
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden(t, filepath.Join("testdata", "rbac-"+name+".golden.yaml"), string(text))
+	}
+}
+
+// rendered is everything that asks for rights.
+func rendered(t *testing.T) map[string]Objects {
+	t.Helper()
+	overFleet, err := Kustomization("member", "fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]Objects{
+		"hub": render(t, ""), "hub-fleet": render(t, "config: {fleet: {enabled: true}}"), "member": member(t), "webapps": webApps(t), "member-fleet": overFleet,
+	}
+}
+
+// The kind comes with the key that has the hub keep it, and stays when the release goes.
+func TestTheKindOfFleetPlacementsComesWithItsKey(t *testing.T) {
+	if made := render(t, "").Kind("CustomResourceDefinition"); len(made) > 0 {
+		t.Errorf("nobody asked for %v", made.Keys())
+	}
+	made := render(t, "config: {fleet: {enabled: true}}").Kind("CustomResourceDefinition")
+	if len(made) != 1 {
+		t.Fatal(made.Keys())
+	}
+	for key, object := range made {
+		if object.GetName() != "fleetplacements.fleet.plimsoll.dev" || object.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("%s: %v", key, object.GetAnnotations())
+		}
 	}
 }
 
@@ -68,7 +96,7 @@ var asked = map[string][]string{
 }
 
 func TestNoRoleIsWiderThanItMustBe(t *testing.T) {
-	for name, objects := range map[string]Objects{"hub": render(t, ""), "member": member(t), "webapps": webApps(t)} {
+	for name, objects := range rendered(t) {
 		for role, rules := range rolesOf(t, objects) {
 			for _, rule := range rules {
 				for _, problem := range tooWide(role, rule) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -96,11 +97,11 @@ func (s *runbookSite) start(name string, settings fleet.Settings, options ...hub
 	s.Helper()
 	replica, err := s.fleet.NewReplica(name, settings)
 	s.must(err)
-	config, err := hub.LoadConfig(replica.ConfigFile, nil)
+	read, err := config.Load(replica.ConfigFile, nil)
 	s.must(err)
 	log := &lines{}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
-	made, err := hub.New(ctx, config, append(options, hub.WithLog(hub.NewLog(log, slog.LevelInfo)), hub.WithEnvironment(nil))...)
+	made, err := hub.New(ctx, read, append(options, hub.WithLog(hub.NewLog(log, slog.LevelInfo)), hub.WithEnvironment(nil))...)
 	if err != nil {
 		cancel()
 		s.Fatal(err)

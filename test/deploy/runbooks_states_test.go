@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -84,14 +84,14 @@ func lateToken(s *runbookSite) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := m.Kubeconfig(s.Context())
+	registered, err := m.Kubeconfig(s.Context())
 	if err != nil {
 		return err
 	}
-	if kubeconfig, err = clusters.WithToken(kubeconfig, token); err != nil {
+	if registered, err = kubeconfig.WithToken(registered, token); err != nil {
 		return err
 	}
-	return s.fleet.Reregister(s.Context(), m, kubeconfig)
+	return s.fleet.Reregister(s.Context(), m, registered)
 }
 
 func refusedRegistration(s *runbookSite) error {
@@ -100,11 +100,11 @@ func refusedRegistration(s *runbookSite) error {
 		return err
 	}
 	config.Contexts[config.CurrentContext].Cluster = "another"
-	kubeconfig, err := clientcmd.Write(*config)
+	text, err := clientcmd.Write(*config)
 	if err != nil {
 		return err
 	}
-	return s.fleet.Hub.Client().Create(s.Context(), fleet.Registration("broken", kubeconfig))
+	return s.fleet.Hub.Client().Create(s.Context(), fleet.Registration("broken", text))
 }
 
 // troubled creates an object whose reconciler does what its label says.

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/pem"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,8 +48,4 @@ func (s *apiSite) token(t *testing.T, account string, audiences ...string) strin
 		t.Fatal(err)
 	}
 	return token
-}
-
-func pemBlock(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

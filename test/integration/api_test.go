@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +21,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -95,6 +96,16 @@ func (b apiBackend) Receipt(string) (reconcile.Receipt, bool) {
 	return reconcile.Receipt{ID: "1", Key: key, Done: true, Record: reconcile.Record{Key: key, LastOutcome: reconcile.OutcomeDone}}, true
 }
 
+func (apiBackend) Version(string) uint64 { return 0 }
+
+func (apiBackend) Closed(string, reconcile.Hold) (string, bool) { return "", false }
+
+func (apiBackend) ReceiptsIn(string) []reconcile.Receipt { return nil }
+
+func (apiBackend) CancelReceipt(string) (reconcile.Receipt, error) {
+	return reconcile.Receipt{}, reconcile.ErrUnknownReceipt
+}
+
 func (b apiBackend) Wait(_ context.Context, id string) (reconcile.Receipt, error) {
 	receipt, _ := b.Receipt(id)
 	return receipt, nil
@@ -144,7 +155,7 @@ func newAPISite(t *testing.T, hub *kube.Cluster) *apiSite {
 	s.ca = pem
 	b := apiBackend{}
 	server, err := api.New(api.Options{
-		Backend: api.Backend{Members: b, Workloads: b, Objects: b, Ownership: b}, Peers: b,
+		Backend: api.Backend{Members: b, Workloads: b, Objects: b, Ownership: b, Events: journal.New(journal.Limits{})}, Peers: b,
 		Authenticator: tokens, Authorizer: api.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews()),
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -179,14 +190,20 @@ func (s *apiSite) serve(t *testing.T, server *api.Server) {
 	})
 }
 
-// localCertificate is one that is good for 127.0.0.1, and what trusts it.
+// localCertificate is one that is good for 127.0.0.1 and the name of the API's Service, and what trusts it.
 func localCertificate(t *testing.T) (tls.Certificate, *x509.CertPool, []byte) {
 	t.Helper()
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	defer server.Close()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, []string{"plimsoll-api." + apiNamespace + ".svc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pool := x509.NewCertPool()
-	pool.AddCert(server.Certificate())
-	return server.TLS.Certificates[0], pool, pemBlock(server.Certificate().Raw)
+	pool.AppendCertsFromPEM(certificate)
+	return pair, pool, certificate
 }
 
 // answer is the answer of a REST call with a token; "" sends none.

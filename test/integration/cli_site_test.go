@@ -135,6 +135,12 @@ func (s *cliSite) asHub(t *testing.T, name string) *rest.Config {
 	if secret == nil {
 		t.Fatalf("%s is not registered", name)
 	}
+	return s.asHubWith(t, secret)
+}
+
+// asHubWith is what a hub connects with that has the registration as it was.
+func (s *cliSite) asHubWith(t *testing.T, secret *corev1.Secret) *rest.Config {
+	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
 	if err != nil {
 		t.Fatal(err)

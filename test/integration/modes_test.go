@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -44,6 +45,7 @@ func TestModesAndAnswers(t *testing.T) {
 		}
 	})
 	t.Run("a read-only member is only looked at", func(t *testing.T) { readOnlyMemberSpec(t, h, f) })
+	t.Run("in a cordoned member nothing is moved, and new replicas are placed", func(t *testing.T) { cordonedMemberSpec(t, h, f) })
 }
 
 // What the hub of these specs is configured with: spotTaint is tolerated, and namespaces of the team "other" are left out.
@@ -175,13 +177,7 @@ func readOnlyMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	const replicas = 4
 	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(50, 1)))
 	p.exactly(w, replicas, 50, 1)
-	mark := func(value string) {
-		t.Helper()
-		secret := fleet.Registration(p.member.Name, nil)
-		before := secret.DeepCopy()
-		secret.Annotations = map[string]string{"plimsoll.dev/read-only": value}
-		p.Expect(f.Hub.Client().Patch(p.ctx, secret, client.MergeFrom(before))).To(Succeed())
-	}
+	mark := func(value string) { p.annotateRegistration(f, "plimsoll.dev/read-only", value) }
 	mark("true")
 	p.Eventually(p.shown(w)).Should(WithTransform(readOnlyBy, Equal("member")))
 	before := len(p.writes())
@@ -191,4 +187,42 @@ func readOnlyMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.Expect(p.writes()).To(HaveLen(before))
 	mark("false")
 	p.mended(w, replicas, 100, 0)
+}
+
+// annotateRegistration sets an annotation of the member's registration.
+func (p *placing) annotateRegistration(f *fleet.Fleet, annotation, value string) {
+	p.t.Helper()
+	secret := fleet.Registration(p.member.Name, nil)
+	before := secret.DeepCopy()
+	secret.Annotations = map[string]string{annotation: value}
+	p.Expect(f.Hub.Client().Patch(p.ctx, secret, client.MergeFrom(before))).To(Succeed())
+}
+
+func cordonedMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
+	t.Helper()
+	p := place(t, h, f.Members[0], fleet.Enabled())
+	const replicas = 8
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(50, 1)))
+	p.exactly(w, replicas, 50, 1)
+	p.annotateRegistration(f, clusters.CordonedAnnotation, "true")
+	p.Eventually(func(g Gomega) []string {
+		member, err := p.hub.API.Clusters.GetCluster(p.ctx, &plimsollv1.GetClusterRequest{Cluster: p.member.Name})
+		g.Expect(err).NotTo(HaveOccurred())
+		var conditions []string
+		for _, is := range member.GetCluster().GetConditions() {
+			conditions = append(conditions, is.GetType())
+		}
+		return conditions
+	}).Should(ContainElement("Cordoned"))
+
+	p.Expect(w.Annotate(p.ctx, map[string]string{fleet.Keys.SpotPercentage(): "0"})).To(Succeed())
+	p.Eventually(p.shown(w)).Should(waitsFor(plimsollv1.WaitKind_WAIT_KIND_PAUSED))
+	p.Expect(w.Scale(p.ctx, replicas+2)).To(Succeed())
+	p.Expect(p.ready(w, replicas+2)).To(Equal(fleet.Mix{Spot: 4, OnDemand: 6, Ready: 10}))
+	p.Expect(p.hub.Reconcile(p.ctx, w)).To(Succeed())
+	p.Expect(p.evictions()).To(BeEmpty())
+
+	p.annotateRegistration(f, clusters.CordonedAnnotation, "false")
+	p.mended(w, replicas+2, 0, 1)
+	p.Expect(p.evictions()).To(HaveLen(4))
 }

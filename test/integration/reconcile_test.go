@@ -239,7 +239,7 @@ func hungMemberSpec(t *testing.T, c *kube.Cluster) {
 
 func gateSpec(t *testing.T, c *kube.Cluster) {
 	s := newReconcileSite(t, c, func(s *reconcileSite) {
-		s.runtime.HoldAll(reconcile.GateOwnership, "owned by another replica")
+		s.runtime.HoldAll(reconcile.HoldOwnership, "owned by another replica")
 		s.mustRegister(reconcile.For(s.runtime, "c", satisfied).Register())
 	})
 	s.join("a")
@@ -251,11 +251,11 @@ func gateSpec(t *testing.T, c *kube.Cluster) {
 
 	mark, err := c.Audit().Mark()
 	s.g.Expect(err).NotTo(HaveOccurred())
-	s.runtime.ReleaseAll(reconcile.GateOwnership)
+	s.runtime.ReleaseAll(reconcile.HoldOwnership)
 	for _, name := range []string{"before", "behind-the-gate"} {
 		s.g.Eventually(s.state("c", "a", name)).Should(Equal(reconcile.StateIdle))
 	}
-	s.runtime.HoldAll(reconcile.GateOwnership, "handing over")
+	s.runtime.HoldAll(reconcile.HoldOwnership, "handing over")
 	s.g.Expect(s.runtime.Drain(s.ctx)).To(Succeed())
 	listed, err := c.Audit().Since(mark, kube.Lists, kube.OnResource("configmaps"))
 	s.g.Expect(err).NotTo(HaveOccurred())
@@ -272,7 +272,7 @@ func replacedMemberSpec(t *testing.T, c *kube.Cluster) {
 	s.configMap("one")
 	s.g.Eventually(s.state("c", "a", "one")).Should(Equal(reconcile.StateIdle))
 	first, _ := s.provider.Member("a")
-	s.runtime.Hold("a", reconcile.GateBreaker, "for this test")
+	s.runtime.Hold("a", reconcile.HoldBreaker, "for this test")
 	receipt, err := s.runtime.Requeue(s.key("c", "a", "one"))
 	s.g.Expect(err).NotTo(HaveOccurred())
 
@@ -283,7 +283,7 @@ func replacedMemberSpec(t *testing.T, c *kube.Cluster) {
 	}).Should(BeTrue())
 	s.g.Eventually(func() reconcile.Record { return s.record("c", "a", "one") }).Should(
 		And(HaveField("State", reconcile.StateHeld), HaveField("Runs", BeZero())), "the new member's record is new")
-	s.runtime.Release("a", reconcile.GateBreaker)
+	s.runtime.Release("a", reconcile.HoldBreaker)
 	ctx, cancel := context.WithTimeout(s.ctx, memberPatience)
 	defer cancel()
 	receipt, err = s.runtime.Wait(ctx, receipt.ID)

@@ -25,7 +25,15 @@ func run() error {
 	start := flag.Int64("start", 0, "seconds that a replica takes to be ready; 0: the three scenarios")
 	notice := flag.Int64("notice", 0, "seconds of notice; read with -start only")
 	leave := flag.Bool("leave-out", true, "replay with each zone, and each third of the days, left out")
+	prices := flag.Bool("prices", true, "count prices over time where the traces have them")
+	plots := flag.String("plots", filepath.Join("build", "replay"), "folder for plots over time; empty: none")
+	generate := flag.String("generate", "", "write a synthetic trace into this folder, and replay nothing")
+	made := Made{Regions: 3, Zones: 3, Most: 4, Days: 30}
+	flag.Uint64Var(&made.Seed, "seed", 1, "seed of the synthetic trace: the same trace from the same seed")
 	flag.Parse()
+	if *generate != "" {
+		return Generate(made).Save(*generate)
+	}
 
 	found, err := FindTraces(strings.FieldsFunc(*traces, func(r rune) bool { return r == ',' || r == ' ' }))
 	if err != nil {
@@ -37,9 +45,18 @@ func run() error {
 	}
 	var rows []Row
 	for _, t := range found {
+		if !*prices {
+			t = t.WithoutPrices()
+		}
 		for _, s := range settings {
 			s.Replicas, s.Ratio, s.Refusal = *replicas, *ratio, *refusal
-			rows = append(rows, Compare(t, s)...)
+			compared, curves := Compare(t, s)
+			rows = append(rows, compared...)
+			if *plots != "" {
+				if _, err := Draw(*plots, t, s, curves); err != nil {
+					return err
+				}
+			}
 			if *leave {
 				rows = append(rows, LeaveOut(t, s)...)
 			}

@@ -110,10 +110,10 @@ func (o *observer) fleet(w *World) *fleet.Fleet {
 		f.Members[i] = fleet.Member{
 			Name: w.Trace.Zones[i].Name, Domain: w.Trace.Zones[i].Region,
 			Spot: fleet.Supply{
-				Room: fleet.Unbounded, DrySince: z.dry, TryAt: z.tryAt, Price: 1,
+				Room: fleet.Unbounded, DrySince: z.dry, TryAt: z.tryAt, Price: w.SpotPrice(i),
 				Start: z.history.Start(seconds(w.Start)), Life: z.history.Life(now), Notice: seconds(w.Notice),
 			},
-			OnDemand: fleet.Supply{Room: fleet.Unbounded, Price: w.Ratio, Start: seconds(w.Start)},
+			OnDemand: fleet.Supply{Room: fleet.Unbounded, Price: w.OnDemandPrice(i), Start: seconds(w.Start)},
 		}
 	}
 	for name, h := range o.regions {

@@ -1,5 +1,10 @@
 package main
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Policy starts and stops instances.
 type Policy interface {
 	// Act looks at the world, and at what happened since it was asked last. It returns when it wants to be asked again
@@ -66,24 +71,35 @@ func Run(t Trace, s Setting, p Policy, watch ...func(w *World, until int64)) Fig
 		}
 		w.Advance(until)
 	}
-	all := counted * s.Ratio * float64(s.Replicas)
+	all := counted * CheapestOnDemand(t, s) * float64(s.Replicas)
 	f := Figures{Available: ready / counted, Missing: missing / counted, Cost: cost / all}
 	f.OfBound = f.Cost / Bound(t, s)
 	f.Moves, f.Starts, f.Evictions, f.Refusals = w.counted.Moves, w.counted.Starts, w.counted.Evictions, w.counted.Refusals
 	return f
 }
 
-// Bound is what nobody can run all replicas for less than, as a share of all on-demand: at each moment as many on spot as all
-// zones can run, the rest on-demand, and nothing takes time to start.
+// Bound is what nobody can run all replicas for less than, as a share of all on-demand: at each moment as many on the cheapest
+// spot as zones can run for less than on-demand costs, the rest on-demand, and nothing takes time to start.
 func Bound(t Trace, s Setting) float64 {
 	sum, from := 0.0, int((warmUp+t.Gap-1)/t.Gap)
-	for i := from; i < t.Samples(); i++ {
-		spot := 0
-		for z := range t.Zones {
-			spot += t.Zones[z].Capacity[i]
-		}
-		spot = min(spot, s.Replicas)
-		sum += float64(spot) + s.Ratio*float64(s.Replicas-spot)
+	onDemand := CheapestOnDemand(t, s)
+	w := &World{Setting: s, Trace: t}
+	order := make([]int, len(t.Zones))
+	for z := range order {
+		order[z] = z
 	}
-	return sum / (float64(t.Samples()-from) * s.Ratio * float64(s.Replicas))
+	for i := from; i < t.Samples(); i++ {
+		w.Now = int64(i) * t.Gap
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.SpotPrice(a), w.SpotPrice(b)) })
+		left := s.Replicas
+		for _, z := range order {
+			if price := w.SpotPrice(z); price < onDemand {
+				n := min(left, t.Zones[z].Capacity[i])
+				left -= n
+				sum += price * float64(n)
+			}
+		}
+		sum += onDemand * float64(left)
+	}
+	return sum / (float64(t.Samples()-from) * onDemand * float64(s.Replicas))
 }

@@ -27,11 +27,11 @@ func (h *spotHedge) Act(w *World) int64 {
 		w.Launch(h.next(w), true)
 	}
 	onDemand := min(w.Replicas, wanted-w.Count(-1, true, Ready))
-	balance(w, 0, onDemand)
+	balance(w, w.cheapestOnDemand(), onDemand)
 	return 0
 }
 
-// next selects a zone: an active one with the fewest replicas. With fewer than two active zones all count as active again.
+// next selects a zone: an active one with the fewest replicas, and of these the cheapest. With fewer than two active zones all count as active again.
 func (h *spotHedge) next(w *World) int {
 	active := 0
 	for _, gone := range h.preempted {
@@ -44,8 +44,20 @@ func (h *spotHedge) next(w *World) int {
 	}
 	best, fewest := -1, 0
 	for z, gone := range h.preempted {
-		if n := w.Count(z, true, Waiting, Starting, Ready); !gone && (best < 0 || n < fewest) {
+		n := w.Count(z, true, Waiting, Starting, Ready)
+		if !gone && (best < 0 || n < fewest || (n == fewest && w.SpotPrice(z) < w.SpotPrice(best))) {
 			best, fewest = z, n
+		}
+	}
+	return best
+}
+
+// cheapestOnDemand is the first zone in which on-demand costs the least.
+func (w *World) cheapestOnDemand() int {
+	best := 0
+	for z := range w.Trace.Zones {
+		if w.OnDemandPrice(z) < w.OnDemandPrice(best) {
+			best = z
 		}
 	}
 	return best

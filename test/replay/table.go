@@ -37,11 +37,12 @@ func fleetWide(s Setting) []contender {
 	}
 }
 
-// Compare runs all policies on a trace.
-func Compare(t Trace, s Setting) []Row {
-	var rows []Row
+// Compare runs all policies on a trace. It returns what they came to, and what the fleet-wide ones looked like over time.
+func Compare(t Trace, s Setting) (rows []Row, curves []*Curve) {
 	for _, c := range fleetWide(s) {
-		rows = append(rows, Row{Trace: t.Name, Setting: s, Policy: c.name, Figures: Run(t, s, c.make())})
+		curve := newCurve(c.name, t, s)
+		rows = append(rows, Row{Trace: t.Name, Setting: s, Policy: c.name, Figures: Run(t, s, c.make(), curve.watch)})
+		curves = append(curves, curve)
 	}
 	rows = append(rows,
 		Row{Trace: t.Name, Setting: s, Policy: "static split, half on-demand, one zone", Figures: overZones(t, s, func(zone int) Policy {
@@ -50,7 +51,7 @@ func Compare(t Trace, s Setting) []Row {
 		Row{Trace: t.Name, Setting: s, Policy: "pending timeout, one zone", Figures: overZones(t, s, func(zone int) Policy {
 			return &pendingTimeout{zone: zone, timeout: 60}
 		})})
-	return rows
+	return rows, curves
 }
 
 // overZones is the average of runs in one zone each, for nobody knows beforehand which one is good.

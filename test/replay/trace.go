@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,6 +22,10 @@ type Trace struct {
 type Zone struct {
 	Name, Region string
 	Capacity     []int
+	// Prices of a spot replica by sample, and OnDemand, the price of one that is on-demand, in one unit for all zones. Without
+	// recorded prices there are none: spot costs 1, and on-demand what the setting says.
+	Prices   []float64
+	OnDemand float64
 }
 
 // FindTraces reads every folder below the given ones that holds zones.
@@ -63,30 +68,62 @@ func readTrace(name string, files []string) (Trace, error) {
 		if err != nil {
 			return t, err
 		}
-		var zone struct {
-			Metadata struct {
-				Gap float64 `json:"gap_seconds"`
-			} `json:"metadata"`
-			Data []int `json:"data"`
-		}
+		var zone zoneFile
 		if err := json.Unmarshal(text, &zone); err != nil {
 			return t, fmt.Errorf("%s: %w", file, err)
 		}
 		gap := int64(zone.Metadata.Gap)
+		if err := zone.check(); err != nil {
+			return t, fmt.Errorf("%s: %w", file, err)
+		}
 		switch {
-		case gap <= 0 || len(zone.Data) == 0:
-			return t, fmt.Errorf("%s: no gap_seconds, or no data", file)
 		case t.Gap != 0 && t.Gap != gap:
 			return t, fmt.Errorf("%s: gap_seconds is %d, and %d in other zones of the folder", file, gap, t.Gap)
+		case len(t.Zones) > 0 && (t.Zones[0].Prices == nil) != (zone.Prices == nil):
+			return t, fmt.Errorf("%s: some zones of the folder have prices and some have none", file)
 		}
 		t.Gap = gap
 		if shortest < 0 || len(zone.Data) < shortest {
 			shortest = len(zone.Data)
 		}
 		zoneName := strings.TrimSuffix(filepath.Base(file), ".json")
-		t.Zones = append(t.Zones, Zone{Name: zoneName, Region: regionOf(zoneName), Capacity: zone.Data})
+		t.Zones = append(t.Zones, Zone{
+			Name: zoneName, Region: regionOf(zoneName), Capacity: zone.Data, Prices: zone.Prices, OnDemand: zone.Metadata.OnDemand,
+		})
 	}
 	return t.Part(0, shortest), nil
+}
+
+// zoneFile is a file of a zone. Prices may be left out.
+type zoneFile struct {
+	Metadata struct {
+		Gap      float64 `json:"gap_seconds"`
+		OnDemand float64 `json:"on_demand_price,omitempty"`
+	} `json:"metadata"`
+	Data   []int     `json:"data"`
+	Prices []float64 `json:"prices,omitempty"`
+}
+
+func (z *zoneFile) check() error {
+	if z.Metadata.Gap < 1 || len(z.Data) == 0 {
+		return errors.New("no gap_seconds, or no data")
+	}
+	if z.Prices == nil {
+		z.Metadata.OnDemand = 0 // it means nothing alone
+		return nil
+	}
+	if len(z.Prices) != len(z.Data) {
+		return fmt.Errorf("%d prices for %d samples: want one for each", len(z.Prices), len(z.Data))
+	}
+	if z.Metadata.OnDemand <= 0 {
+		return fmt.Errorf("on_demand_price is %g: where there are prices, it must be above zero and in their unit", z.Metadata.OnDemand)
+	}
+	for i, price := range z.Prices {
+		if price <= 0 {
+			return fmt.Errorf("price %d is %g: it must be above zero", i, price)
+		}
+	}
+	return nil
 }
 
 // regionOf returns the region of a zone: its name without the letter at its end.
@@ -99,6 +136,9 @@ func (t Trace) Part(from, to int) Trace {
 	zones := slices.Clone(t.Zones)
 	for i := range zones {
 		zones[i].Capacity = zones[i].Capacity[from:to]
+		if zones[i].Prices != nil {
+			zones[i].Prices = zones[i].Prices[from:to]
+		}
 	}
 	t.Zones = zones
 	return t
@@ -107,6 +147,15 @@ func (t Trace) Part(from, to int) Trace {
 // Without returns the trace without a zone.
 func (t Trace) Without(zone int) Trace {
 	t.Zones = slices.Delete(slices.Clone(t.Zones), zone, zone+1)
+	return t
+}
+
+// WithoutPrices returns the trace as if no prices were recorded.
+func (t Trace) WithoutPrices() Trace {
+	t.Zones = slices.Clone(t.Zones)
+	for i := range t.Zones {
+		t.Zones[i].Prices, t.Zones[i].OnDemand = nil, 0
+	}
 	return t
 }
 

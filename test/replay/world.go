@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -133,15 +134,43 @@ func (w *World) Serving() int {
 	return n
 }
 
-// Bill is what the fleet costs a second, in prices of a spot replica. What was refused costs nothing.
+// SpotPrice is what a spot replica of a zone costs now, 1 where no prices were recorded.
+func (w *World) SpotPrice(zone int) float64 {
+	prices := w.Trace.Zones[zone].Prices
+	if prices == nil {
+		return 1
+	}
+	return prices[min(int(w.Now/w.Trace.Gap), len(prices)-1)]
+}
+
+// OnDemandPrice is what an on-demand replica of a zone costs.
+func (w *World) OnDemandPrice(zone int) float64 { return onDemandPrice(&w.Trace.Zones[zone], w.Ratio) }
+
+func onDemandPrice(z *Zone, ratio float64) float64 {
+	if z.OnDemand > 0 {
+		return z.OnDemand
+	}
+	return ratio
+}
+
+// CheapestOnDemand is what a replica costs where on-demand costs the least.
+func CheapestOnDemand(t Trace, s Setting) float64 {
+	least := math.Inf(1)
+	for i := range t.Zones {
+		least = min(least, onDemandPrice(&t.Zones[i], s.Ratio))
+	}
+	return least
+}
+
+// Bill is what the fleet costs a second, in the unit of the prices. What was refused costs nothing.
 func (w *World) Bill() float64 {
 	sum := 0.0
 	for _, i := range w.Instances {
 		switch {
 		case !i.Spot:
-			sum += w.Ratio
+			sum += w.OnDemandPrice(i.Zone)
 		case !i.refused:
-			sum++
+			sum += w.SpotPrice(i.Zone)
 		}
 	}
 	return sum

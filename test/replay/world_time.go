@@ -31,7 +31,8 @@ func (w *World) Next(latest int64) int64 {
 
 func (w *World) changes(sample int) bool {
 	for z := range w.capacity {
-		if w.Trace.Zones[z].Capacity[sample] != w.capacity[z] {
+		zone := &w.Trace.Zones[z]
+		if zone.Capacity[sample] != w.capacity[z] || (zone.Prices != nil && zone.Prices[sample] != zone.Prices[sample-1]) {
 			return true
 		}
 	}

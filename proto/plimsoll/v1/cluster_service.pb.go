@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -35,7 +36,9 @@ type ListClustersRequest struct {
 	// as text without their prefix, and now the time: cluster.state == "UNREACHABLE".
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: state_changed_at desc.
-	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each member, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,6 +99,13 @@ func (x *ListClustersRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListClustersRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListClustersResponse is a page of members.
@@ -175,7 +185,9 @@ func (x *ListClustersResponse) GetUnreachable() []*UnreachableMember {
 type GetClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
-	Cluster       string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only these fields of the member, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +227,13 @@ func (x *GetClusterRequest) GetCluster() string {
 		return x.Cluster
 	}
 	return ""
+}
+
+func (x *GetClusterRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // GetClusterResponse is one member.
@@ -422,21 +441,23 @@ var File_plimsoll_v1_cluster_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_cluster_service_proto_rawDesc = "" +
 	"\n" +
-	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"\xae\x01\n" +
+	"!plimsoll/v1/cluster_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19plimsoll/v1/cluster.proto\x1a\x18plimsoll/v1/common.proto\"\xe7\x01\n" +
 	"\x13ListClustersRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe3\x01\n" +
+	"\border_by\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe3\x01\n" +
 	"\x14ListClustersResponse\x120\n" +
 	"\bclusters\x18\x01 \x03(\v2\x14.plimsoll.v1.ClusterR\bclusters\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"W\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x90\x01\n" +
 	"\x11GetClusterRequest\x12B\n" +
-	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\"\xb7\x01\n" +
+	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x127\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xb7\x01\n" +
 	"\x12GetClusterResponse\x12.\n" +
 	"\acluster\x18\x01 \x01(\v2\x14.plimsoll.v1.ClusterR\acluster\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
@@ -476,32 +497,35 @@ var file_plimsoll_v1_cluster_service_proto_goTypes = []any{
 	(*GetClusterResponse)(nil),    // 3: plimsoll.v1.GetClusterResponse
 	(*WatchClustersRequest)(nil),  // 4: plimsoll.v1.WatchClustersRequest
 	(*WatchClustersResponse)(nil), // 5: plimsoll.v1.WatchClustersResponse
-	(*Cluster)(nil),               // 6: plimsoll.v1.Cluster
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),     // 8: plimsoll.v1.UnreachableMember
-	(WatchEventType)(0),           // 9: plimsoll.v1.WatchEventType
+	(*fieldmaskpb.FieldMask)(nil), // 6: google.protobuf.FieldMask
+	(*Cluster)(nil),               // 7: plimsoll.v1.Cluster
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),     // 9: plimsoll.v1.UnreachableMember
+	(WatchEventType)(0),           // 10: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_cluster_service_proto_depIdxs = []int32{
-	6,  // 0: plimsoll.v1.ListClustersResponse.clusters:type_name -> plimsoll.v1.Cluster
-	7,  // 1: plimsoll.v1.ListClustersResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 2: plimsoll.v1.ListClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	6,  // 3: plimsoll.v1.GetClusterResponse.cluster:type_name -> plimsoll.v1.Cluster
-	7,  // 4: plimsoll.v1.GetClusterResponse.as_of:type_name -> google.protobuf.Timestamp
-	8,  // 5: plimsoll.v1.GetClusterResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	9,  // 6: plimsoll.v1.WatchClustersResponse.type:type_name -> plimsoll.v1.WatchEventType
-	6,  // 7: plimsoll.v1.WatchClustersResponse.cluster:type_name -> plimsoll.v1.Cluster
-	8,  // 8: plimsoll.v1.WatchClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 9: plimsoll.v1.ClusterService.ListClusters:input_type -> plimsoll.v1.ListClustersRequest
-	4,  // 10: plimsoll.v1.ClusterService.WatchClusters:input_type -> plimsoll.v1.WatchClustersRequest
-	2,  // 11: plimsoll.v1.ClusterService.GetCluster:input_type -> plimsoll.v1.GetClusterRequest
-	1,  // 12: plimsoll.v1.ClusterService.ListClusters:output_type -> plimsoll.v1.ListClustersResponse
-	5,  // 13: plimsoll.v1.ClusterService.WatchClusters:output_type -> plimsoll.v1.WatchClustersResponse
-	3,  // 14: plimsoll.v1.ClusterService.GetCluster:output_type -> plimsoll.v1.GetClusterResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	6,  // 0: plimsoll.v1.ListClustersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	7,  // 1: plimsoll.v1.ListClustersResponse.clusters:type_name -> plimsoll.v1.Cluster
+	8,  // 2: plimsoll.v1.ListClustersResponse.as_of:type_name -> google.protobuf.Timestamp
+	9,  // 3: plimsoll.v1.ListClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	6,  // 4: plimsoll.v1.GetClusterRequest.read_mask:type_name -> google.protobuf.FieldMask
+	7,  // 5: plimsoll.v1.GetClusterResponse.cluster:type_name -> plimsoll.v1.Cluster
+	8,  // 6: plimsoll.v1.GetClusterResponse.as_of:type_name -> google.protobuf.Timestamp
+	9,  // 7: plimsoll.v1.GetClusterResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	10, // 8: plimsoll.v1.WatchClustersResponse.type:type_name -> plimsoll.v1.WatchEventType
+	7,  // 9: plimsoll.v1.WatchClustersResponse.cluster:type_name -> plimsoll.v1.Cluster
+	9,  // 10: plimsoll.v1.WatchClustersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 11: plimsoll.v1.ClusterService.ListClusters:input_type -> plimsoll.v1.ListClustersRequest
+	4,  // 12: plimsoll.v1.ClusterService.WatchClusters:input_type -> plimsoll.v1.WatchClustersRequest
+	2,  // 13: plimsoll.v1.ClusterService.GetCluster:input_type -> plimsoll.v1.GetClusterRequest
+	1,  // 14: plimsoll.v1.ClusterService.ListClusters:output_type -> plimsoll.v1.ListClustersResponse
+	5,  // 15: plimsoll.v1.ClusterService.WatchClusters:output_type -> plimsoll.v1.WatchClustersResponse
+	3,  // 16: plimsoll.v1.ClusterService.GetCluster:output_type -> plimsoll.v1.GetClusterResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_cluster_service_proto_init() }

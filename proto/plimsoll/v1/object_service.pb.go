@@ -12,6 +12,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -179,7 +180,9 @@ type ListObjectsRequest struct {
 	// as text without their prefix, and now the time: object.last_outcome == "ERROR" && object.attempts > 3.
 	Filter string `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: attempts desc, next_try_at.
-	OrderBy       string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each key, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -261,6 +264,13 @@ func (x *ListObjectsRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListObjectsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListObjectsResponse is a page of keys.
@@ -346,7 +356,9 @@ type GetObjectStateRequest struct {
 	// Namespace of the object, a DNS label; empty for kinds that have none.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the object, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Only these fields of the key, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -407,6 +419,13 @@ func (x *GetObjectStateRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *GetObjectStateRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // GetObjectStateResponse is one key.
@@ -483,7 +502,9 @@ type RequeueObjectRequest struct {
 	// Namespace of the object, a DNS label; empty for kinds that have none.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the object, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Orders it also while the member does not answer: it runs as soon as the member does.
+	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -544,6 +565,13 @@ func (x *RequeueObjectRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RequeueObjectRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // RequeueObjectResponse acknowledges an order.
@@ -892,7 +920,10 @@ type RequeueMatchingRequest struct {
 	PerSecond int32 `protobuf:"varint,6,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
 	// Names the order, so that sending it again orders nothing twice, within 10 minutes and while the owners stay; empty: it has no
 	// name.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Orders also in members that do not answer. Without it they are among those that could not be asked; a member that cluster names
+	// is refused with FAILED_PRECONDITION.
+	Force         bool `protobuf:"varint,8,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -976,6 +1007,13 @@ func (x *RequeueMatchingRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RequeueMatchingRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 // RequeueMatchingResponse says what is ordered.
 type RequeueMatchingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -986,7 +1024,9 @@ type RequeueMatchingResponse struct {
 	// Nothing was ordered now: the request was validate_only, or the same as one before in all members.
 	NothingOrdered bool `protobuf:"varint,3,opt,name=nothing_ordered,json=nothingOrdered,proto3" json:"nothing_ordered,omitempty"`
 	// Members that could not be asked, in which nothing is ordered.
-	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	Unreachable []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	// The receipts of the order, one for each member with keys that match, to follow or to cancel it.
+	Receipts      []string `protobuf:"bytes,5,rep,name=receipts,proto3" json:"receipts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1049,11 +1089,284 @@ func (x *RequeueMatchingResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
+func (x *RequeueMatchingResponse) GetReceipts() []string {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
+// ListReceiptsRequest asks for a page of receipts.
+type ListReceiptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only those about this member; empty: about all members.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// Only those about objects in namespaces of this name; empty: all.
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// How many to answer at most: 1 to 500; 0 means 100.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only those for which this CEL expression is true; empty: all. receipt is the resource with the fields of its message, enumerations
+	// as text without their prefix, and now the time: receipt.state == "PENDING" && receipt.user == "alice".
+	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Fields to order by before cluster and id, each with " desc" behind it or not, separated by commas: accepted_at desc.
+	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each receipt, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiptsRequest) Reset() {
+	*x = ListReceiptsRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiptsRequest) ProtoMessage() {}
+
+func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiptsRequest.ProtoReflect.Descriptor instead.
+func (*ListReceiptsRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListReceiptsRequest) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListReceiptsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
+func (x *ListReceiptsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
+// ListReceiptsResponse is a page of receipts.
+type ListReceiptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The receipts of this page.
+	Receipts []*Receipt `protobuf:"bytes,1,rep,name=receipts,proto3" json:"receipts,omitempty"`
+	// Asks for the next page; empty: this was the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The oldest moment that any part of this answer shows.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// Members that were asked about and could not be.
+	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiptsResponse) Reset() {
+	*x = ListReceiptsResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiptsResponse) ProtoMessage() {}
+
+func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiptsResponse.ProtoReflect.Descriptor instead.
+func (*ListReceiptsResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListReceiptsResponse) GetReceipts() []*Receipt {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
+func (x *ListReceiptsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListReceiptsResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *ListReceiptsResponse) GetUnreachable() []*UnreachableMember {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+// CancelReceiptRequest takes an order back.
+type CancelReceiptRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the receipt.
+	Receipt       string `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelReceiptRequest) Reset() {
+	*x = CancelReceiptRequest{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelReceiptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelReceiptRequest) ProtoMessage() {}
+
+func (x *CancelReceiptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelReceiptRequest.ProtoReflect.Descriptor instead.
+func (*CancelReceiptRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CancelReceiptRequest) GetReceipt() string {
+	if x != nil {
+		return x.Receipt
+	}
+	return ""
+}
+
+// CancelReceiptResponse is the receipt of the order that was taken back.
+type CancelReceiptResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The receipt, which is final.
+	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelReceiptResponse) Reset() {
+	*x = CancelReceiptResponse{}
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelReceiptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelReceiptResponse) ProtoMessage() {}
+
+func (x *CancelReceiptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_object_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelReceiptResponse.ProtoReflect.Descriptor instead.
+func (*CancelReceiptResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_object_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CancelReceiptResponse) GetReceipt() *Receipt {
+	if x != nil {
+		return x.Receipt
+	}
+	return nil
+}
+
 var File_plimsoll_v1_object_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
-	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
+	" plimsoll/v1/object_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x18plimsoll/v1/object.proto\x1a\x19plimsoll/v1/receipt.proto\"\xb1\x01\n" +
 	"\x16ListControllersRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -1064,7 +1377,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\vcontrollers\x18\x01 \x03(\v2\x17.plimsoll.v1.ControllerR\vcontrollers\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\x8c\x03\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x03\n" +
 	"\x12ListObjectsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
 	"\n" +
@@ -1076,30 +1389,33 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe4\x01\n" +
+	"\border_by\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe4\x01\n" +
 	"\x13ListObjectsResponse\x122\n" +
 	"\aobjects\x18\x01 \x03(\v2\x18.plimsoll.v1.ObjectStateR\aobjects\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xb0\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xe9\x02\n" +
 	"\x15GetObjectStateRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12H\n" +
 	"\n" +
 	"controller\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
 	"controller\x12I\n" +
 	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"\xbd\x01\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xbd\x01\n" +
 	"\x16GetObjectStateResponse\x120\n" +
 	"\x06object\x18\x01 \x01(\v2\x18.plimsoll.v1.ObjectStateR\x06object\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xaf\x02\n" +
+	"\vunreachable\x18\x03 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xc5\x02\n" +
 	"\x14RequeueObjectRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12H\n" +
 	"\n" +
 	"controller\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\n" +
 	"controller\x12I\n" +
 	"\tnamespace\x18\x03 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"G\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"G\n" +
 	"\x15RequeueObjectResponse\x12.\n" +
 	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"v\n" +
 	"\x11GetReceiptRequest\x12$\n" +
@@ -1123,7 +1439,7 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\x06object\x18\x02 \x01(\v2\x18.plimsoll.v1.ObjectStateR\x06object\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12@\n" +
-	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xa6\x03\n" +
+	"\vunreachable\x18\x05 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xbc\x03\n" +
 	"\x16RequeueMatchingRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12K\n" +
 	"\n" +
@@ -1137,12 +1453,35 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"per_second\x18\x06 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\tperSecond\x129\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[-A-Za-z0-9_.]*$R\trequestId\"\xce\x01\n" +
+	"request_id\x18\a \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[-A-Za-z0-9_.]*$R\trequestId\x12\x14\n" +
+	"\x05force\x18\b \x01(\bR\x05force\"\xea\x01\n" +
 	"\x17RequeueMatchingResponse\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x05R\amatched\x12.\n" +
 	"\x06sample\x18\x02 \x03(\v2\x16.plimsoll.v1.ObjectKeyR\x06sample\x12'\n" +
 	"\x0fnothing_ordered\x18\x03 \x01(\bR\x0enothingOrdered\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable2\xc7\b\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\x12\x1a\n" +
+	"\breceipts\x18\x05 \x03(\tR\breceipts\"\xf9\x02\n" +
+	"\x13ListReceiptsRequest\x12E\n" +
+	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
+	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
+	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe3\x01\n" +
+	"\x14ListReceiptsResponse\x120\n" +
+	"\breceipts\x18\x01 \x03(\v2\x14.plimsoll.v1.ReceiptR\breceipts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
+	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"<\n" +
+	"\x14CancelReceiptRequest\x12$\n" +
+	"\areceipt\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\areceipt\"G\n" +
+	"\x15CancelReceiptResponse\x12.\n" +
+	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt2\xb5\n" +
+	"\n" +
 	"\rObjectService\x12u\n" +
 	"\x0fListControllers\x12#.plimsoll.v1.ListControllersRequest\x1a$.plimsoll.v1.ListControllersResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/controllers\x12e\n" +
 	"\vListObjects\x12\x1f.plimsoll.v1.ListObjectsRequest\x1a .plimsoll.v1.ListObjectsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/objects\x12p\n" +
@@ -1151,7 +1490,9 @@ const file_plimsoll_v1_object_service_proto_rawDesc = "" +
 	"\rRequeueObject\x12!.plimsoll.v1.RequeueObjectRequest\x1a\".plimsoll.v1.RequeueObjectResponse\"\xab\x01\x82\xd3\xe4\x93\x02\xa4\x01:\x01*ZK:\x01*\"F/v1/clusters/{cluster}/controllers/{controller}/objects/{name}:requeue\"R/v1/clusters/{cluster}/controllers/{controller}/objects/{namespace}/{name}:requeue\x12|\n" +
 	"\x0fRequeueMatching\x12#.plimsoll.v1.RequeueMatchingRequest\x1a$.plimsoll.v1.RequeueMatchingResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/objects:requeue\x12m\n" +
 	"\n" +
-	"GetReceipt\x12\x1e.plimsoll.v1.GetReceiptRequest\x1a\x1f.plimsoll.v1.GetReceiptResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/receipts/{receipt}B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"GetReceipt\x12\x1e.plimsoll.v1.GetReceiptRequest\x1a\x1f.plimsoll.v1.GetReceiptResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/receipts/{receipt}\x12i\n" +
+	"\fListReceipts\x12 .plimsoll.v1.ListReceiptsRequest\x1a!.plimsoll.v1.ListReceiptsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/receipts\x12\x80\x01\n" +
+	"\rCancelReceipt\x12!.plimsoll.v1.CancelReceiptRequest\x1a\".plimsoll.v1.CancelReceiptResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/receipts/{receipt}:cancelB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_object_service_proto_rawDescOnce sync.Once
@@ -1165,7 +1506,7 @@ func file_plimsoll_v1_object_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_object_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_plimsoll_v1_object_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*ListControllersRequest)(nil),  // 0: plimsoll.v1.ListControllersRequest
 	(*ListControllersResponse)(nil), // 1: plimsoll.v1.ListControllersResponse
@@ -1181,54 +1522,70 @@ var file_plimsoll_v1_object_service_proto_goTypes = []any{
 	(*WatchObjectsResponse)(nil),    // 11: plimsoll.v1.WatchObjectsResponse
 	(*RequeueMatchingRequest)(nil),  // 12: plimsoll.v1.RequeueMatchingRequest
 	(*RequeueMatchingResponse)(nil), // 13: plimsoll.v1.RequeueMatchingResponse
-	(*Controller)(nil),              // 14: plimsoll.v1.Controller
-	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 16: plimsoll.v1.UnreachableMember
-	(*ObjectState)(nil),             // 17: plimsoll.v1.ObjectState
-	(*Receipt)(nil),                 // 18: plimsoll.v1.Receipt
-	(*durationpb.Duration)(nil),     // 19: google.protobuf.Duration
-	(WatchEventType)(0),             // 20: plimsoll.v1.WatchEventType
-	(*ObjectKey)(nil),               // 21: plimsoll.v1.ObjectKey
+	(*ListReceiptsRequest)(nil),     // 14: plimsoll.v1.ListReceiptsRequest
+	(*ListReceiptsResponse)(nil),    // 15: plimsoll.v1.ListReceiptsResponse
+	(*CancelReceiptRequest)(nil),    // 16: plimsoll.v1.CancelReceiptRequest
+	(*CancelReceiptResponse)(nil),   // 17: plimsoll.v1.CancelReceiptResponse
+	(*Controller)(nil),              // 18: plimsoll.v1.Controller
+	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 20: plimsoll.v1.UnreachableMember
+	(*fieldmaskpb.FieldMask)(nil),   // 21: google.protobuf.FieldMask
+	(*ObjectState)(nil),             // 22: plimsoll.v1.ObjectState
+	(*Receipt)(nil),                 // 23: plimsoll.v1.Receipt
+	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
+	(WatchEventType)(0),             // 25: plimsoll.v1.WatchEventType
+	(*ObjectKey)(nil),               // 26: plimsoll.v1.ObjectKey
 }
 var file_plimsoll_v1_object_service_proto_depIdxs = []int32{
-	14, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
-	15, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
-	16, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	17, // 3: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
-	15, // 4: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
-	16, // 5: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	17, // 6: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
-	15, // 7: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
-	16, // 8: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	18, // 9: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
-	19, // 10: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
-	18, // 11: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
-	15, // 12: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
-	16, // 13: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	20, // 14: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	17, // 15: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
-	16, // 16: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	21, // 17: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
-	16, // 18: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 19: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
-	2,  // 20: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
-	10, // 21: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
-	4,  // 22: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
-	6,  // 23: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
-	12, // 24: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
-	8,  // 25: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
-	1,  // 26: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
-	3,  // 27: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
-	11, // 28: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
-	5,  // 29: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
-	7,  // 30: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
-	13, // 31: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
-	9,  // 32: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
-	26, // [26:33] is the sub-list for method output_type
-	19, // [19:26] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	18, // 0: plimsoll.v1.ListControllersResponse.controllers:type_name -> plimsoll.v1.Controller
+	19, // 1: plimsoll.v1.ListControllersResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 2: plimsoll.v1.ListControllersResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 3: plimsoll.v1.ListObjectsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	22, // 4: plimsoll.v1.ListObjectsResponse.objects:type_name -> plimsoll.v1.ObjectState
+	19, // 5: plimsoll.v1.ListObjectsResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 6: plimsoll.v1.ListObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 7: plimsoll.v1.GetObjectStateRequest.read_mask:type_name -> google.protobuf.FieldMask
+	22, // 8: plimsoll.v1.GetObjectStateResponse.object:type_name -> plimsoll.v1.ObjectState
+	19, // 9: plimsoll.v1.GetObjectStateResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 10: plimsoll.v1.GetObjectStateResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 11: plimsoll.v1.RequeueObjectResponse.receipt:type_name -> plimsoll.v1.Receipt
+	24, // 12: plimsoll.v1.GetReceiptRequest.wait:type_name -> google.protobuf.Duration
+	23, // 13: plimsoll.v1.GetReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	19, // 14: plimsoll.v1.GetReceiptResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 15: plimsoll.v1.GetReceiptResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	25, // 16: plimsoll.v1.WatchObjectsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	22, // 17: plimsoll.v1.WatchObjectsResponse.object:type_name -> plimsoll.v1.ObjectState
+	20, // 18: plimsoll.v1.WatchObjectsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	26, // 19: plimsoll.v1.RequeueMatchingResponse.sample:type_name -> plimsoll.v1.ObjectKey
+	20, // 20: plimsoll.v1.RequeueMatchingResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	21, // 21: plimsoll.v1.ListReceiptsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	23, // 22: plimsoll.v1.ListReceiptsResponse.receipts:type_name -> plimsoll.v1.Receipt
+	19, // 23: plimsoll.v1.ListReceiptsResponse.as_of:type_name -> google.protobuf.Timestamp
+	20, // 24: plimsoll.v1.ListReceiptsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	23, // 25: plimsoll.v1.CancelReceiptResponse.receipt:type_name -> plimsoll.v1.Receipt
+	0,  // 26: plimsoll.v1.ObjectService.ListControllers:input_type -> plimsoll.v1.ListControllersRequest
+	2,  // 27: plimsoll.v1.ObjectService.ListObjects:input_type -> plimsoll.v1.ListObjectsRequest
+	10, // 28: plimsoll.v1.ObjectService.WatchObjects:input_type -> plimsoll.v1.WatchObjectsRequest
+	4,  // 29: plimsoll.v1.ObjectService.GetObjectState:input_type -> plimsoll.v1.GetObjectStateRequest
+	6,  // 30: plimsoll.v1.ObjectService.RequeueObject:input_type -> plimsoll.v1.RequeueObjectRequest
+	12, // 31: plimsoll.v1.ObjectService.RequeueMatching:input_type -> plimsoll.v1.RequeueMatchingRequest
+	8,  // 32: plimsoll.v1.ObjectService.GetReceipt:input_type -> plimsoll.v1.GetReceiptRequest
+	14, // 33: plimsoll.v1.ObjectService.ListReceipts:input_type -> plimsoll.v1.ListReceiptsRequest
+	16, // 34: plimsoll.v1.ObjectService.CancelReceipt:input_type -> plimsoll.v1.CancelReceiptRequest
+	1,  // 35: plimsoll.v1.ObjectService.ListControllers:output_type -> plimsoll.v1.ListControllersResponse
+	3,  // 36: plimsoll.v1.ObjectService.ListObjects:output_type -> plimsoll.v1.ListObjectsResponse
+	11, // 37: plimsoll.v1.ObjectService.WatchObjects:output_type -> plimsoll.v1.WatchObjectsResponse
+	5,  // 38: plimsoll.v1.ObjectService.GetObjectState:output_type -> plimsoll.v1.GetObjectStateResponse
+	7,  // 39: plimsoll.v1.ObjectService.RequeueObject:output_type -> plimsoll.v1.RequeueObjectResponse
+	13, // 40: plimsoll.v1.ObjectService.RequeueMatching:output_type -> plimsoll.v1.RequeueMatchingResponse
+	9,  // 41: plimsoll.v1.ObjectService.GetReceipt:output_type -> plimsoll.v1.GetReceiptResponse
+	15, // 42: plimsoll.v1.ObjectService.ListReceipts:output_type -> plimsoll.v1.ListReceiptsResponse
+	17, // 43: plimsoll.v1.ObjectService.CancelReceipt:output_type -> plimsoll.v1.CancelReceiptResponse
+	35, // [35:44] is the sub-list for method output_type
+	26, // [26:35] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_object_service_proto_init() }
@@ -1245,7 +1602,7 @@ func file_plimsoll_v1_object_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_object_service_proto_rawDesc), len(file_plimsoll_v1_object_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 	ObjectService_RequeueObject_FullMethodName   = "/plimsoll.v1.ObjectService/RequeueObject"
 	ObjectService_RequeueMatching_FullMethodName = "/plimsoll.v1.ObjectService/RequeueMatching"
 	ObjectService_GetReceipt_FullMethodName      = "/plimsoll.v1.ObjectService/GetReceipt"
+	ObjectService_ListReceipts_FullMethodName    = "/plimsoll.v1.ObjectService/ListReceipts"
+	ObjectService_CancelReceipt_FullMethodName   = "/plimsoll.v1.ObjectService/CancelReceipt"
 )
 
 // ObjectServiceClient is the client API for ObjectService service.
@@ -48,7 +50,8 @@ type ObjectServiceClient interface {
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error)
 	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
-	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState.
+	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState, and
+	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, so that nothing runs there, and force is not set.
 	RequeueObject(ctx context.Context, in *RequeueObjectRequest, opts ...grpc.CallOption) (*RequeueObjectResponse, error)
 	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
 	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
@@ -57,6 +60,13 @@ type ObjectServiceClient interface {
 	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
 	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
 	GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error)
+	// ListReceipts lists the orders that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	// otherwise. It takes list on objects.
+	ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error)
+	// CancelReceipt takes back an order that has not begun: its receipt becomes CANCELLED, and the key loses its place ahead of others.
+	// What changed meanwhile, or was ordered by others, is reconciled all the same. Of RequeueMatching it takes back the keys that have
+	// not been ordered yet. It takes requeue on what was ordered. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
+	CancelReceipt(ctx context.Context, in *CancelReceiptRequest, opts ...grpc.CallOption) (*CancelReceiptResponse, error)
 }
 
 type objectServiceClient struct {
@@ -146,6 +156,26 @@ func (c *objectServiceClient) GetReceipt(ctx context.Context, in *GetReceiptRequ
 	return out, nil
 }
 
+func (c *objectServiceClient) ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReceiptsResponse)
+	err := c.cc.Invoke(ctx, ObjectService_ListReceipts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *objectServiceClient) CancelReceipt(ctx context.Context, in *CancelReceiptRequest, opts ...grpc.CallOption) (*CancelReceiptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelReceiptResponse)
+	err := c.cc.Invoke(ctx, ObjectService_CancelReceipt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ObjectServiceServer is the server API for ObjectService service.
 // All implementations must embed UnimplementedObjectServiceServer
 // for forward compatibility.
@@ -166,7 +196,8 @@ type ObjectServiceServer interface {
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error)
 	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
-	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState.
+	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState, and
+	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, so that nothing runs there, and force is not set.
 	RequeueObject(context.Context, *RequeueObjectRequest) (*RequeueObjectResponse, error)
 	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
 	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
@@ -175,6 +206,13 @@ type ObjectServiceServer interface {
 	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
 	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
 	GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error)
+	// ListReceipts lists the orders that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	// otherwise. It takes list on objects.
+	ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error)
+	// CancelReceipt takes back an order that has not begun: its receipt becomes CANCELLED, and the key loses its place ahead of others.
+	// What changed meanwhile, or was ordered by others, is reconciled all the same. Of RequeueMatching it takes back the keys that have
+	// not been ordered yet. It takes requeue on what was ordered. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
+	CancelReceipt(context.Context, *CancelReceiptRequest) (*CancelReceiptResponse, error)
 	mustEmbedUnimplementedObjectServiceServer()
 }
 
@@ -205,6 +243,12 @@ func (UnimplementedObjectServiceServer) RequeueMatching(context.Context, *Requeu
 }
 func (UnimplementedObjectServiceServer) GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetReceipt not implemented")
+}
+func (UnimplementedObjectServiceServer) ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReceipts not implemented")
+}
+func (UnimplementedObjectServiceServer) CancelReceipt(context.Context, *CancelReceiptRequest) (*CancelReceiptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelReceipt not implemented")
 }
 func (UnimplementedObjectServiceServer) mustEmbedUnimplementedObjectServiceServer() {}
 func (UnimplementedObjectServiceServer) testEmbeddedByValue()                       {}
@@ -346,6 +390,42 @@ func _ObjectService_GetReceipt_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ObjectService_ListReceipts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReceiptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectServiceServer).ListReceipts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ObjectService_ListReceipts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectServiceServer).ListReceipts(ctx, req.(*ListReceiptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ObjectService_CancelReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelReceiptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectServiceServer).CancelReceipt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ObjectService_CancelReceipt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectServiceServer).CancelReceipt(ctx, req.(*CancelReceiptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ObjectService_ServiceDesc is the grpc.ServiceDesc for ObjectService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -376,6 +456,14 @@ var ObjectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetReceipt",
 			Handler:    _ObjectService_GetReceipt_Handler,
+		},
+		{
+			MethodName: "ListReceipts",
+			Handler:    _ObjectService_ListReceipts_Handler,
+		},
+		{
+			MethodName: "CancelReceipt",
+			Handler:    _ObjectService_CancelReceipt_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

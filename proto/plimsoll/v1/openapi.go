@@ -6,3 +6,8 @@ import _ "embed"
 //
 //go:embed openapi.swagger.json
 var OpenAPI []byte
+
+// OpenAPIv3 is the same as an OpenAPI 3 document, with examples. It must not be changed.
+//
+//go:embed openapi.v3.json
+var OpenAPIv3 []byte

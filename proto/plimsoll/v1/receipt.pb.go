@@ -39,6 +39,8 @@ const (
 	// Final: no reconcile will answer this order here, because the object or its member has gone, or another replica owns
 	// the member now; message says which.
 	ReceiptState_RECEIPT_STATE_SUPERSEDED ReceiptState = 5
+	// Final: CancelReceipt took the order back.
+	ReceiptState_RECEIPT_STATE_CANCELLED ReceiptState = 6
 )
 
 // Enum value maps for ReceiptState.
@@ -50,6 +52,7 @@ var (
 		3: "RECEIPT_STATE_DONE",
 		4: "RECEIPT_STATE_FAILED",
 		5: "RECEIPT_STATE_SUPERSEDED",
+		6: "RECEIPT_STATE_CANCELLED",
 	}
 	ReceiptState_value = map[string]int32{
 		"RECEIPT_STATE_UNSPECIFIED": 0,
@@ -58,6 +61,7 @@ var (
 		"RECEIPT_STATE_DONE":        3,
 		"RECEIPT_STATE_FAILED":      4,
 		"RECEIPT_STATE_SUPERSEDED":  5,
+		"RECEIPT_STATE_CANCELLED":   6,
 	}
 )
 
@@ -88,12 +92,13 @@ func (ReceiptState) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_receipt_proto_rawDescGZIP(), []int{0}
 }
 
-// Receipt follows one order to requeue a key: the first reconcile that starts after the order was accepted, to its end.
+// Receipt follows one order to requeue a key: the first reconcile that starts after the order was accepted, to its end. That of
+// RequeueMatching follows until the last key of a member has been ordered.
 type Receipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names the receipt; opaque.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The key that was ordered.
+	// The key that was ordered; of RequeueMatching only what the order named of it.
 	Key *ObjectKey `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// When the order was accepted.
 	AcceptedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=accepted_at,json=acceptedAt,proto3" json:"accepted_at,omitempty"`
@@ -102,7 +107,15 @@ type Receipt struct {
 	// How the reconcile ended, or what it waits for, in words.
 	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
 	// When state became final; unset while it is PENDING or RUNNING.
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// Who gave the order; empty: the hub itself did.
+	User string `protobuf:"bytes,7,opt,name=user,proto3" json:"user,omitempty"`
+	// The filter of RequeueMatching; empty: the order is about one key.
+	Filter string `protobuf:"bytes,8,opt,name=filter,proto3" json:"filter,omitempty"`
+	// How many keys match, of RequeueMatching.
+	Matched int32 `protobuf:"varint,9,opt,name=matched,proto3" json:"matched,omitempty"`
+	// How many of them have been ordered.
+	Ordered       int32 `protobuf:"varint,10,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,11 +192,39 @@ func (x *Receipt) GetFinishedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Receipt) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Receipt) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *Receipt) GetMatched() int32 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *Receipt) GetOrdered() int32 {
+	if x != nil {
+		return x.Ordered
+	}
+	return 0
+}
+
 var File_plimsoll_v1_receipt_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_receipt_proto_rawDesc = "" +
 	"\n" +
-	"\x19plimsoll/v1/receipt.proto\x12\vplimsoll.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/object.proto\"\x88\x02\n" +
+	"\x19plimsoll/v1/receipt.proto\x12\vplimsoll.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/object.proto\"\xe8\x02\n" +
 	"\aReceipt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x03key\x18\x02 \x01(\v2\x16.plimsoll.v1.ObjectKeyR\x03key\x12;\n" +
@@ -192,14 +233,20 @@ const file_plimsoll_v1_receipt_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\x0e2\x19.plimsoll.v1.ReceiptStateR\x05state\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12;\n" +
 	"\vfinished_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAt*\xb3\x01\n" +
+	"finishedAt\x12\x12\n" +
+	"\x04user\x18\a \x01(\tR\x04user\x12\x16\n" +
+	"\x06filter\x18\b \x01(\tR\x06filter\x12\x18\n" +
+	"\amatched\x18\t \x01(\x05R\amatched\x12\x18\n" +
+	"\aordered\x18\n" +
+	" \x01(\x05R\aordered*\xd0\x01\n" +
 	"\fReceiptState\x12\x1d\n" +
 	"\x19RECEIPT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RECEIPT_STATE_PENDING\x10\x01\x12\x19\n" +
 	"\x15RECEIPT_STATE_RUNNING\x10\x02\x12\x16\n" +
 	"\x12RECEIPT_STATE_DONE\x10\x03\x12\x18\n" +
 	"\x14RECEIPT_STATE_FAILED\x10\x04\x12\x1c\n" +
-	"\x18RECEIPT_STATE_SUPERSEDED\x10\x05B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x18RECEIPT_STATE_SUPERSEDED\x10\x05\x12\x1b\n" +
+	"\x17RECEIPT_STATE_CANCELLED\x10\x06B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_receipt_proto_rawDescOnce sync.Once

@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -39,7 +40,9 @@ type ListWorkloadsRequest struct {
 	// as text without their prefix, and now the time: workload.placement.spot_actual < workload.placement.spot_wanted.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: placement.replicas desc, name.
-	OrderBy       string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
+	// Only these fields of each workload, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -114,6 +117,13 @@ func (x *ListWorkloadsRequest) GetOrderBy() string {
 		return x.OrderBy
 	}
 	return ""
+}
+
+func (x *ListWorkloadsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // ListWorkloadsResponse is a page of workloads.
@@ -199,7 +209,9 @@ type GetWorkloadRequest struct {
 	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Only these fields of the workload, which may be in messages in it: name,state. Empty: all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +272,13 @@ func (x *GetWorkloadRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *GetWorkloadRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // GetWorkloadResponse is one workload.
@@ -545,7 +564,10 @@ type RequeueWorkloadRequest struct {
 	// Deployment, StatefulSet, ReplicaSet, or a kind that the hub's configuration names, with its group: Rollout.argoproj.io.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Orders it also while the member does not answer: it runs as soon as the member does. Without it that is FAILED_PRECONDITION with
+	// a RetryInfo.
+	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -606,6 +628,13 @@ func (x *RequeueWorkloadRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RequeueWorkloadRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // RequeueWorkloadResponse acknowledges an order.
@@ -813,7 +842,7 @@ var File_plimsoll_v1_workload_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\n" +
-	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xc1\x02\n" +
+	"\"plimsoll/v1/workload_service.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x19plimsoll/v1/receipt.proto\x1a\x1aplimsoll/v1/workload.proto\"\xfa\x02\n" +
 	"\x14ListWorkloadsRequest\x12E\n" +
 	"\acluster\x18\x01 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12I\n" +
 	"\tnamespace\x18\x02 \x01(\tB+\xbaH(\xd8\x01\x01r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12'\n" +
@@ -822,17 +851,19 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\tpageToken\x12 \n" +
 	"\x06filter\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x06filter\x12#\n" +
-	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\"\xe7\x01\n" +
+	"\border_by\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\aorderBy\x127\n" +
+	"\tread_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe7\x01\n" +
 	"\x15ListWorkloadsResponse\x123\n" +
 	"\tworkloads\x18\x01 \x03(\v2\x15.plimsoll.v1.WorkloadR\tworkloads\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05as_of\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xb7\x02\n" +
+	"\vunreachable\x18\x04 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xf0\x02\n" +
 	"\x12GetWorkloadRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
 	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
 	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"\xbb\x01\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x127\n" +
+	"\tread_mask\x18\x05 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xbb\x01\n" +
 	"\x13GetWorkloadResponse\x121\n" +
 	"\bworkload\x18\x01 \x01(\v2\x15.plimsoll.v1.WorkloadR\bworkload\x12/\n" +
 	"\x05as_of\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
@@ -858,12 +889,13 @@ const file_plimsoll_v1_workload_service_proto_rawDesc = "" +
 	"\vfirst_moves\x18\x04 \x03(\v2\x11.plimsoll.v1.MoveR\n" +
 	"firstMoves\x12/\n" +
 	"\x05as_of\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12@\n" +
-	"\vunreachable\x18\x06 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xbb\x02\n" +
+	"\vunreachable\x18\x06 \x03(\v2\x1e.plimsoll.v1.UnreachableMemberR\vunreachable\"\xd1\x02\n" +
 	"\x16RequeueWorkloadRequest\x12B\n" +
 	"\acluster\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\acluster\x12F\n" +
 	"\tnamespace\x18\x02 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12U\n" +
 	"\x04kind\x18\x03 \x01(\tBA\xbaH>r<\x18\xbd\x0227^[A-Z][A-Za-z0-9]*([.][a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$R\x04kind\x12>\n" +
-	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"I\n" +
+	"\x04name\x18\x04 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"I\n" +
 	"\x17RequeueWorkloadResponse\x12.\n" +
 	"\areceipt\x18\x01 \x01(\v2\x14.plimsoll.v1.ReceiptR\areceipt\"\xf8\x01\n" +
 	"\x15WatchWorkloadsRequest\x12E\n" +
@@ -908,46 +940,49 @@ var file_plimsoll_v1_workload_service_proto_goTypes = []any{
 	(*RequeueWorkloadResponse)(nil), // 7: plimsoll.v1.RequeueWorkloadResponse
 	(*WatchWorkloadsRequest)(nil),   // 8: plimsoll.v1.WatchWorkloadsRequest
 	(*WatchWorkloadsResponse)(nil),  // 9: plimsoll.v1.WatchWorkloadsResponse
-	(*Workload)(nil),                // 10: plimsoll.v1.Workload
-	(*timestamppb.Timestamp)(nil),   // 11: google.protobuf.Timestamp
-	(*UnreachableMember)(nil),       // 12: plimsoll.v1.UnreachableMember
-	(MoveStrategy)(0),               // 13: plimsoll.v1.MoveStrategy
-	(*Move)(nil),                    // 14: plimsoll.v1.Move
-	(*Receipt)(nil),                 // 15: plimsoll.v1.Receipt
-	(WatchEventType)(0),             // 16: plimsoll.v1.WatchEventType
+	(*fieldmaskpb.FieldMask)(nil),   // 10: google.protobuf.FieldMask
+	(*Workload)(nil),                // 11: plimsoll.v1.Workload
+	(*timestamppb.Timestamp)(nil),   // 12: google.protobuf.Timestamp
+	(*UnreachableMember)(nil),       // 13: plimsoll.v1.UnreachableMember
+	(MoveStrategy)(0),               // 14: plimsoll.v1.MoveStrategy
+	(*Move)(nil),                    // 15: plimsoll.v1.Move
+	(*Receipt)(nil),                 // 16: plimsoll.v1.Receipt
+	(WatchEventType)(0),             // 17: plimsoll.v1.WatchEventType
 }
 var file_plimsoll_v1_workload_service_proto_depIdxs = []int32{
-	10, // 0: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
-	11, // 1: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 2: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	10, // 3: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
-	11, // 4: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 5: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	13, // 6: plimsoll.v1.WhatIfRequest.strategy:type_name -> plimsoll.v1.MoveStrategy
-	10, // 7: plimsoll.v1.WhatIfResponse.now:type_name -> plimsoll.v1.Workload
-	10, // 8: plimsoll.v1.WhatIfResponse.then:type_name -> plimsoll.v1.Workload
-	14, // 9: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
-	11, // 10: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
-	12, // 11: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	15, // 12: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
-	16, // 13: plimsoll.v1.WatchWorkloadsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	10, // 14: plimsoll.v1.WatchWorkloadsResponse.workload:type_name -> plimsoll.v1.Workload
-	12, // 15: plimsoll.v1.WatchWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
-	0,  // 16: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
-	8,  // 17: plimsoll.v1.WorkloadService.WatchWorkloads:input_type -> plimsoll.v1.WatchWorkloadsRequest
-	2,  // 18: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
-	4,  // 19: plimsoll.v1.WorkloadService.WhatIf:input_type -> plimsoll.v1.WhatIfRequest
-	6,  // 20: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
-	1,  // 21: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
-	9,  // 22: plimsoll.v1.WorkloadService.WatchWorkloads:output_type -> plimsoll.v1.WatchWorkloadsResponse
-	3,  // 23: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
-	5,  // 24: plimsoll.v1.WorkloadService.WhatIf:output_type -> plimsoll.v1.WhatIfResponse
-	7,  // 25: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	10, // 0: plimsoll.v1.ListWorkloadsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 1: plimsoll.v1.ListWorkloadsResponse.workloads:type_name -> plimsoll.v1.Workload
+	12, // 2: plimsoll.v1.ListWorkloadsResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 3: plimsoll.v1.ListWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	10, // 4: plimsoll.v1.GetWorkloadRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 5: plimsoll.v1.GetWorkloadResponse.workload:type_name -> plimsoll.v1.Workload
+	12, // 6: plimsoll.v1.GetWorkloadResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 7: plimsoll.v1.GetWorkloadResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	14, // 8: plimsoll.v1.WhatIfRequest.strategy:type_name -> plimsoll.v1.MoveStrategy
+	11, // 9: plimsoll.v1.WhatIfResponse.now:type_name -> plimsoll.v1.Workload
+	11, // 10: plimsoll.v1.WhatIfResponse.then:type_name -> plimsoll.v1.Workload
+	15, // 11: plimsoll.v1.WhatIfResponse.first_moves:type_name -> plimsoll.v1.Move
+	12, // 12: plimsoll.v1.WhatIfResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 13: plimsoll.v1.WhatIfResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	16, // 14: plimsoll.v1.RequeueWorkloadResponse.receipt:type_name -> plimsoll.v1.Receipt
+	17, // 15: plimsoll.v1.WatchWorkloadsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	11, // 16: plimsoll.v1.WatchWorkloadsResponse.workload:type_name -> plimsoll.v1.Workload
+	13, // 17: plimsoll.v1.WatchWorkloadsResponse.unreachable:type_name -> plimsoll.v1.UnreachableMember
+	0,  // 18: plimsoll.v1.WorkloadService.ListWorkloads:input_type -> plimsoll.v1.ListWorkloadsRequest
+	8,  // 19: plimsoll.v1.WorkloadService.WatchWorkloads:input_type -> plimsoll.v1.WatchWorkloadsRequest
+	2,  // 20: plimsoll.v1.WorkloadService.GetWorkload:input_type -> plimsoll.v1.GetWorkloadRequest
+	4,  // 21: plimsoll.v1.WorkloadService.WhatIf:input_type -> plimsoll.v1.WhatIfRequest
+	6,  // 22: plimsoll.v1.WorkloadService.RequeueWorkload:input_type -> plimsoll.v1.RequeueWorkloadRequest
+	1,  // 23: plimsoll.v1.WorkloadService.ListWorkloads:output_type -> plimsoll.v1.ListWorkloadsResponse
+	9,  // 24: plimsoll.v1.WorkloadService.WatchWorkloads:output_type -> plimsoll.v1.WatchWorkloadsResponse
+	3,  // 25: plimsoll.v1.WorkloadService.GetWorkload:output_type -> plimsoll.v1.GetWorkloadResponse
+	5,  // 26: plimsoll.v1.WorkloadService.WhatIf:output_type -> plimsoll.v1.WhatIfResponse
+	7,  // 27: plimsoll.v1.WorkloadService.RequeueWorkload:output_type -> plimsoll.v1.RequeueWorkloadResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_workload_service_proto_init() }

@@ -19,11 +19,12 @@ const (
 	SourceNamespace               // an annotation of its namespace
 	SourceDefault                 // spot.defaults of the configuration
 	SourceRequest                 // the question that a [spot.Hypothesis] is
+	SourceFleet                   // a fleet placement; see [FleetSplit]
 )
 
 // String returns the word for messages.
 func (s Source) String() string {
-	return [...]string{"none", "workload", "namespace", "default", "request"}[min(s, SourceRequest)]
+	return [...]string{"none", "workload", "namespace", "default", "request", "fleet placement"}[min(s, SourceFleet)]
 }
 
 // Defaults are the values of spot.defaults, for workloads where neither they nor their namespace say. Nil or empty: unset.
@@ -101,6 +102,8 @@ type Policy struct {
 	// WindowInvalid says that a value of the window cannot be used. It was meant to restrict moves, so it counts as a window that
 	// never opens.
 	WindowInvalid bool
+	// Fleet is what a fleet placement wants; nil: none has the workload. Percentage and MinOnDemand then follow from it.
+	Fleet *FleetSplit
 	// Modes are what else is switched on or set.
 	Modes
 	// Problems are the values that cannot be used; values that a nearer level overrides are not looked at.

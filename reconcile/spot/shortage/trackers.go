@@ -152,6 +152,13 @@ func (d *Trackers) Started(pod, nodeMade, nodeJoined, now time.Time) {
 	d.spot.Started(pod, nodeMade, nodeJoined, now)
 }
 
+// StartTime is how long nodes were seen to take; zero: none was seen.
+func (d *Trackers) StartTime(now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.spot.starts.of(now)
+}
+
 // Exclude takes in whether the spot nodes that there are leave out pods of some requirements.
 func (d *Trackers) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
 	d.change(func() { d.spot.Exclude(shape, excluded, now) })
@@ -267,6 +274,16 @@ func (d *Trackers) Decisions(capacityType capacity.Type) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.Of(capacityType).verdicts)
+}
+
+// All returns the decisions that stand for both capacity types, in a fixed order.
+func (d *Trackers) All() (all []Decision) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, tracker := range d.both() {
+		all = append(all, tracker.Decisions()...)
+	}
+	return all
 }
 
 // SetProblem notes why the probes cannot be looked after, and tells whether that is news.

@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -20,70 +21,71 @@ func checkCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check [NAME...]",
 		Short: "Report what is wrong with the installation, and what to do about it",
-		Long: `Report what is wrong with the hub and its members, and what to do about it.
+		Long: `Report what is wrong with the hub and its clusters, and what to do about it.
 
-It asks the hub's API, and shows every member that you may see, or those that are named: who acts on it, whether the hub reaches
-it, has the rights that it needs there and caches every kind, whether the member reaches the webhook, and whether its token is
-about to expire. The exit code is 1 when something is wrong.`,
-		Example: `  plimsoll check
+Of the hub: whether it answers, whether its certificate is about to expire, how far its clock is from that of this machine, and its version. Of
+every cluster that you may see, or of those that you name: who acts on it, whether the hub reaches it, has its rights there, and caches every
+kind, whether the cluster reaches the webhook and trusts it, whether its token is about to expire, and whether its Kubernetes is old.
+
+The exit code is 1 if something is wrong.`,
+		Example: `  # Check the hub and all clusters
+  plimsoll check
+
+  # Check one cluster
   plimsoll check prod-eu`,
+		ValidArgsFunction: completeClusters(&conn),
 		RunE: func(c *cobra.Command, names []string) error {
 			api, err := conn.open(c.Context())
 			if err != nil {
 				return err
 			}
 			defer api.close()
-			members, err := namedClusters(c.Context(), api, names)
+			about, err := askAbout(c.Context(), api, env)
 			if err != nil {
 				return err
 			}
-			return check(env.Out, members)
+			members, err := namedClusters(c.Context(), api, &query{}, names)
+			if err != nil {
+				return err
+			}
+			return check(env.Out, about, env.Now(), members.GetClusters())
 		},
 	}
 	conn.flags(command)
 	return command
 }
 
-// namedClusters are the members with these names, or all. Who is unreachable shows in no other way than by having no owner.
-func namedClusters(ctx context.Context, api *caller, names []string) ([]*plimsollv1.Cluster, error) {
-	if len(names) == 0 {
-		all, err := listClusters(ctx, api, &query{})
-		return all.GetClusters(), err
-	}
-	members := make([]*plimsollv1.Cluster, 0, len(names))
-	for _, name := range names {
-		found, err := getCluster(ctx, api, name)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, found.GetCluster())
-	}
-	return members, nil
-}
-
-// check prints the problems of members, and fails when there are some.
-func check(to io.Writer, members []*plimsollv1.Cluster) error {
+// check prints the problems of the hub and of members, and fails when there are some.
+func check(to io.Writer, hub aboutHub, now time.Time, members []*plimsollv1.Cluster) error {
+	found := findings(to, "hub", problemsOfHub(hub, now))
 	if len(members) == 0 {
 		fmt.Fprintln(to, "No clusters are registered, or none that you may see.")
 		fmt.Fprintln(to, "  do: register one with `plimsoll register`, or ask for the right to list clusters of api.plimsoll.dev")
 		return errProblems
 	}
-	found := 0
 	for _, member := range members {
-		problems := problemsOf(member)
-		if len(problems) == 0 {
-			fmt.Fprintf(to, "%s: ok\n", plain(member.GetName()))
-			continue
-		}
-		found += len(problems)
-		for _, p := range problems {
-			fmt.Fprintf(to, "%s: %s\n  do: %s\n", plain(member.GetName()), plain(p.what), p.remedy)
+		found += findings(to, member.GetName(), problemsOf(member))
+		for _, is := range member.GetConditions() {
+			if slices.Contains(chosen, is.GetType()) && is.GetStatus() == "True" {
+				fmt.Fprintf(to, "%s: note: %s\n", plain(member.GetName()), plain(is.GetMessage()))
+			}
 		}
 	}
 	if found == 0 {
 		return nil
 	}
 	return errProblems
+}
+
+// findings prints the problems of one part of the installation, and returns how many there are.
+func findings(to io.Writer, part string, problems []problem) int {
+	if len(problems) == 0 {
+		fmt.Fprintf(to, "%s: ok\n", plain(part))
+	}
+	for _, p := range problems {
+		fmt.Fprintf(to, "%s: %s\n  do: %s\n", plain(part), plain(p.what), p.remedy)
+	}
+	return len(problems)
 }
 
 // A problem is something that is wrong with a member, and what to do about it.
@@ -95,7 +97,14 @@ func problemsOf(member *plimsollv1.Cluster) []problem {
 	if member.GetOwner() == "" {
 		problems = append(problems, problem{"no replica of the hub acts on it", "see the hub's pods and the Lease in its namespace; the hub's log says who holds it"})
 	}
+	if v, err := version.ParseGeneric(member.GetKubernetesVersion()); err == nil && v.LessThan(oldestKubernetes) {
+		problems = append(problems, problem{"Kubernetes " + member.GetKubernetesVersion() + " is older than 1.30, and has no policies that bind the hub's account",
+			"upgrade the cluster (docs/operate.md, Versions)"})
+	}
 	for _, is := range member.GetConditions() {
+		if slices.Contains(chosen, is.GetType()) {
+			continue
+		}
 		expected := expectationOf(is.GetType())
 		if is.GetStatus() == expected.status || is.GetType() == "WebApps" && is.GetReason() == "Missing" { // not every member has that kind
 			continue

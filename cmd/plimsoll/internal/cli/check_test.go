@@ -53,14 +53,14 @@ func TestCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 }
 
 func TestCheckEndsWell(t *testing.T) {
-	if got := startHub(t).run(t, "check", "prod-eu"); got.code != exitOK || got.out != "prod-eu: ok\n" {
+	if got := startHub(t).run(t, "check", "prod-eu"); got.code != exitOK || got.out != "hub: ok\nprod-eu: ok\n" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestCheckOfAllMembersFindsThoseThatNobodyActsOn(t *testing.T) {
 	got := startHub(t).run(t, "check")
-	if got.code != exitFailed || !strings.Contains(got.out, "us: no replica of the hub acts on it\n") || !strings.HasPrefix(got.out, "prod-eu: ok\n") {
+	if got.code != exitFailed || !strings.Contains(got.out, "us: no replica of the hub acts on it\n") || !strings.HasPrefix(got.out, "hub: ok\nprod-eu: ok\n") {
 		t.Errorf("%+v", got)
 	}
 }

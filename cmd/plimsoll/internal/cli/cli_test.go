@@ -75,7 +75,10 @@ type hub struct {
 	plimsollv1.UnimplementedClusterServiceServer
 	plimsollv1.UnimplementedWorkloadServiceServer
 	plimsollv1.UnimplementedObjectServiceServer
+	plimsollv1.UnimplementedEventServiceServer
 	address string
+
+	ahead time.Duration // of its clock
 
 	mu       sync.Mutex
 	tokens   []string              // that were sent
@@ -97,6 +100,9 @@ func startHub(t *testing.T) *hub {
 		h.tokens = append(h.tokens, strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ","))
 		fail := h.fail
 		h.mu.Unlock()
+		if err := grpc.SetHeader(ctx, metadata.Pairs(versionHeader, "v1.2.3", timeHeader, now.Add(h.ahead).Format(time.RFC3339Nano))); err != nil {
+			return nil, err
+		}
 		if fail != nil {
 			return nil, fail
 		}
@@ -105,6 +111,7 @@ func startHub(t *testing.T) *hub {
 	plimsollv1.RegisterClusterServiceServer(server, h)
 	plimsollv1.RegisterWorkloadServiceServer(server, h)
 	plimsollv1.RegisterObjectServiceServer(server, h)
+	plimsollv1.RegisterEventServiceServer(server, h)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return h

@@ -15,9 +15,11 @@ func clusterCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "cluster NAME",
 		Aliases: []string{"member"},
-		Short:   "Show one member with its conditions, cached kinds and replicas",
-		Example: `  plimsoll cluster prod-eu`,
-		Args:    exactly("NAME"),
+		Short:   "Show one cluster with its conditions, cached kinds, and replicas",
+		Example: `  # Describe a cluster
+  plimsoll describe cluster prod-eu`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: completeCluster(&conn),
 		RunE: func(c *cobra.Command, args []string) error {
 			api, err := conn.open(c.Context())
 			if err != nil {
@@ -29,7 +31,7 @@ func clusterCommand(env Environment) *cobra.Command {
 				return err
 			}
 			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, func(to io.Writer) error { return clusterDetails(to, env, found.GetCluster()) })
+			return out.write(env.Out, found, []string{"cluster/" + found.GetCluster().GetName()}, func(to io.Writer) error { return clusterDetails(to, env, found.GetCluster()) })
 		},
 	}
 	conn.flags(command)

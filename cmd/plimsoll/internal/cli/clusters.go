@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -17,16 +18,28 @@ const pageOf = 500
 func clustersCommand(env Environment) *cobra.Command {
 	conn, out, asked := connection{env: env}, output{}, query{}
 	command := &cobra.Command{
-		Use:     "clusters",
+		Use:     "clusters [NAME...]",
 		Aliases: []string{"members"},
-		Short:   "List the members: their state, owner and replicas by capacity",
-		Long: `List the members that you may see.
+		Short:   "List clusters with their state, owner, and replicas by capacity type",
+		Long: `List the clusters that you may see, or those that you name.
 
-SPOT and ON-DEMAND count the replicas of all managed workloads: those that are there, and those that should be.`,
-		Example: `  plimsoll clusters --api hub.example:9090 --token-file token
-  plimsoll clusters -o json`,
-		Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
+SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
+		Example: `  # List all clusters
+  plimsoll get clusters
+
+  # List the clusters that are not ready, and follow what changes
+  plimsoll get clusters --filter 'cluster.state != "READY"' --watch
+
+  # Print the names and versions
+  plimsoll get clusters -o jsonpath='{range .clusters[*]}{.name} {.kubernetesVersion}{"\n"}{end}'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && asked != (query{}) {
+				return usage(c, errors.New("NAME and --filter, --order-by or --watch: give one of them"))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeClusters(&conn),
+		RunE: func(c *cobra.Command, names []string) error {
 			api, err := conn.open(c.Context())
 			if err != nil {
 				return err
@@ -38,12 +51,12 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: those that are t
 					return fmt.Sprintf("%s  %s  %s", m.GetCluster().GetName(), word(m.GetCluster().GetState(), "CLUSTER_STATE_"), m.GetCluster().GetReason())
 				})
 			}
-			all, err := listClusters(c.Context(), api, &asked)
+			all, err := namedClusters(c.Context(), api, &asked, names)
 			if err != nil {
 				return err
 			}
 			warn(env.Err, all.GetUnreachable())
-			return out.write(env.Out, all, func(to io.Writer) error { return clustersTable(to, env, all) })
+			return out.write(env.Out, all, clusterNames(all), func(to io.Writer) error { return clustersTable(to, env, all, out.wide()) })
 		},
 	}
 	conn.flags(command)
@@ -73,19 +86,46 @@ func listClusters(ctx context.Context, api *caller, asked *query) (*plimsollv1.L
 	}
 }
 
-func clustersTable(to io.Writer, env Environment, all *plimsollv1.ListClustersResponse) error {
+// namedClusters are the clusters with these names as a list, or all that are asked for.
+func namedClusters(ctx context.Context, api *caller, asked *query, names []string) (*plimsollv1.ListClustersResponse, error) {
+	if len(names) == 0 {
+		return listClusters(ctx, api, asked)
+	}
+	all := &plimsollv1.ListClustersResponse{}
+	for _, name := range names {
+		found, err := getCluster(ctx, api, name)
+		if err != nil {
+			return nil, err
+		}
+		all.Clusters = append(all.Clusters, found.GetCluster())
+		all.Unreachable = append(all.Unreachable, found.GetUnreachable()...)
+		all.AsOf = oldest(all.AsOf, found.GetAsOf())
+	}
+	return all, nil
+}
+
+func clusterNames(all *plimsollv1.ListClustersResponse) []string {
+	names := make([]string, 0, len(all.GetClusters()))
+	for _, c := range all.GetClusters() {
+		names = append(names, "cluster/"+c.GetName())
+	}
+	return names
+}
+
+func clustersTable(to io.Writer, env Environment, all *plimsollv1.ListClustersResponse, wide bool) error {
 	if len(all.GetClusters()) == 0 {
 		fmt.Fprintln(env.Err, "No clusters are registered, or none that you may see.")
 		return nil
 	}
-	rows := newTable("NAME", "STATE", "REASON", "VERSION", "OWNER", "SPOT", "ON-DEMAND", "AGE")
+	rows := newTable(columns(wide, []string{"NAME", "STATE", "REASON", "VERSION", "OWNER", "SPOT", "ON-DEMAND", "AGE"}, "WORKLOADS", "SERVER", "LAST-PROBE", "MESSAGE")...)
 	for _, c := range all.GetClusters() {
 		spot, onDemand := none, none
 		if n := c.GetWorkloads(); n != nil {
 			spot, onDemand = of(n.GetSpotActual(), n.GetSpotWanted()), of(n.GetOnDemandActual(), n.GetOnDemandWanted())
 		}
-		rows.add(c.GetName(), word(c.GetState(), "CLUSTER_STATE_"), c.GetReason(), c.GetKubernetesVersion(), c.GetOwner(),
-			spot, onDemand, age(c.GetRegisteredAt(), env.Now()))
+		row := []string{c.GetName(), word(c.GetState(), "CLUSTER_STATE_"), c.GetReason(), c.GetKubernetesVersion(), c.GetOwner(),
+			spot, onDemand, age(c.GetRegisteredAt(), env.Now())}
+		rows.add(columns(wide, row, fmt.Sprint(c.GetWorkloads().GetManaged()), c.GetServer(), age(c.GetLastProbeAt(), env.Now()), c.GetMessage())...)
 	}
 	return rows.write(to)
 }

@@ -11,13 +11,13 @@ import (
 )
 
 func forceDetachCommand(env Environment) *cobra.Command {
-	var from sides
+	var from hubFlags
 	var reason string
 	var undo bool
 	r := enroll.Registration{}
 	command := &cobra.Command{
 		Use:   "force-detach NAME",
-		Short: "Give up a member that is gone for good, so that nothing waits for it",
+		Short: "Give up a cluster that is gone for good, so that nothing waits for it",
 		Long: `Give up a member that is gone for good, so that nothing waits for it.
 
 Orders and clean-ups that wait for the member end: the hub says of them that they were not its own, and cleans up nothing
@@ -26,9 +26,13 @@ work in it again. The registration stays: unregister deletes it.
 
 It is an annotation with the reason on the registration Secret. The hub tells it in an Event on the Secret, in its log and in
 the metric plimsoll_member_detached.`,
-		Example: `  plimsoll force-detach prod-eu --reason "the region was given up" --hub-context hub
-  plimsoll force-detach prod-eu --undo --hub-context hub`,
-		Args: exactly("NAME"),
+		Example: `  # Give a cluster up
+  plimsoll force-detach prod-eu --reason "the region was given up"
+
+  # Work in it again
+  plimsoll force-detach prod-eu --undo`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: completeRegistered(env),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name = args[0]
 			if err := r.Validate(); err != nil {
@@ -40,7 +44,7 @@ the metric plimsoll_member_detached.`,
 			case !undo && reason == "":
 				return usage(c, errors.New("--reason: say why, for those who will read it in the audit"))
 			}
-			hub, err := from.hub()
+			hub, err := from.load(env)
 			if err != nil {
 				return err
 			}
@@ -53,9 +57,9 @@ the metric plimsoll_member_detached.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&from.hubContext, "hub-context", "", "context of the hub cluster (default: the current one of --hub-kubeconfig)")
-	flags.StringVar(&from.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the hub cluster (default: what kubectl uses)")
-	namespaceFlags(flags, &r)
+	from.flags(command)
+	registrationNamespace(flags, &r)
+	r.MemberNamespace = enroll.DefaultNamespace
 	flags.StringVar(&reason, "reason", "", "why the member is given up")
 	flags.BoolVar(&undo, "undo", false, "work in the member again")
 	return command

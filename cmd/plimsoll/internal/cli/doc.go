@@ -1,8 +1,9 @@
 // Package cli is the command line `plimsoll`, which also works as `kubectl plimsoll`.
 //
 // It registers members with package enroll, with the rights of the person who runs it, and asks the hub's API everything
-// else. Where to look: root.go for the commands, connection.go and token.go for how the API is reached, output.go and table.go for
-// what is printed, exit.go for exit codes and what errors say; each command has a file of its own.
+// else, which package hubapi finds. Where to look: root.go for the commands, connection.go, kubeflags.go and token.go for how the API
+// is reached, output.go and table.go for what is printed, completion.go for what shells complete, exit.go for exit codes and what
+// errors say; each command has a file of its own.
 //
 // It prints no token, in no format, and keeps nothing on disk.
 package cli

@@ -116,9 +116,9 @@ func transportHint(text string) (reached, hint string) {
 	case strings.Contains(text, "x509: certificate is valid for"), strings.Contains(text, "x509: cannot validate certificate"):
 		return "the API's certificate is for another name: " + lastPart(text, "x509: "), "give the name in it with --tls-server-name"
 	case strings.Contains(text, "transport: Error while dialing"), strings.Contains(text, "name resolver error"):
-		return "the API does not answer: " + strings.Trim(lastPart(text, "dialing: "), `"`), "is the address right (--api or PLIMSOLL_API, host:port of gRPC), and does the hub run?"
+		return "the API does not answer: " + strings.Trim(lastPart(text, "dialing: "), `"`), "is the address right (--server or PLIMSOLL_API, host:port of gRPC), and does the hub run?"
 	case strings.Contains(text, "context deadline exceeded"):
-		return "the API does not answer in time", "is the address right (--api or PLIMSOLL_API, host:port of gRPC)? --timeout gives it longer"
+		return "the API does not answer in time", "is the address right (--server or PLIMSOLL_API, host:port of gRPC)? --timeout gives it longer"
 	}
 	return "", ""
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,17 +15,21 @@ import (
 
 func explainCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
+	var namespace string
 	command := &cobra.Command{
-		Use:   "explain CLUSTER NAMESPACE/KIND/NAME",
-		Short: "Say why a workload's replicas are where they are, and what is waited for",
-		Long: `Say what a workload's policy wants, what is there, what is waited for, what was moved last, and why each replica is where it is.
+		Use:   "explain " + workloadUse,
+		Short: "Explain why a workload's replicas are where they are, and what they wait for",
+		Long: `Explain a workload: what its policy wants, what is there, what it waits for, which replicas were moved last, and why each
+replica is where it is.` + workloadLong,
+		Example: `  # Explain where the replicas of a Deployment are
+  plimsoll explain prod-eu deployment/cart -n shop
 
-CLUSTER KIND NAMESPACE/NAME is taken as well.`,
-		Example: `  plimsoll explain prod-eu shop/deployment/cart
-  plimsoll explain prod-eu deployment shop/cart -o json`,
-		Args: workloadArguments,
+  # The same as JSON
+  plimsoll explain prod-eu shop/deployment/cart -o json`,
+		Args:              workloadArguments,
+		ValidArgsFunction: completeWorkloads(&conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
-			key, err := parseWorkloadArguments(args)
+			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
 			}
@@ -35,20 +38,10 @@ CLUSTER KIND NAMESPACE/NAME is taken as well.`,
 			})
 		},
 	}
+	workloadNamespace(command, &namespace)
 	conn.flags(command)
 	out.flags(command)
 	return command
-}
-
-// workloadArguments takes what parseWorkloadArguments reads.
-func workloadArguments(c *cobra.Command, args []string) error {
-	switch {
-	case len(args) < 2:
-		return usage(c, errors.New("missing: "+strings.Join([]string{"CLUSTER", "NAMESPACE/KIND/NAME"}[len(args):], " ")))
-	case len(args) > 3:
-		return usage(c, errors.New("too many arguments: "+strings.Join(args[3:], " ")))
-	}
-	return nil
 }
 
 func explanation(to io.Writer, now time.Time, w *plimsollv1.Workload) error {

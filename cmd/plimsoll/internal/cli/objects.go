@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -12,77 +13,17 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-func controllersCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
-	var cluster string
-	command := &cobra.Command{
-		Use:   "controllers",
-		Short: "List the controllers that work in each member",
-		Example: `  plimsoll controllers
-  plimsoll controllers --cluster prod-eu`,
-		Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			api, err := conn.open(c.Context())
-			if err != nil {
-				return err
-			}
-			defer api.close()
-			found, err := listControllers(c.Context(), api, cluster)
-			if err != nil {
-				return err
-			}
-			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, func(to io.Writer) error { return controllersTable(to, env, found) })
-		},
-	}
-	command.Flags().StringVar(&cluster, "cluster", "", "only controllers in this member")
-	conn.flags(command)
-	out.flags(command)
-	return command
-}
-
-// listControllers reads all pages into one answer.
-func listControllers(ctx context.Context, api *caller, cluster string) (*plimsollv1.ListControllersResponse, error) {
-	all := &plimsollv1.ListControllersResponse{}
-	for token := ""; ; {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewObjectServiceClient(api).ListControllers(call, &plimsollv1.ListControllersRequest{
-			Cluster: cluster, PageSize: pageOf, PageToken: token,
-		})
-		cancel()
-		if err != nil {
-			return nil, err
-		}
-		all.Controllers = append(all.Controllers, page.GetControllers()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if token = page.GetNextPageToken(); token == "" {
-			return all, nil
-		}
-	}
-}
-
-func controllersTable(to io.Writer, env Environment, all *plimsollv1.ListControllersResponse) error {
-	if len(all.GetControllers()) == 0 {
-		fmt.Fprintln(env.Err, "No controller works in a member, or in none that you may see.")
-		return nil
-	}
-	rows := newTable("CLUSTER", "CONTROLLER", "KIND", "OBJECTS", "QUEUED", "RUNNING", "HELD")
-	for _, c := range all.GetControllers() {
-		rows.add(c.GetCluster(), c.GetName(), c.GetKind(), fmt.Sprint(c.GetObjects()), fmt.Sprint(c.GetQueued()), fmt.Sprint(c.GetRunning()), c.GetHeld())
-	}
-	return rows.write(to)
-}
-
 func objectsCommand(env Environment) *cobra.Command {
 	conn, out, asked := connection{env: env}, output{}, query{}
 	var filter plimsollv1.ListObjectsRequest
 	command := &cobra.Command{
 		Use:   "objects",
-		Short: "List the objects of all controllers, and how their last reconciles ended",
-		Example: `  plimsoll objects --cluster prod-eu --controller webapp
-  plimsoll objects -n shop -o yaml
-  plimsoll objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'`,
+		Short: "List the objects of all controllers with the state of their reconciles",
+		Example: `  # List the objects of one controller in one cluster
+  plimsoll get objects --cluster prod-eu --controller webapp
+
+  # List what fails, what was tried most often first
+  plimsoll get objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := conn.open(c.Context())
@@ -102,12 +43,14 @@ func objectsCommand(env Environment) *cobra.Command {
 				return err
 			}
 			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, func(to io.Writer) error { return objectsTable(to, env, found) })
+			return out.write(env.Out, found, objectNames(found), func(to io.Writer) error { return objectsTable(to, env, found, out.wide()) })
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&filter.Cluster, "cluster", "", "only objects of this member")
+	flags.StringVar(&filter.Cluster, "cluster", "", "only objects of this cluster")
 	flags.StringVar(&filter.Controller, "controller", "", "only objects of this controller")
+	complete(command, "cluster", completeClusters(&conn))
+	complete(command, "controller", completeControllers(&conn))
 	flags.StringVarP(&filter.Namespace, "namespace", "n", "", "only objects of this namespace")
 	conn.flags(command)
 	out.flags(command)
@@ -141,16 +84,43 @@ func listObjects(ctx context.Context, api *caller, filter *plimsollv1.ListObject
 func objectChange(m *plimsollv1.WatchObjectsResponse) string {
 	o := m.GetObject()
 	key := o.GetKey()
-	return fmt.Sprintf("%s  %s  %s  %s  %s", key.GetCluster(), key.GetController(), strings.TrimPrefix(key.GetNamespace()+"/"+key.GetName(), "/"),
+	return fmt.Sprintf("%s  %s  %s  %s  %s", key.GetCluster(), key.GetController(), keyName(key),
 		word(o.GetState(), "RECONCILE_STATE_"), orElse(o.GetLastError(), o.GetReason()))
 }
 
-func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResponse) error {
+func objectNames(all *plimsollv1.ListObjectsResponse) []string {
+	names := make([]string, 0, len(all.GetObjects()))
+	for _, o := range all.GetObjects() {
+		names = append(names, objectName(o.GetKey()))
+	}
+	return names
+}
+
+// objectName names a key in the fleet.
+func objectName(key *plimsollv1.ObjectKey) string {
+	return "object/" + key.GetCluster() + "/" + key.GetController() + "/" + keyName(key)
+}
+
+// tookOf is how long the last reconcile of a key took; false while none has ended.
+func tookOf(o *plimsollv1.ObjectState) (time.Duration, bool) {
+	from, to := o.GetLastStartedAt(), o.GetLastFinishedAt()
+	if from == nil || to == nil || to.AsTime().Before(from.AsTime()) { // the next one runs
+		return 0, false
+	}
+	return to.AsTime().Sub(from.AsTime()).Round(time.Millisecond), true
+}
+
+// keyName is NAMESPACE/NAME, or NAME of a kind without namespaces.
+func keyName(key *plimsollv1.ObjectKey) string {
+	return strings.TrimPrefix(key.GetNamespace()+"/"+key.GetName(), "/")
+}
+
+func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResponse, wide bool) error {
 	if len(all.GetObjects()) == 0 {
 		fmt.Fprintln(env.Err, "No controller knows such an object, or none that you may see.")
 		return nil
 	}
-	rows := newTable("CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON")
+	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON"}, "STARTED", "TOOK", "BAND")...)
 	for _, o := range all.GetObjects() {
 		key, next, reason := o.GetKey(), none, o.GetLastError()
 		if at := o.GetNextTryAt(); at != nil {
@@ -163,8 +133,12 @@ func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResp
 		if o.GetLastOutcome() != plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_UNSPECIFIED {
 			last = word(o.GetLastOutcome(), "RECONCILE_OUTCOME_")
 		}
-		rows.add(key.GetCluster(), key.GetController(), strings.TrimPrefix(key.GetNamespace()+"/"+key.GetName(), "/"),
-			word(o.GetState(), "RECONCILE_STATE_"), last, fmt.Sprint(o.GetAttempts()), next, reason)
+		row := []string{key.GetCluster(), key.GetController(), keyName(key), word(o.GetState(), "RECONCILE_STATE_"), last, fmt.Sprint(o.GetAttempts()), next, reason}
+		took := none
+		if d, ok := tookOf(o); ok {
+			took = d.String()
+		}
+		rows.add(columns(wide, row, ago(age(o.GetLastStartedAt(), env.Now())), took, word(o.GetBand(), "RECONCILE_BAND_"))...)
 	}
 	return rows.write(to)
 }

@@ -29,6 +29,9 @@ func (h *hub) ListControllers(_ context.Context, request *plimsollv1.ListControl
 }
 
 func (h *hub) ListObjects(_ context.Context, request *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
+	if request.GetFilter() == topFilter {
+		return &plimsollv1.ListObjectsResponse{Objects: busyObjects()}, nil
+	}
 	if request.GetCluster() != "prod-eu" || request.GetController() != "fleet-config" || request.GetNamespace() != "shop" {
 		return &plimsollv1.ListObjectsResponse{}, nil
 	}

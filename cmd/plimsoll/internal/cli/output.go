@@ -5,28 +5,45 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-var formats = []string{"table", "json", "yaml"}
+// Formats that -o takes.
+const (
+	formatTable      = "table"
+	formatWide       = "wide"
+	formatJSON       = "json"
+	formatYAML       = "yaml"
+	formatName       = "name"
+	formatJSONPath   = "jsonpath"
+	formatGoTemplate = "go-template"
+
+	formatNames = "table, wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE"
+)
 
 // output is the format that was asked for.
-type output struct{ format string }
+type output struct {
+	format   string
+	template printers.ResourcePrinter // of jsonpath and go-template
+}
 
 func (o *output) flags(command *cobra.Command) {
-	command.Flags().StringVarP(&o.format, "output", "o", "table", "format: "+strings.Join(formats, ", "))
+	command.Flags().StringVarP(&o.format, "output", "o", formatTable, "format: "+formatNames)
+	complete(command, "output", cobra.FixedCompletions(
+		[]cobra.Completion{formatTable, formatWide, formatJSON, formatYAML, formatName, formatJSONPath + "=", formatGoTemplate + "="}, cobra.ShellCompDirectiveNoFileComp))
 	before := command.PreRunE
 	command.PreRunE = func(c *cobra.Command, args []string) error {
-		if !slices.Contains(formats, o.format) {
-			return usage(c, fmt.Errorf("-o %q: must be one of %s", o.format, strings.Join(formats, ", ")))
+		if err := o.parse(); err != nil {
+			return usage(c, err)
 		}
 		if before != nil {
 			return before(c, args)
@@ -35,34 +52,87 @@ func (o *output) flags(command *cobra.Command) {
 	}
 }
 
-// write prints a message as JSON or YAML, or what table prints.
-func (o *output) write(to io.Writer, message proto.Message, table func(io.Writer) error) error {
-	if o.format == "table" {
+// parse reads what was given with -o.
+func (o *output) parse() (err error) {
+	given := o.format
+	format, template, templated := strings.Cut(given, "=")
+	switch format {
+	case formatJSONPath:
+		o.template, err = printers.NewJSONPathPrinter(template)
+	case formatGoTemplate:
+		o.template, err = printers.NewGoTemplatePrinter([]byte(template))
+	case formatTable, formatWide, formatJSON, formatYAML, formatName:
+		if templated {
+			return fmt.Errorf("-o %q: %s takes no template", given, format)
+		}
+		return nil
+	default:
+		return fmt.Errorf("-o %q: must be one of %s", given, formatNames)
+	}
+	if err == nil && template == "" {
+		return fmt.Errorf("-o %q: a template is missing, as in %s=TEMPLATE", given, format)
+	}
+	if err != nil {
+		return fmt.Errorf("-o %q: %w", given, err)
+	}
+	o.format = format
+	return nil
+}
+
+// forPeople tells whether the answer is written as text for people.
+func (o *output) forPeople() bool { return o.format == formatTable || o.format == formatWide }
+
+// wide tells whether tables have all of their columns.
+func (o *output) wide() bool { return o.format == formatWide }
+
+// write prints a message in the format that was asked for: as what table prints, or by its names, which are those of the resources in it.
+func (o *output) write(to io.Writer, message proto.Message, names []string, table func(io.Writer) error) error {
+	switch {
+	case o.forPeople():
 		return table(to)
+	case o.format == formatName:
+		for _, name := range names {
+			if _, err := fmt.Fprintln(to, plain(name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	// As the REST side answers. protojson's own spacing differs from build to build.
 	compact, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	if o.format == "yaml" {
-		text, err := yaml.JSONToYAML(compact)
-		if err != nil {
-			return fmt.Errorf("encode the answer: %w", err)
-		}
-		_, err = to.Write(text)
-		return err
-	}
-	var text bytes.Buffer
-	if err := json.Indent(&text, compact, "", "  "); err != nil {
+	text, err := o.encode(compact)
+	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	text.WriteByte('\n')
-	_, err = text.WriteTo(to)
+	_, err = to.Write(text)
 	return err
 }
 
-// warn tells which members an answer says nothing about, or says it from an old copy.
+// encode turns an answer in JSON into the format that was asked for.
+func (o *output) encode(compact []byte) ([]byte, error) {
+	var text bytes.Buffer
+	switch {
+	case o.template != nil:
+		content := map[string]any{}
+		if err := json.Unmarshal(compact, &content); err != nil {
+			return nil, err
+		}
+		err := o.template.PrintObj(&unstructured.Unstructured{Object: content}, &text)
+		return text.Bytes(), err
+	case o.format == formatYAML:
+		return yaml.JSONToYAML(compact)
+	}
+	if err := json.Indent(&text, compact, "", "  "); err != nil {
+		return nil, err
+	}
+	text.WriteByte('\n')
+	return text.Bytes(), nil
+}
+
+// warn reports which members an answer says nothing about, or says it from an old copy.
 func warn(to io.Writer, unreachable []*plimsollv1.UnreachableMember) {
 	for _, u := range unreachable {
 		fmt.Fprintf(to, "warning: member %s is not shown, or may be shown as it was: %s\n", orElse(u.GetMember(), "(unknown)"), u.GetReason())

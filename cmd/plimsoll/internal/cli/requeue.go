@@ -24,29 +24,37 @@ func requeueCommand(env Environment) *cobra.Command {
 	var controller string
 	var matching plimsollv1.RequeueMatchingRequest
 	command := &cobra.Command{
-		Use:   "requeue CLUSTER NAMESPACE/KIND/NAME | requeue CLUSTER [NAMESPACE/]NAME --controller CONTROLLER",
-		Short: "Order another look at a workload or at any object, ahead of everything that waits",
-		Long: `Order a reconcile of one workload ahead of everything that waits, back-off or not; with --controller, of any object that
-the controller knows. plimsoll controllers lists the controllers, plimsoll objects what they know.
+		Use:   "requeue CLUSTER KIND/NAME",
+		Short: "Reconcile a workload, an object, or everything that matches a filter now",
+		Long: `Reconcile a workload now, ahead of everything that waits and regardless of back-off. With --controller, reconcile any object
+that the controller knows, [NAMESPACE/]NAME. With --filter, reconcile every object that matches, in all clusters or in that of
+--cluster, at most --per-second in each.
 
-With --filter, order a reconcile of every object that passes it, in all members or that of --cluster, at --per-second in each.
+With --wait, the command returns when the reconcile has ended. The exit code is 6 if it failed or did not end in time.`,
+		Example: `  # Reconcile a workload and wait for the result
+  plimsoll requeue prod-eu deployment/cart -n shop --wait
 
-With --wait the command ends when the reconcile has; its exit code is 6 when that failed or did not end in time.`,
-		Example: `  plimsoll requeue prod-eu shop/deployment/cart --wait
+  # Reconcile an object of another controller
   plimsoll requeue prod-eu shop/cart --controller webapp
+
+  # Show what would be reconciled
   plimsoll requeue --filter 'object.last_outcome == "ERROR"' --dry-run`,
+		ValidArgsFunction: completeWorkloads(&conn, &matching.Namespace),
 		Args: func(c *cobra.Command, args []string) error {
 			if matching.GetFilter() != "" {
 				return exactly()(c, args)
 			}
-			return exactly("CLUSTER", "NAMESPACE/KIND/NAME")(c, args)
+			if controller != "" {
+				return exactly("CLUSTER", "[NAMESPACE/]NAME")(c, args)
+			}
+			return workloadArguments(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if matching.GetFilter() != "" {
 				matching.Controller = controller
 				return requeueMatching(c, env, &conn, &out, &matching)
 			}
-			key, err := parseOrder(args[0], args[1], controller)
+			key, err := parseOrder(args, matching.GetNamespace(), controller)
 			if err != nil {
 				return usage(c, err)
 			}
@@ -55,7 +63,7 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 				return err
 			}
 			defer api.close()
-			receipt, err := key.order(c.Context(), api)
+			receipt, err := key.order(c.Context(), api, matching.GetForce())
 			if err != nil {
 				return err
 			}
@@ -64,7 +72,7 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 					return err
 				}
 			}
-			if err := out.write(env.Out, receipt, func(to io.Writer) error { return receiptLine(to, key, receipt) }); err != nil {
+			if err := out.write(env.Out, receipt, []string{"receipt/" + receipt.GetId()}, func(to io.Writer) error { return receiptLine(to, key, receipt) }); err != nil {
 				return err
 			}
 			return verdict(key, receipt, wait, patience)
@@ -76,9 +84,12 @@ With --wait the command ends when the reconcile has; its exit code is 6 when tha
 	flags := command.Flags()
 	flags.StringVar(&matching.Filter, "filter", "", `everything for which this CEL expression is true: object.last_outcome == "ERROR"`)
 	flags.BoolVar(&matching.ValidateOnly, "dry-run", false, "with --filter: show what matches, and order nothing")
-	flags.StringVar(&matching.Cluster, "cluster", "", "with --filter: only objects of this member")
-	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "with --filter: only objects of this namespace")
+	flags.StringVar(&matching.Cluster, "cluster", "", "with --filter: only objects of this cluster")
+	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "namespace of the workload or object; with --filter: only objects of this namespace")
+	complete(command, "cluster", completeClusters(&conn))
+	complete(command, "controller", completeControllers(&conn))
 	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a member are ordered in a second; 0 means 50")
+	flags.BoolVar(&matching.Force, "force", false, "order it also in clusters that do not answer; it runs as soon as they do")
 	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: a name of the order; giving it again with the same name orders nothing twice")
 	conn.flags(command)
 	out.flags(command)
@@ -99,7 +110,7 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *o
 		return err
 	}
 	warn(env.Err, answer.GetUnreachable())
-	return out.write(env.Out, answer, func(to io.Writer) error {
+	return out.write(env.Out, answer, sampled(answer), func(to io.Writer) error {
 		for _, key := range answer.GetSample() {
 			fmt.Fprintf(to, "%s\n", objectKey{key.GetCluster(), key.GetController(), key.GetNamespace(), key.GetName()})
 		}
@@ -107,29 +118,45 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *o
 		if answer.GetNothingOrdered() {
 			what = "match; nothing was ordered"
 		}
-		_, err := fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
-		return err
+		fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
+		for _, r := range answer.GetReceipts() {
+			fmt.Fprintf(to, "receipt %s\n", plain(r))
+		}
+		return nil
 	})
+}
+
+// sampled names the objects that an order of many tells of.
+func sampled(answer *plimsollv1.RequeueMatchingResponse) []string {
+	names := make([]string, 0, len(answer.GetSample()))
+	for _, key := range answer.GetSample() {
+		names = append(names, objectName(key))
+	}
+	return names
 }
 
 // ordered is what a reconcile is ordered of.
 type ordered interface {
 	fmt.Stringer
-	order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error)
+	order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error)
 }
 
 // parseOrder reads what to reconcile: a workload or, with a controller, an object that it knows.
-func parseOrder(cluster, text, controller string) (ordered, error) {
+func parseOrder(args []string, namespace, controller string) (ordered, error) {
 	if controller == "" {
-		return parseWorkload(cluster, text)
+		return parseWorkloadArguments(args, namespace)
 	}
-	return parseObject(cluster, text, controller)
+	text := args[1]
+	if namespace != "" && !strings.Contains(text, "/") {
+		text = namespace + "/" + text
+	}
+	return parseObject(args[0], text, controller)
 }
 
-func (k workloadKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
+func (k workloadKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
-	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue())
+	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue(force))
 	return answer.GetReceipt(), err
 }
 
@@ -148,11 +175,11 @@ func parseObject(cluster, text, controller string) (objectKey, error) {
 	return objectKey{cluster, controller, namespace, name}, nil
 }
 
-func (k objectKey) order(ctx context.Context, api *caller) (*plimsollv1.Receipt, error) {
+func (k objectKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueObject(call, &plimsollv1.RequeueObjectRequest{
-		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name,
+		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name, Force: force,
 	})
 	return answer.GetReceipt(), err
 }

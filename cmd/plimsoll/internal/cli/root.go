@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -40,27 +39,33 @@ func Run(ctx context.Context, args []string, env Environment) int {
 func newRoot(name string, env Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "plimsoll",
-		Short: "See and steer a fleet of Kubernetes clusters through a Plimsoll hub",
-		Long: `See and steer a fleet of Kubernetes clusters through a Plimsoll hub.
+		Short: "plimsoll controls a fleet of Kubernetes clusters through a Plimsoll hub",
+		Long: `plimsoll controls a fleet of Kubernetes clusters through a Plimsoll hub.
 
-register, unregister, force-detach and webapps work with your kubeconfigs, and need no hub that runs. Everything else asks the hub's API.`,
-		Version:       version(),
+Commands that ask the hub's API find it through the current context of your kubeconfig, if that is the hub cluster's; --context names
+another one. Commands about members work with your kubeconfigs and need no running hub.`,
+		Version:       clientVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
-	root.AddGroup(&cobra.Group{ID: "members", Title: "Members:"}, &cobra.Group{ID: "fleet", Title: "The fleet, through the hub's API:"})
-	for _, c := range []*cobra.Command{registerCommand(env), unregisterCommand(env), forceDetachCommand(env), webAppsCommand(env)} {
-		c.GroupID = "members"
-		root.AddCommand(c)
+	add := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, c := range commands {
+			c.GroupID = id
+			root.AddCommand(c)
+		}
 	}
-	for _, c := range []*cobra.Command{checkCommand(env), clustersCommand(env), clusterCommand(env), workloadsCommand(env), workloadCommand(env),
-		explainCommand(env), whatIfCommand(env), controllersCommand(env), objectsCommand(env), requeueCommand(env)} {
-		c.GroupID = "fleet"
-		root.AddCommand(c)
-	}
+	add("fleet", "The Fleet (asks the hub's API):", getCommand(env), describeCommand(env), explainCommand(env), whatIfCommand(env), requeueCommand(env), cancelCommand(env), eventsCommand(env),
+		topCommand(env), checkCommand(env), dashboardCommand(env))
+	add("members", "Members (works with your kubeconfigs):", registerCommand(env), unregisterCommand(env), rotateCommand(env), cordonCommand(env),
+		uncordonCommand(env), pauseCommand(env), resumeCommand(env), forceDetachCommand(env), webAppsCommand(env))
+	add("other", "Other Commands:", versionCommand(env))
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	root.AddCommand(shortForms(env)...)
 	if strings.HasPrefix(filepath.Base(name), "kubectl-") {
 		asPlugin(root)
 	}
@@ -81,15 +86,6 @@ func eachCommand(of *cobra.Command, do func(*cobra.Command)) {
 		do(c)
 		eachCommand(c, do)
 	}
-}
-
-// version is what the binary was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	return info.Main.Version
 }
 
 // usageError is a mistake in the command line.

@@ -29,6 +29,14 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// columns are the narrow ones, and the further ones of a wide table.
+func columns(wide bool, narrow []string, further ...string) []string {
+	if wide {
+		return append(narrow, further...)
+	}
+	return narrow
+}
+
 // write aligns the columns. The last one is not padded.
 func (t *table) write(to io.Writer) error {
 	columns := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)

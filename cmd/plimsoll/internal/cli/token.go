@@ -12,26 +12,26 @@ import (
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 )
 
+// defaultAudience is that of the hub's API unless its configuration says another one.
+const defaultAudience = "plimsoll"
+
 // tokenSource is where the token for the API comes from.
 type tokenSource struct {
-	token, file   string
-	account       string // NAMESPACE/NAME in the hub cluster
-	audience      string
-	hubKubeconfig string
-	hubContext    string
+	token, file string
+	account     string // NAMESPACE/NAME in the hub cluster
+	audience    string
 }
 
 func (s *tokenSource) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.file, "token-file", "", "file with a bearer token (PLIMSOLL_TOKEN_FILE)")
 	flags.StringVar(&s.token, "token", "", "bearer token; rather use --token-file or PLIMSOLL_TOKEN, which other users of this machine cannot see")
-	flags.StringVar(&s.account, "service-account", "", "NAMESPACE/NAME in the hub cluster whose token is requested with your kubeconfig, when none is given")
-	flags.StringVar(&s.audience, "audience", "plimsoll", "audience of the token that is requested")
-	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig with the hub cluster, for --service-account (default: what kubectl uses)")
-	flags.StringVar(&s.hubContext, "hub-context", "", "context of the hub cluster, for --service-account (default: the current one)")
+	flags.StringVar(&s.account, "service-account", "",
+		"NAMESPACE/NAME in the hub cluster whose token is requested with your kubeconfig (default: plimsoll-operator or plimsoll-viewer in the hub's namespace)")
+	flags.StringVar(&s.audience, "audience", defaultAudience, "audience of the token that is requested")
 }
 
-// read returns the token; "" when none is given, which an unauthenticated hub takes.
-func (s *tokenSource) read(ctx context.Context, env Environment) (string, error) {
+// read returns the token that was given or asked for by --service-account; "" when there is none, which an unauthenticated hub takes.
+func (s *tokenSource) read(ctx context.Context, env Environment, hub hubFlags) (string, error) {
 	token, from := s.token, "--token"
 	file := s.file
 	if token == "" && file == "" {
@@ -50,7 +50,7 @@ func (s *tokenSource) read(ctx context.Context, env Environment) (string, error)
 		}
 		token, from = string(content), file
 	case token == "" && s.account != "":
-		return s.request(ctx)
+		return s.request(ctx, env, hub)
 	}
 	token = strings.TrimSpace(token)
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -60,12 +60,12 @@ func (s *tokenSource) read(ctx context.Context, env Environment) (string, error)
 }
 
 // request asks the hub cluster for a token.
-func (s *tokenSource) request(ctx context.Context) (string, error) {
+func (s *tokenSource) request(ctx context.Context, env Environment, from hubFlags) (string, error) {
 	namespace, name, ok := strings.Cut(s.account, "/")
 	if !ok || namespace == "" || name == "" {
 		return "", fmt.Errorf("--service-account %q: must be NAMESPACE/NAME", s.account)
 	}
-	hub, err := enroll.Load(s.hubKubeconfig, s.hubContext)
+	hub, err := from.load(env)
 	if err != nil {
 		return "", err
 	}

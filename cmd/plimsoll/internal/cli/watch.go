@@ -19,13 +19,21 @@ type query struct {
 	watch           bool
 }
 
+// listFlags are those of a list that cannot be followed.
+func (q *query) listFlags(command *cobra.Command, example string) {
+	command.Flags().StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
+	command.Flags().StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
+}
+
 func (q *query) flags(command *cobra.Command, example string) {
+	q.listFlags(command, example)
 	flags := command.Flags()
-	flags.StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
-	flags.StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
 	flags.BoolVarP(&q.watch, "watch", "w", false, "show what there is and then what changes, line by line, until interrupted")
 	before := command.PreRunE
 	command.PreRunE = func(c *cobra.Command, args []string) error {
+		if output, err := c.Flags().GetString("output"); err == nil && q.watch && (output == formatName || output == formatYAML) {
+			return usage(c, errors.New("--watch: takes -o table, json, jsonpath or go-template"))
+		}
 		if q.watch && q.orderBy != "" {
 			return usage(c, errors.New("--watch and --order-by: give one of them"))
 		}
@@ -62,13 +70,21 @@ func watch[R any, M interface {
 	return err
 }
 
+// tellPrograms writes a message in one line: as JSON, or as the template that was given makes it.
+func tellPrograms(env Environment, out *output, message proto.Message) error {
+	text, err := protojson.Marshal(message)
+	if err == nil && out.template != nil {
+		text, err = out.encode(text)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(env.Out, "%s\n", text)
+	}
+	return err
+}
+
 func tell[M change](env Environment, out *output, message M, line func(M) string) (err error) {
-	if out.format != "table" {
-		text, err := protojson.Marshal(message)
-		if err == nil {
-			_, err = fmt.Fprintf(env.Out, "%s\n", text)
-		}
-		return err
+	if !out.forPeople() {
+		return tellPrograms(env, out, message)
 	}
 	switch message.GetType() {
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
@@ -18,7 +17,11 @@ func webAppKind() enroll.Kind {
 func webAppsCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "webapps",
-		Short: "Install WebApps in a member, or uninstall them",
+		Short: "Install the WebApp kind in a cluster, or uninstall it",
+		Example: `  # Install the WebApp kind
+  plimsoll webapps install prod-eu`,
+		Args: needsResource("install or uninstall"),
+		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	command.AddCommand(installWebAppsCommand(env), uninstallWebAppsCommand(env))
 	return command
@@ -27,10 +30,18 @@ func webAppsCommand(env Environment) *cobra.Command {
 // target is the member that a command is about, by its context.
 type target struct{ kubeconfig, context string }
 
-func (t *target) flags(flags *pflag.FlagSet, webApps *enroll.Installed) {
-	flags.StringVar(&t.context, "context", "", "context of the member (default: MEMBER, or the current one of --kubeconfig)")
-	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig with the member (default: what kubectl uses)")
+func (t *target) flags(command *cobra.Command, webApps *enroll.Installed) {
+	t.contextFlags(command)
+	flags := command.Flags()
+	flags.Lookup("context").Usage = "context of the cluster (default: CLUSTER, or the current one of --kubeconfig)"
 	flags.StringVar(&webApps.Namespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
+}
+
+// contextFlags are those that name the context.
+func (t *target) contextFlags(command *cobra.Command) {
+	command.Flags().StringVar(&t.context, "context", "", "context of the cluster (default: CLUSTER)")
+	command.Flags().StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig with the cluster (default: what kubectl uses)")
+	complete(command, "context", completeContexts(&t.kubeconfig))
 }
 
 func (t *target) load(args []string) (*enroll.Context, error) {
@@ -50,7 +61,7 @@ func installWebAppsCommand(env Environment) *cobra.Command {
 	webApps := enroll.Installed{Kind: webAppKind()}
 	var dryRun bool
 	command := &cobra.Command{
-		Use:   "install [MEMBER]",
+		Use:   "install [CLUSTER]",
 		Short: "Install the WebApp kind in a member",
 		Long: `Install the WebApp kind in a member.
 
@@ -58,10 +69,14 @@ In the member, this creates the definition of the kind, a role with what the hub
 configuration. Registered members are then served: the hub adds itself as the converter between the versions, and keeps all of it
 current. Running it again changes nothing, and a definition of a newer Plimsoll is left alone.
 
-MEMBER is the context of the member in your kubeconfig, unless --context names another.`,
-		Example: `  plimsoll webapps install prod-eu
-  plimsoll webapps install --context prod-eu
+CLUSTER is the context of the cluster in your kubeconfig, unless --context names another.`,
+		Example: `  # Install the WebApp kind
+  plimsoll webapps install prod-eu
+
+  # Let WebApps in two namespaces name Secrets
   plimsoll webapps install prod-eu --secrets shop,cart
+
+  # Print what would be applied
   plimsoll webapps install --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -83,7 +98,7 @@ MEMBER is the context of the member in your kubeconfig, unless --context names a
 		},
 	}
 	flags := command.Flags()
-	member.flags(flags, &webApps)
+	member.flags(command, &webApps)
 	flags.StringSliceVar(&webApps.Secrets, "secrets", nil,
 		"namespaces in which the hub may read Secrets, for WebApps that name some; * for all of them (default: none)")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be applied, and talk to no cluster")
@@ -94,15 +109,16 @@ func uninstallWebAppsCommand(env Environment) *cobra.Command {
 	var member target
 	webApps := enroll.Installed{Kind: webAppKind()}
 	command := &cobra.Command{
-		Use:   "uninstall [MEMBER]",
+		Use:   "uninstall [CLUSTER]",
 		Short: "Remove the WebApp kind from a member",
 		Long: `Remove the WebApp kind from a member: what "webapps install" created there, the definition last.
 
 It refuses while there are WebApps, because deleting the definition deletes every one of them. What somebody else created stays.
 
-MEMBER is the context of the member in your kubeconfig, unless --context names another.`,
-		Example: `  plimsoll webapps uninstall prod-eu`,
-		Args:    cobra.MaximumNArgs(1),
+CLUSTER is the context of the cluster in your kubeconfig, unless --context names another.`,
+		Example: `  # Remove the WebApp kind
+  plimsoll webapps uninstall prod-eu`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			context, err := member.load(args)
 			if err != nil {
@@ -114,6 +130,6 @@ MEMBER is the context of the member in your kubeconfig, unless --context names a
 			return nil
 		},
 	}
-	member.flags(command.Flags(), &webApps)
+	member.flags(command, &webApps)
 	return command
 }

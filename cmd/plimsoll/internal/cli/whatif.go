@@ -15,16 +15,19 @@ import (
 func whatIfCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
 	var supposed supposition
+	var namespace string
 	command := &cobra.Command{
-		Use:   "what-if CLUSTER NAMESPACE/KIND/NAME",
-		Short: "Say what another policy would do to a workload, without doing it",
-		Long: `Say what the plan of a workload would be under another policy, from what its last plan was made of. Nothing is written.
+		Use:   "what-if " + workloadUse,
+		Short: "Show what another policy would do to a workload, without doing it",
+		Long: `Show the plan of a workload under another policy, computed from what its last plan was made of. Nothing is written.
 
-What no flag names stays as it is. CLUSTER KIND NAMESPACE/NAME is taken as well.`,
-		Example: `  plimsoll what-if prod-eu shop/deployment/cart --spot-percentage 80 --min-on-demand 2`,
-		Args:    workloadArguments,
+Values without a flag stay as they are.` + workloadLong,
+		Example: `  # More spot capacity, with two replicas on-demand at least
+  plimsoll what-if prod-eu deployment/cart -n shop --spot-percentage 80 --min-on-demand 2`,
+		Args:              workloadArguments,
+		ValidArgsFunction: completeWorkloads(&conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
-			key, err := parseWorkloadArguments(args)
+			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
 			}
@@ -44,9 +47,10 @@ What no flag names stays as it is. CLUSTER KIND NAMESPACE/NAME is taken as well.
 				return err
 			}
 			warn(env.Err, answer.GetUnreachable())
-			return out.write(env.Out, answer, func(to io.Writer) error { return comparison(to, env.Now(), answer) })
+			return out.write(env.Out, answer, []string{workloadName(answer.GetNow())}, func(to io.Writer) error { return comparison(to, env.Now(), answer) })
 		},
 	}
+	workloadNamespace(command, &namespace)
 	supposed.flags(command.Flags())
 	conn.flags(command)
 	out.flags(command)

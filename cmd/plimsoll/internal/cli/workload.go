@@ -16,13 +16,17 @@ import (
 
 func workloadCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
+	var namespace string
 	command := &cobra.Command{
-		Use:     "workload CLUSTER NAMESPACE/KIND/NAME",
-		Short:   "Show one workload with its policy and pods",
-		Example: `  plimsoll workload prod-eu shop/deployment/cart`,
-		Args:    exactly("CLUSTER", "NAMESPACE/KIND/NAME"),
+		Use:   "workload " + workloadUse,
+		Short: "Show one workload with its policy and pods",
+		Long:  "Show one workload with its policy and pods." + workloadLong,
+		Example: `  # Describe a Deployment
+  plimsoll describe workload prod-eu deployment/cart -n shop`,
+		Args:              workloadArguments,
+		ValidArgsFunction: completeWorkloads(&conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
-			key, err := parseWorkload(args[0], args[1])
+			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
 			}
@@ -31,6 +35,7 @@ func workloadCommand(env Environment) *cobra.Command {
 			})
 		},
 	}
+	workloadNamespace(command, &namespace)
 	conn.flags(command)
 	out.flags(command)
 	return command
@@ -50,7 +55,7 @@ func showWorkload(ctx context.Context, conn *connection, out *output, key worklo
 		return hintLabels(err, key)
 	}
 	warn(conn.env.Err, found.GetUnreachable())
-	return out.write(conn.env.Out, found, func(to io.Writer) error { return text(to, found.GetWorkload()) })
+	return out.write(conn.env.Out, found, []string{workloadName(found.GetWorkload())}, func(to io.Writer) error { return text(to, found.GetWorkload()) })
 }
 
 // hintLabels says of a workload that the hub does not know as enabled which labels it takes: the hub does not see workloads without
@@ -62,67 +67,6 @@ func hintLabels(err error, key workloadKey) error {
 	return &hinted{err, fmt.Sprintf("the label plimsoll.dev/enabled=true is needed on the workload itself, not on its pod template, and on its namespace; "+
 		"in the member: kubectl -n %s get %s %s --show-labels; kubectl get namespace %s --show-labels",
 		plain(key.namespace), strings.ToLower(plain(key.kind)), plain(key.name), plain(key.namespace))}
-}
-
-// workloadKey names a workload of a member.
-type workloadKey struct{ cluster, namespace, kind, name string }
-
-// kinds are those that are placed, in every way that kubectl takes them.
-var kinds = map[string]string{
-	"deployment": "Deployment", "deployments": "Deployment", "deploy": "Deployment",
-	"statefulset": "StatefulSet", "statefulsets": "StatefulSet", "sts": "StatefulSet",
-	"replicaset": "ReplicaSet", "replicasets": "ReplicaSet", "rs": "ReplicaSet",
-}
-
-// kindOf reads a kind: one of Kubernetes' own, or one of another group with that group, as in rollout.argoproj.io. The hub
-// knows how the rest of it is written.
-func kindOf(text string) (string, bool) {
-	if kind, ok := kinds[strings.ToLower(text)]; ok {
-		return kind, true
-	}
-	kind, group, ok := strings.Cut(text, ".")
-	if !ok || kind == "" || group == "" {
-		return "", false
-	}
-	return strings.ToUpper(kind[:1]) + kind[1:] + "." + strings.ToLower(group), true
-}
-
-// parseWorkload reads NAMESPACE/KIND/NAME.
-func parseWorkload(cluster, text string) (workloadKey, error) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
-		return workloadKey{}, fmt.Errorf("%q: must be NAMESPACE/KIND/NAME, as in shop/deployment/cart", text)
-	}
-	kind, ok := kindOf(parts[1])
-	if !ok {
-		return workloadKey{}, fmt.Errorf("%q: the kind must be deployment, statefulset, replicaset, or one with its group such as rollout.argoproj.io", text)
-	}
-	return workloadKey{cluster: cluster, namespace: parts[0], kind: kind, name: parts[2]}, nil
-}
-
-// parseWorkloadArguments reads CLUSTER NAMESPACE/KIND/NAME, or CLUSTER KIND NAMESPACE/NAME.
-func parseWorkloadArguments(args []string) (workloadKey, error) {
-	if len(args) == 2 {
-		return parseWorkload(args[0], args[1])
-	}
-	namespace, name, ok := strings.Cut(args[2], "/")
-	if !ok || strings.Contains(name, "/") {
-		return workloadKey{}, fmt.Errorf("%q: must be NAMESPACE/NAME, as in shop/cart", args[2])
-	}
-	return parseWorkload(args[0], namespace+"/"+args[1]+"/"+name)
-}
-
-func (k workloadKey) get() *plimsollv1.GetWorkloadRequest {
-	return &plimsollv1.GetWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
-}
-
-func (k workloadKey) requeue() *plimsollv1.RequeueWorkloadRequest {
-	return &plimsollv1.RequeueWorkloadRequest{Cluster: k.cluster, Namespace: k.namespace, Kind: k.kind, Name: k.name}
-}
-
-// String is the key as it is given.
-func (k workloadKey) String() string {
-	return fmt.Sprintf("%s/%s/%s of %s", k.namespace, strings.ToLower(k.kind), k.name, k.cluster)
 }
 
 func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,12 +18,18 @@ func workloadsCommand(env Environment) *cobra.Command {
 	var all bool
 	command := &cobra.Command{
 		Use:   "workloads",
-		Short: "List the workloads that are enabled for spot placement",
-		Long: `List the workloads that are enabled for spot placement, of all namespaces unless -n names one.
+		Short: "List workloads that are enabled for spot placement",
+		Long: `List workloads that are enabled for spot placement, in all namespaces unless -n names one.
 
-SPOT and ON-DEMAND are the replicas that are there, and those that should be.`,
-		Example: `  plimsoll workloads
-  plimsoll workloads --cluster prod-eu -n shop -o yaml`,
+SPOT and ON-DEMAND are replicas: actual/wanted.`,
+		Example: `  # List the workloads of all clusters
+  plimsoll get workloads
+
+  # List the workloads of one namespace in one cluster
+  plimsoll get workloads --cluster prod-eu -n shop
+
+  # List those that have fewer replicas on spot capacity than wanted
+  plimsoll get workloads --filter 'workload.placement.spot_actual < workload.placement.spot_wanted'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if all && namespace != "" {
@@ -46,11 +53,12 @@ SPOT and ON-DEMAND are the replicas that are there, and those that should be.`,
 				return err
 			}
 			warn(env.Err, found.GetUnreachable())
-			return out.write(env.Out, found, func(to io.Writer) error { return workloadsTable(to, env, found) })
+			return out.write(env.Out, found, workloadNames(found), func(to io.Writer) error { return workloadsTable(to, env, found, out.wide()) })
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&cluster, "cluster", "", "only workloads of this member")
+	flags.StringVar(&cluster, "cluster", "", "only workloads of this cluster")
+	complete(command, "cluster", completeClusters(&conn))
 	flags.StringVarP(&namespace, "namespace", "n", "", "only workloads of this namespace")
 	flags.BoolVarP(&all, "all-namespaces", "A", false, "workloads of all namespaces, which is the default")
 	conn.flags(command)
@@ -86,17 +94,33 @@ func workloadChange(m *plimsollv1.WatchWorkloadsResponse) string {
 		of(p.GetSpotActual(), p.GetSpotWanted()), of(p.GetOnDemandActual(), p.GetOnDemandWanted()), p.GetReason())
 }
 
-func workloadsTable(to io.Writer, env Environment, all *plimsollv1.ListWorkloadsResponse) error {
+func workloadNames(all *plimsollv1.ListWorkloadsResponse) []string {
+	names := make([]string, 0, len(all.GetWorkloads()))
+	for _, w := range all.GetWorkloads() {
+		names = append(names, workloadName(w))
+	}
+	return names
+}
+
+// workloadName names a workload in the fleet.
+func workloadName(w *plimsollv1.Workload) string {
+	return "workload/" + w.GetCluster() + "/" + w.GetNamespace() + "/" + strings.ToLower(w.GetKind()) + "/" + w.GetName()
+}
+
+func workloadsTable(to io.Writer, env Environment, all *plimsollv1.ListWorkloadsResponse, wide bool) error {
 	if len(all.GetWorkloads()) == 0 {
 		fmt.Fprintln(env.Err, "No workloads are enabled for spot placement, or none that you may see.")
 		return nil
 	}
-	rows := newTable("CLUSTER", "NAMESPACE", "KIND", "NAME", "REPLICAS", "SPOT", "ON-DEMAND", "STATE", "REASON")
+	rows := newTable(columns(wide, []string{"CLUSTER", "NAMESPACE", "KIND", "NAME", "REPLICAS", "SPOT", "ON-DEMAND", "STATE", "REASON"},
+		"SPOT-PERCENTAGE", "MIN-ON-DEMAND", "NOT-READY")...)
 	for _, w := range all.GetWorkloads() {
 		p := w.GetPlacement()
-		rows.add(w.GetCluster(), w.GetNamespace(), w.GetKind(), w.GetName(), fmt.Sprint(p.GetReplicas()),
+		row := []string{w.GetCluster(), w.GetNamespace(), w.GetKind(), w.GetName(), fmt.Sprint(p.GetReplicas()),
 			of(p.GetSpotActual(), p.GetSpotWanted()), of(p.GetOnDemandActual(), p.GetOnDemandWanted()),
-			word(w.GetState(), "WORKLOAD_STATE_"), p.GetReason())
+			word(w.GetState(), "WORKLOAD_STATE_"), p.GetReason()}
+		rows.add(columns(wide, row, policyValue(p.SpotPercentage, p.GetSpotPercentageSource()), policyValue(p.MinOnDemand, p.GetMinOnDemandSource()),
+			fmt.Sprint(p.GetPending()))...)
 	}
 	return rows.write(to)
 }

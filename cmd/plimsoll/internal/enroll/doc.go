@@ -7,7 +7,7 @@
 // again changes nothing, and what somebody else made is used as it is.
 //
 // Where to look: role.go, writes.go and policies.go for what the hub may do in a member, objects.go for what is made, register.go and unregister.go
-// for the steps, apply.go for one step, kubeconfig.go for what is read from and written into kubeconfigs, render.go for
+// for the steps, rotate.go, mark.go and workload.go for what a person changes afterwards, apply.go for one step, kubeconfig.go for what is read from and written into kubeconfigs, render.go for
 // --dry-run.
 //
 // It never puts a token into an error or a line of output, and deletes nothing that it has not made.

@@ -139,7 +139,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 	makers = append(makers, r.policies()...) // before the account has any right
 	makers = append(makers,
 		func() (object, error) {
-			rules := append(append(append(memberRules(), r.workloadRules()...), r.writeRules()...), r.keepRules()...)
+			rules := slices.Concat(memberRules(), r.workloadRules(), r.fleetRules(), r.writeRules(), r.keepRules())
 			if len(r.Namespaces) > 0 {
 				rules = tenantRules(r.Namespaces, own.webhook)
 			}
@@ -197,7 +197,7 @@ func (r Registration) tokenSecret() func() (object, error) {
 
 // grants are the role of a tenant in one of its namespaces, and its binding. Probes for spot capacity are made in the first.
 func grants(r Registration, namespace string) []func() (object, error) {
-	rules := append(append(placementRules(), r.workloadRules()...), r.writeRules()...)
+	rules := slices.Concat(placementRules(), r.workloadRules(), r.fleetRules(), r.writeRules())
 	if len(r.Namespaces) > 0 && namespace == slices.Min(r.Namespaces) {
 		rules = append(rules, probeRules()...)
 	}

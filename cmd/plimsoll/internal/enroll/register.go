@@ -27,6 +27,8 @@ type Registration struct {
 	Namespace, MemberNamespace string
 	// Namespaces of the member that it is registered for; empty: the whole cluster.
 	Namespaces []string
+	// Fleet lets the hub set how many replicas workloads have, for FleetPlacements.
+	Fleet bool
 	// WorkloadResources are further resources that the hub may read, as rollouts.argoproj.io.
 	WorkloadResources []string
 	// Writes are resources that the hub may write for reconcilers that others added to it, as configmaps or certificates.cert-manager.io.

@@ -49,6 +49,30 @@ func (r Registration) workloadRules() []rbacv1.PolicyRule {
 	return rules
 }
 
+// fleetRules let fleet placement set how many replicas workloads have; of the kinds that the hub's configuration names, too.
+func (r Registration) fleetRules() []rbacv1.PolicyRule {
+	if !r.Fleet {
+		return nil
+	}
+	rules := fleetRules()
+	for _, resource := range r.WorkloadResources {
+		plural, group, _ := strings.Cut(resource, ".")
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural + "/scale"}, Verbs: []string{"get", "update"}})
+	}
+	return rules
+}
+
+func fleetRules() []rbacv1.PolicyRule {
+	scale := []string{"get", "update"}
+	return []rbacv1.PolicyRule{
+		// Nothing of a workload but its number of replicas.
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale", "statefulsets/scale", "replicasets/scale"}, Verbs: scale},
+		{APIGroups: []string{"apps.plimsoll.dev"}, Resources: []string{"webapps/scale"}, Verbs: scale},
+		// What another autoscaler scales is left alone.
+		{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"list"}},
+	}
+}
+
 // probeRules are about the pause pods that find out whether there is spot capacity again. They are granted in one namespace.
 func probeRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "delete"}}}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// What is wrong with a hub.
+const (
+	// mostSkew is how far clocks may be apart: more spoils ages, windows, and tokens.
+	mostSkew = 30 * time.Second
+	// certificateWarning is how long before its end a certificate is told of. The hub renews its own earlier.
+	certificateWarning = 7 * 24 * time.Hour
+)
+
+// oldestKubernetes is what members have to be for everything to work.
+var oldestKubernetes = version.MustParseGeneric("1.30")
+
+// chosen are conditions that a person brought about: they are told of, and are no problem.
+var chosen = []string{"Cordoned", "Paused"}
+
+// problemsOfHub finds what is wrong with the replica of the hub that answered.
+func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
+	if hub.skew.Abs() > mostSkew {
+		problems = append(problems, problem{fmt.Sprintf("its clock differs by %s from the one of this machine", hub.skew.Abs().Round(time.Second)),
+			"synchronize the clocks of the hub's nodes and of this machine: disruption windows and tokens depend on them"})
+	}
+	switch left := hub.certificate.Sub(now); {
+	case hub.certificate.IsZero():
+	case left <= 0:
+		problems = append(problems, problem{"the certificate of its API expired at " + hub.certificate.UTC().Format(time.RFC3339), remedyCertificate})
+	case left < certificateWarning:
+		problems = append(problems, problem{"the certificate of its API expires at " + hub.certificate.UTC().Format(time.RFC3339), remedyCertificate})
+	}
+	if known(hub.version) && known(clientVersion()) && hub.version != clientVersion() {
+		problems = append(problems, problem{fmt.Sprintf("its version is %s, and that of this command %s", hub.version, clientVersion()),
+			"use the command of the hub's version"})
+	}
+	return problems
+}
+
+const remedyCertificate = "see whether the certificate in api.certDir is renewed; a hub with a certificate of its own authority renews it by itself, so restart it and see its log"
+
+// known tells whether a version is one of a release.
+func known(text string) bool {
+	_, err := version.ParseSemantic(text)
+	return err == nil
+}

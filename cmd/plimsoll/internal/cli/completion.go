@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// completionPatience is how long a person who pressed the tab key waits.
+const completionPatience = 3 * time.Second
+
+// complete has the values of a flag completed. It fails for flags only that the command does not have, which is a slip in this program.
+func complete(command *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err)
+	}
+}
+
+// live asks the hub for names; without an answer, nothing is completed.
+func live(c *cobra.Command, conn *connection, ask func(ctx context.Context, api *caller) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx := c.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	api, err := conn.open(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer api.close()
+	names, err := ask(ctx, api)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeClusters completes names of clusters: as the value of a flag, or as arguments.
+func completeClusters(conn *connection) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) { return clustersFrom(ctx, api, start) })
+	}
+}
+
+// completeCluster completes the only argument of a command, which is the name of a cluster.
+func completeCluster(conn *connection) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return completeClusters(conn)(c, args, start)
+	}
+}
+
+func clustersFrom(ctx context.Context, api *caller, start string) ([]string, error) {
+	all, err := listClusters(ctx, api, &query{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range all.GetClusters() {
+		if strings.HasPrefix(c.GetName(), start) {
+			names = append(names, c.GetName())
+		}
+	}
+	return names, nil
+}
+
+// completeWorkloads completes a cluster, and then a workload in it: KIND/NAME with a namespace, else NAMESPACE/KIND/NAME.
+func completeWorkloads(conn *connection, namespace *string) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return completeClusters(conn)(c, args, start)
+		case 1:
+			return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) {
+				return workloadsFrom(ctx, api, args[0], *namespace, start)
+			})
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func workloadsFrom(ctx context.Context, api *caller, cluster, namespace, start string) ([]string, error) {
+	all, err := listWorkloads(ctx, api, &plimsollv1.ListWorkloadsRequest{Cluster: cluster, Namespace: namespace, PageSize: pageOf})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, w := range all.GetWorkloads() {
+		name := strings.ToLower(w.GetKind()) + "/" + w.GetName()
+		if namespace == "" {
+			name = w.GetNamespace() + "/" + name
+		}
+		if strings.HasPrefix(name, start) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// completeControllers completes names of controllers.
+func completeControllers(conn *connection) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) {
+			all, err := listControllers(ctx, api, "")
+			if err != nil {
+				return nil, err
+			}
+			var names []string
+			known := map[string]bool{}
+			for _, one := range all.GetControllers() {
+				if !known[one.GetName()] && strings.HasPrefix(one.GetName(), start) {
+					names = append(names, one.GetName())
+				}
+				known[one.GetName()] = true
+			}
+			return names, nil
+		})
+	}
+}

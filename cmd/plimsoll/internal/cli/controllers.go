@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func controllersCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	var cluster string
+	command := &cobra.Command{
+		Use:   "controllers",
+		Short: "List the controllers that work in each cluster",
+		Example: `  # List the controllers of all clusters
+  plimsoll get controllers
+
+  # List the controllers of one cluster
+  plimsoll get controllers --cluster prod-eu`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			found, err := listControllers(c.Context(), api, cluster)
+			if err != nil {
+				return err
+			}
+			warn(env.Err, found.GetUnreachable())
+			return out.write(env.Out, found, controllerNames(found), func(to io.Writer) error { return controllersTable(to, env, found) })
+		},
+	}
+	command.Flags().StringVar(&cluster, "cluster", "", "only controllers of this cluster")
+	complete(command, "cluster", completeClusters(&conn))
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// listControllers reads all pages into one answer.
+func listControllers(ctx context.Context, api *caller, cluster string) (*plimsollv1.ListControllersResponse, error) {
+	all := &plimsollv1.ListControllersResponse{}
+	for token := ""; ; {
+		call, cancel := api.call(ctx, 0)
+		page, err := plimsollv1.NewObjectServiceClient(api).ListControllers(call, &plimsollv1.ListControllersRequest{
+			Cluster: cluster, PageSize: pageOf, PageToken: token,
+		})
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		all.Controllers = append(all.Controllers, page.GetControllers()...)
+		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
+		all.AsOf = oldest(all.AsOf, page.GetAsOf())
+		if token = page.GetNextPageToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+func controllerNames(all *plimsollv1.ListControllersResponse) []string {
+	names := make([]string, 0, len(all.GetControllers()))
+	for _, c := range all.GetControllers() {
+		names = append(names, "controller/"+c.GetCluster()+"/"+c.GetName())
+	}
+	return names
+}
+
+func controllersTable(to io.Writer, env Environment, all *plimsollv1.ListControllersResponse) error {
+	if len(all.GetControllers()) == 0 {
+		fmt.Fprintln(env.Err, "No controller works in a member, or in none that you may see.")
+		return nil
+	}
+	rows := newTable("CLUSTER", "CONTROLLER", "KIND", "OBJECTS", "QUEUED", "RUNNING", "HELD")
+	for _, c := range all.GetControllers() {
+		rows.add(c.GetCluster(), c.GetName(), c.GetKind(), fmt.Sprint(c.GetObjects()), fmt.Sprint(c.GetQueued()), fmt.Sprint(c.GetRunning()), c.GetHeld())
+	}
+	return rows.write(to)
+}

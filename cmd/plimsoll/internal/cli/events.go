@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func eventsCommand(env Environment) *cobra.Command {
+	conn, out, asked := connection{env: env}, output{}, query{}
+	var only plimsollv1.ListEventsRequest
+	command := &cobra.Command{
+		Use:   "events",
+		Short: "List what happened in the last day: moves, droughts, interruptions, cluster states, and requeues",
+		Long: `List what happened in the last day, the newest first: pods that were moved, droughts of a capacity type, interruptions of nodes, changes of
+a cluster's state, and requeues. The replica that owns a cluster keeps its events in memory, at most 2,000 of a cluster.`,
+		Example: `  # List the events of one cluster
+  plimsoll events --cluster prod-eu
+
+  # List the moves that a drought caused
+  plimsoll events --filter 'event.type == "MOVE" && event.reason == "drought"'
+
+  # Follow the events of a namespace
+  plimsoll events -n shop --watch`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			if asked.watch {
+				stream, err := plimsollv1.NewEventServiceClient(api).WatchEvents(api.named(c.Context()), &plimsollv1.WatchEventsRequest{
+					Cluster: only.GetCluster(), Namespace: only.GetNamespace(), Filter: asked.filter,
+				})
+				return watch(stream, err, env, &out, eventChange)
+			}
+			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
+			found, err := listEvents(c.Context(), api, &only)
+			if err != nil {
+				return err
+			}
+			warn(env.Err, found.GetUnreachable())
+			return out.write(env.Out, found, eventNames(found), func(to io.Writer) error { return eventsTable(to, env, found, out.wide()) })
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&only.Cluster, "cluster", "", "only events of this cluster")
+	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only events about workloads and objects in this namespace")
+	complete(command, "cluster", completeClusters(&conn))
+	conn.flags(command)
+	out.flags(command)
+	asked.flags(command, `event.type == "INTERRUPTION"`)
+	return command
+}
+
+// listEvents reads all pages into one answer.
+func listEvents(ctx context.Context, api *caller, request *plimsollv1.ListEventsRequest) (*plimsollv1.ListEventsResponse, error) {
+	all := &plimsollv1.ListEventsResponse{}
+	for {
+		call, cancel := api.call(ctx, 0)
+		page, err := plimsollv1.NewEventServiceClient(api).ListEvents(call, request)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		all.Events = append(all.Events, page.GetEvents()...)
+		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
+		all.AsOf = oldest(all.AsOf, page.GetAsOf())
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+			return all, nil
+		}
+	}
+}
+
+func eventNames(all *plimsollv1.ListEventsResponse) []string {
+	names := make([]string, 0, len(all.GetEvents()))
+	for _, e := range all.GetEvents() {
+		names = append(names, "event/"+e.GetId())
+	}
+	return names
+}
+
+// subjectOf is what an event is about: a workload or an object, or else the node or capacity type.
+func subjectOf(e *plimsollv1.Event) string {
+	if e.GetName() == "" {
+		return e.GetSubject()
+	}
+	parts := []string{e.GetNamespace(), strings.ToLower(e.GetKind()), e.GetName()}
+	var known []string
+	for _, part := range parts {
+		if part != "" {
+			known = append(known, part)
+		}
+	}
+	return strings.Join(known, "/")
+}
+
+// eventChange is an event in one line.
+func eventChange(m *plimsollv1.WatchEventsResponse) string {
+	e := m.GetEvent()
+	return plain(fmt.Sprintf("%s  %s  %s  %s  %s", e.GetAt().AsTime().Local().Format("15:04:05"), e.GetCluster(), word(e.GetType(), "EVENT_TYPE_"), subjectOf(e), e.GetMessage()))
+}
+
+func eventsTable(to io.Writer, env Environment, all *plimsollv1.ListEventsResponse, wide bool) error {
+	if len(all.GetEvents()) == 0 {
+		fmt.Fprintln(env.Err, "Nothing happened within the last day, or nothing that you may see.")
+		return nil
+	}
+	rows := newTable(columns(wide, []string{"AGE", "CLUSTER", "TYPE", "OBJECT", "REASON", "MESSAGE"}, "SUBJECT", "USER")...)
+	for _, e := range all.GetEvents() {
+		row := []string{age(e.GetAt(), env.Now()), e.GetCluster(), word(e.GetType(), "EVENT_TYPE_"), subjectOf(e), e.GetReason(), e.GetMessage()}
+		rows.add(columns(wide, row, e.GetSubject(), e.GetUser())...)
+	}
+	return rows.write(to)
+}

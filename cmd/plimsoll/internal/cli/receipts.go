@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func receiptsCommand(env Environment) *cobra.Command {
+	conn, out, asked := connection{env: env}, output{}, query{}
+	var only plimsollv1.ListReceiptsRequest
+	command := &cobra.Command{
+		Use:   "receipts",
+		Short: "List requeues with their progress",
+		Example: `  # List what was ordered and has not run yet
+  plimsoll get receipts --filter 'receipt.state == "PENDING"'
+
+  # List the newest first
+  plimsoll get receipts --order-by 'accepted_at desc'`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
+			found, err := listReceipts(c.Context(), api, &only)
+			if err != nil {
+				return err
+			}
+			warn(env.Err, found.GetUnreachable())
+			return out.write(env.Out, found, receiptNames(found), func(to io.Writer) error { return receiptsTable(to, env, found, out.wide()) })
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&only.Cluster, "cluster", "", "only requeues in this cluster")
+	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only requeues of objects in this namespace")
+	complete(command, "cluster", completeClusters(&conn))
+	conn.flags(command)
+	out.flags(command)
+	asked.listFlags(command, `receipt.user == "alice"`)
+	return command
+}
+
+// listReceipts reads all pages into one answer.
+func listReceipts(ctx context.Context, api *caller, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
+	all := &plimsollv1.ListReceiptsResponse{}
+	for {
+		call, cancel := api.call(ctx, 0)
+		page, err := plimsollv1.NewObjectServiceClient(api).ListReceipts(call, request)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		all.Receipts = append(all.Receipts, page.GetReceipts()...)
+		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
+		all.AsOf = oldest(all.AsOf, page.GetAsOf())
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+			return all, nil
+		}
+	}
+}
+
+func receiptNames(all *plimsollv1.ListReceiptsResponse) []string {
+	names := make([]string, 0, len(all.GetReceipts()))
+	for _, r := range all.GetReceipts() {
+		names = append(names, "receipt/"+r.GetId())
+	}
+	return names
+}
+
+func receiptsTable(to io.Writer, env Environment, all *plimsollv1.ListReceiptsResponse, wide bool) error {
+	if len(all.GetReceipts()) == 0 {
+		fmt.Fprintln(env.Err, "Nothing was ordered, or nothing that you may see.")
+		return nil
+	}
+	rows := newTable(columns(wide, []string{"RECEIPT", "CLUSTER", "OBJECT", "STATE", "AGE", "USER", "MESSAGE"}, "CONTROLLER", "FILTER")...)
+	for _, r := range all.GetReceipts() {
+		what := keyName(r.GetKey())
+		if r.GetFilter() != "" {
+			what = fmt.Sprintf("%d of %d", r.GetOrdered(), r.GetMatched())
+		}
+		row := []string{r.GetId(), r.GetKey().GetCluster(), what, word(r.GetState(), "RECEIPT_STATE_"), age(r.GetAcceptedAt(), env.Now()), r.GetUser(), r.GetMessage()}
+		rows.add(columns(wide, row, r.GetKey().GetController(), r.GetFilter())...)
+	}
+	return rows.write(to)
+}
+
+func cancelCommand(env Environment) *cobra.Command {
+	conn, out := connection{env: env}, output{}
+	command := &cobra.Command{
+		Use:   "cancel RECEIPT...",
+		Short: "Cancel requeues that have not started",
+		Long: `Cancel requeues that have not started. Of a requeue with --filter, what has not been ordered yet is taken back. Objects that changed
+meanwhile are reconciled all the same.`,
+		Example: `  # Cancel one requeue
+  plimsoll cancel w.prod-eu.1
+
+  # Cancel all that are pending
+  plimsoll get receipts --filter 'receipt.state == "PENDING"' -o name | xargs plimsoll cancel`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(c, errors.New("missing: RECEIPT"))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			for _, id := range args {
+				if err := cancelOne(c.Context(), api, env, &out, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	conn.flags(command)
+	out.flags(command)
+	return command
+}
+
+// receiptID is a receipt as the API names it, which -o name prints with its kind.
+func receiptID(given string) string { return strings.TrimPrefix(given, "receipt/") }
+
+func cancelOne(ctx context.Context, api *caller, env Environment, out *output, id string) error {
+	call, cancel := api.call(ctx, 0)
+	defer cancel()
+	answer, err := plimsollv1.NewObjectServiceClient(api).CancelReceipt(call, &plimsollv1.CancelReceiptRequest{Receipt: receiptID(id)})
+	if err != nil {
+		return err
+	}
+	r := answer.GetReceipt()
+	return out.write(env.Out, answer, []string{"receipt/" + r.GetId()}, func(to io.Writer) error {
+		_, err := fmt.Fprintf(to, "receipt/%s: %s: %s\n", plain(r.GetId()), word(r.GetState(), "RECEIPT_STATE_"), plain(r.GetMessage()))
+		return err
+	})
+}

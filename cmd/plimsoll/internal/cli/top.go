@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// recently is how far back top looks at reconciles.
+const recently = time.Minute
+
+// topFilter matches what is failing and what ran recently, which is little beside what is idle.
+const topFilter = `object.last_outcome in ["ERROR", "TERMINAL", "PANIC", "TIMEOUT"] || object.last_finished_at > now - duration("1m")`
+
+func topCommand(env Environment) *cobra.Command {
+	conn := connection{env: env}
+	var live bool
+	var interval time.Duration
+	command := &cobra.Command{
+		Use:   "top",
+		Short: "Show the load of each cluster: queue, errors, and latency",
+		Long: `Show the load of each cluster, the busiest first: how many objects the controllers know there, how many are queued, running, or held,
+how many fail, and how many reconciles ended in the last minute with the median and the longest of their durations.`,
+		Example: `  # Show the load once
+  plimsoll top
+
+  # Refresh every two seconds
+  plimsoll top --watch`,
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if interval < time.Second {
+				return usage(c, fmt.Errorf("--interval %s: must be at least 1s", interval))
+			}
+			api, err := conn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer api.close()
+			if !live {
+				return top(c.Context(), api, env)
+			}
+			return topLive(c.Context(), api, env, interval)
+		},
+	}
+	command.Flags().BoolVarP(&live, "watch", "w", false, "refresh until interrupted")
+	command.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two refreshes with --watch")
+	conn.flags(command)
+	return command
+}
+
+// topLive refreshes until it is interrupted. A terminal is cleared each time; anything else gets one table after the other.
+func topLive(ctx context.Context, api *caller, env Environment, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if file, ok := env.Out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+			fmt.Fprint(env.Out, "\x1b[H\x1b[2J")
+		}
+		if err := top(ctx, api, env); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			fmt.Fprintln(env.Out)
+		}
+	}
+}
+
+func top(ctx context.Context, api *caller, env Environment) error {
+	members, err := listClusters(ctx, api, &query{})
+	if err != nil {
+		return err
+	}
+	controllers, err := listControllers(ctx, api, "")
+	if err != nil {
+		return err
+	}
+	objects, err := listObjects(ctx, api, &plimsollv1.ListObjectsRequest{Filter: topFilter})
+	if err != nil {
+		return err
+	}
+	warn(env.Err, members.GetUnreachable())
+	return loadTable(env.Out, loads(members.GetClusters(), controllers.GetControllers(), objects.GetObjects(), env.Now()))
+}
+
+// load is what the controllers have to do in one member.
+type load struct {
+	member                                       *plimsollv1.Cluster
+	objects, queued, running, failing, attempted int
+	held                                         string
+	took                                         []time.Duration // of the reconciles that ended recently, the shortest first
+}
+
+// loads sums up what was listed, the busiest member first.
+func loads(members []*plimsollv1.Cluster, controllers []*plimsollv1.Controller, objects []*plimsollv1.ObjectState, now time.Time) []*load {
+	all := make([]*load, 0, len(members))
+	of := map[string]*load{}
+	for _, m := range members {
+		one := &load{member: m}
+		all, of[m.GetName()] = append(all, one), one
+	}
+	for _, c := range controllers {
+		if one := of[c.GetCluster()]; one != nil {
+			one.objects += int(c.GetObjects())
+			one.queued += int(c.GetQueued())
+			one.running += int(c.GetRunning())
+			one.held = orElse(one.held, c.GetHeld())
+		}
+	}
+	for _, o := range objects {
+		if one := of[o.GetKey().GetCluster()]; one != nil {
+			one.count(o, now)
+		}
+	}
+	for _, one := range all {
+		slices.Sort(one.took)
+	}
+	slices.SortStableFunc(all, func(a, b *load) int {
+		return cmp.Or(cmp.Compare(b.failing, a.failing), cmp.Compare(b.queued, a.queued), cmp.Compare(b.running, a.running),
+			cmp.Compare(a.member.GetName(), b.member.GetName()))
+	})
+	return all
+}
+
+func (l *load) count(o *plimsollv1.ObjectState, now time.Time) {
+	switch o.GetLastOutcome() {
+	case plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_ERROR, plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TERMINAL,
+		plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_PANIC, plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT:
+		l.failing++
+		l.attempted = max(l.attempted, int(o.GetAttempts()))
+	}
+	if took, ok := tookOf(o); ok && now.Sub(o.GetLastFinishedAt().AsTime()) <= recently {
+		l.took = append(l.took, took)
+	}
+}
+
+func loadTable(to io.Writer, all []*load) error {
+	rows := newTable("CLUSTER", "STATE", "OBJECTS", "QUEUED", "RUNNING", "FAILING", "MOST-ATTEMPTS", "ENDED-1M", "MEDIAN", "LONGEST", "HELD")
+	for _, l := range all {
+		median, longest := none, none
+		if n := len(l.took); n > 0 {
+			median, longest = l.took[n/2].String(), l.took[n-1].String()
+		}
+		rows.add(l.member.GetName(), word(l.member.GetState(), "CLUSTER_STATE_"), fmt.Sprint(l.objects), fmt.Sprint(l.queued), fmt.Sprint(l.running),
+			fmt.Sprint(l.failing), fmt.Sprint(l.attempted), fmt.Sprint(len(l.took)), median, longest, l.held)
+	}
+	return rows.write(to)
+}

@@ -1,0 +1,124 @@
+package enroll
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+)
+
+// Rotate gives the hub another token of its account in a member, of the same life, and returns when it expires. With revoke, the account is
+// created anew first, so that no token of the old one is good for anything: from then until the hub has the new one, the member refuses it.
+func Rotate(ctx context.Context, r Registration, member, hub *Context, revoke bool, report func(Change)) (time.Time, error) {
+	if err := r.Validate(); err != nil {
+		return time.Time{}, err
+	}
+	e := enrolment{Registration: r, report: report}
+	var err error
+	if e.member, err = Connect(SideMember, member); err != nil {
+		return time.Time{}, err
+	}
+	if e.hub, err = Connect(SideHub, hub); err != nil {
+		return time.Time{}, err
+	}
+	secret, found, err := registered(ctx, e.hub, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	text, old, err := e.rotatable(ctx, secret, found)
+	if err != nil {
+		return time.Time{}, err
+	}
+	e.Namespaces, e.MemberNamespace, e.TokenDuration = registeredNamespaces(found), old.Namespace, old.Life()
+	if revoke {
+		if err := e.renewAccount(ctx, old); err != nil {
+			return time.Time{}, err
+		}
+	}
+	token, expires, err := requestToken(ctx, e.member, old.Namespace, old.Account, old.Life())
+	if err == nil {
+		err = e.prove(ctx, token)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	if text, err = kubeconfig.WithToken(text, token); err != nil {
+		return time.Time{}, e.hub.failed("change "+secret.String(), err)
+	}
+	return expires, e.replace(ctx, secret, found, text)
+}
+
+// rotatable returns the kubeconfig of a registration and the token in it, if that is one of the member at hand which can be asked for again.
+func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstructured.Unstructured) ([]byte, kubeconfig.Token, error) {
+	uid, err := e.identify(ctx)
+	if err != nil {
+		return nil, kubeconfig.Token{}, err
+	}
+	if known := found.GetAnnotations()[UIDAnnotation]; known != "" && known != uid {
+		return nil, kubeconfig.Token{}, e.member.failed("find "+e.Name, errors.New("this is another cluster than the one that is registered: name its context with --context"))
+	}
+	text, _, err := unstructured.NestedString(found.Object, "data", KubeconfigKey)
+	if err != nil {
+		return nil, kubeconfig.Token{}, e.hub.failed("read "+secret.String(), err)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, kubeconfig.Token{}, e.hub.failed("read "+secret.String(), errors.New("its kubeconfig is not base64"))
+	}
+	switch token, ok := kubeconfig.TokenOf(decoded); {
+	case !ok:
+		return nil, token, e.hub.failed("rotate "+secret.String(), errors.New("its kubeconfig has no token of a service account: rotate the credentials where they were made"))
+	case token.Life() == 0:
+		return nil, token, e.hub.failed("rotate "+secret.String(), fmt.Errorf("its token does not expire: plimsoll register %s --token-duration 720h replaces it, and deletes it", e.Name))
+	default:
+		return decoded, token, nil
+	}
+}
+
+// renewAccount deletes the hub's account in the member and creates it again: tokens are bound to the UID of their account.
+func (e *enrolment) renewAccount(ctx context.Context, of kubeconfig.Token) error {
+	account, err := serviceAccount(of.Namespace, of.Account)
+	if err != nil {
+		return err
+	}
+	found, err := e.member.find(ctx, account)
+	if err == nil && found != nil && !ours(found) {
+		return e.member.failed("revoke the tokens of "+account.String(), errors.New("plimsoll has not made it: delete and create it yourself, and rotate again"))
+	}
+	if err == nil && found != nil {
+		err = e.applied(e.member.remove(ctx, account))
+	}
+	if err != nil {
+		return err
+	}
+	return e.applied(e.member.apply(ctx, account))
+}
+
+func serviceAccount(namespace, name string) (object, error) {
+	return of("serviceaccounts", &corev1.ServiceAccount{TypeMeta: typeMeta("v1", "ServiceAccount"), ObjectMeta: meta(namespace, name)})
+}
+
+// replace gives the hub a kubeconfig, unless somebody else has changed the registration in between.
+func (e *enrolment) replace(ctx context.Context, secret object, found *unstructured.Unstructured, text []byte) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": string(found.GetUID()), "resourceVersion": found.GetResourceVersion()},
+		"data":     map[string]any{KubeconfigKey: text},
+	})
+	if err != nil {
+		return e.hub.failed("change "+secret.String(), errors.New("it cannot be encoded")) // the cause might quote the token
+	}
+	if _, err := e.hub.client(secret).Patch(ctx, e.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return e.hub.failed("change "+secret.String(), err)
+	}
+	e.report(Change{Side: SideHub, Object: secret.String(), Action: Updated})
+	return nil
+}

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Headers of every answer to a caller who is known, by which clients find out that versions or clocks differ.
+const (
+	versionHeader = "plimsoll-version"
+	timeHeader    = "plimsoll-time" // RFC 3339 with nanoseconds, in UTC
+)
+
+// about says in the header of an answer which version answers, and what its clock shows.
+func about(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	// Calls that come by REST have no header of gRPC's.
+	_ = grpc.SetHeader(ctx, metadata.Pairs(versionHeader, builtFrom(), timeHeader, time.Now().UTC().Format(time.RFC3339Nano)))
+	return next(ctx, request)
+}
+
+// builtFrom is the version of the module that the program was built from.
+func builtFrom() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+const (
+	// maxBatches is how many orders of many keys are under way at once on a replica, maxBatchReceipts how many it remembers.
+	maxBatches, maxBatchReceipts = 64, 1024
+	// A named order is remembered for namedFor; maxNamed bounds memory.
+	namedFor, maxNamed = 10 * time.Minute, 4096
+)
+
+// batches are the orders of many keys that this replica has accepted.
+type batches struct {
+	places chan struct{}
+	named  *cache[batchName, *plimsollv1.RequeueMatchingResponse]
+
+	mu  sync.Mutex
+	all []*batch // the oldest first
+}
+
+// batchName is how its caller names an order for a member, and what it orders.
+type batchName struct{ caller, member, id, what string }
+
+// batch is one order of many keys of a member.
+type batch struct {
+	id       string
+	key      reconcile.Key // what the order named
+	filter   string
+	caller   string
+	accepted time.Time
+	keys     []reconcile.Key
+	pace     int
+
+	stop context.CancelFunc // takes back what has not been ordered
+	done chan struct{}      // closed when it is final
+
+	mu        sync.Mutex // guards what follows
+	ordered   int
+	cancelled bool
+	ended     time.Time // zero: it is not final
+	state     plimsollv1.ReceiptState
+	message   string
+}
+
+func newBatches() *batches {
+	return &batches{places: make(chan struct{}, maxBatches), named: newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+}
+
+// newBatch is an order that is not remembered yet, and the context in which it is worked off.
+func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingRequest, member, caller string, keys []reconcile.Key) (*batch, context.Context) {
+	b := &batch{
+		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys,
+		pace: cmp.Or(int(request.GetPerSecond()), defaultPace), done: make(chan struct{}),
+		state: plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, message: "its keys are being ordered",
+	}
+	b.key = reconcile.Key{Member: member, Controller: request.GetController()}
+	b.key.Namespace = request.GetNamespace()
+	ctx, stop := context.WithCancel(stopping)
+	b.stop = stop
+	return b, ctx
+}
+
+// add remembers an order, and forgets the oldest that is final when there are too many.
+func (bs *batches) add(b *batch) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.all = append(bs.all, b)
+	if len(bs.all) <= maxBatchReceipts {
+		return
+	}
+	if i := slices.IndexFunc(bs.all, (*batch).final); i >= 0 {
+		bs.all = slices.Delete(bs.all, i, i+1)
+	}
+}
+
+// find returns an order of a member; nil: there is none (any more).
+func (bs *batches) find(id receiptID) *batch {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	i := slices.IndexFunc(bs.all, func(b *batch) bool {
+		return id.many && b.id == id.local && b.key.Member == id.member && b.key.Namespace == id.namespace
+	})
+	if i < 0 {
+		return nil
+	}
+	return bs.all[i]
+}
+
+// in are the orders of a member.
+func (bs *batches) in(member string) (found []*batch) {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	for _, b := range bs.all {
+		if b.key.Member == member {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+func (b *batch) final() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// cancel takes back what has not been ordered yet; false: it is final already.
+func (b *batch) cancel() bool {
+	b.mu.Lock()
+	if !b.ended.IsZero() {
+		b.mu.Unlock()
+		return false
+	}
+	b.cancelled = true
+	b.mu.Unlock()
+	b.stop()
+	<-b.done // it has only to notice
+	return true
+}
+
+// count notes that one more key was ordered.
+func (b *batch) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ordered++
+}
+
+// end makes the order final. lost: why not all was ordered, for others than its caller; "": all was.
+func (b *batch) end(lost string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.stop()
+	b.ended = time.Now()
+	switch {
+	case lost == "":
+		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "all keys that match have been ordered"
+	case b.cancelled:
+		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was taken back; what had been ordered by then goes on"
+	default:
+		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, lost
+	}
+	close(b.done)
+}
+
+func (b *batch) receiptID() receiptID {
+	return receiptID{resource: resourceObjects, many: true, member: b.key.Member, namespace: b.key.Namespace, local: b.id}
+}
+
+func (b *batch) receipt() *plimsollv1.Receipt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &plimsollv1.Receipt{
+		Id: b.receiptID().String(), Key: keyMessage(b.key), AcceptedAt: moment(b.accepted), State: b.state, Message: b.message,
+		FinishedAt: moment(b.ended), User: b.caller, Filter: b.filter, Matched: count(len(b.keys)), Ordered: count(b.ordered),
+	}
+}
+
+// work orders the keys at their pace, while this replica acts on their member.
+func (s *objectService) work(ctx context.Context, b *batch) {
+	defer func() { <-s.batches.places }()
+	each := time.NewTicker(time.Second / time.Duration(b.pace))
+	defer each.Stop()
+	for i, key := range b.keys {
+		if i > 0 {
+			select {
+			case <-each.C:
+			case <-ctx.Done():
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			b.end("this replica stops: another looks at all of the member's objects anew")
+			s.log.Info("an order of many keys ends early", "member", b.key.Member, "user", b.caller, "ordered", i, "of", len(b.keys))
+			return
+		case !s.ownership.Acts(b.key.Member):
+			b.end("the member has changed hands: another replica looks at all of its objects anew")
+			s.log.Warn("an order of many keys ends: another replica owns the member", "member", b.key.Member, "user", b.caller, "ordered", i, "of", len(b.keys))
+			return
+		}
+		if _, err := s.objects.RequeueFor(key, b.caller); err != nil { // it has gone meanwhile, or this replica stops
+			s.log.Debug("a key of an order of many was not ordered", "key", key, "user", b.caller, "error", err)
+			continue
+		}
+		b.count()
+	}
+	b.end("")
+	s.log.Info("an order of many keys is done", "user", b.caller, "ordered", len(b.keys))
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+func named(events []*plimsollv1.Event) (names []string) {
+	for _, e := range events {
+		names = append(names, e.GetCluster()+"/"+e.GetName())
+	}
+	return names
+}
+
+func TestEventsOfAllMembersAreListedTheNewestFirst(t *testing.T) {
+	first, second := ledgers(t)
+	begun := time.Now().Add(-time.Hour)
+	for i, event := range []struct {
+		at     *replica
+		member string
+	}{{first, "dev"}, {second, "test"}, {first, "prod"}, {second, "test"}, {first, "dev"}} {
+		event.at.journal.Add(journal.Event{
+			Type: journal.Move, At: begun.Add(time.Duration(i) * time.Minute), Member: event.member, Namespace: "shop", Kind: "Deployment",
+			Name: string(rune('a' + i)), Reason: "drought",
+		})
+	}
+	first.journal.Add(journal.Event{Type: journal.ClusterState, At: begun.Add(time.Hour), Member: "dev", Name: "state"})
+	s := serve(t, first, nil)
+	var all []*plimsollv1.Event
+	request := &plimsollv1.ListEventsRequest{PageSize: 2}
+	for {
+		answer, err := s.events().ListEvents(as(t, "admin"), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, answer.GetEvents()...)
+		if request.PageToken = answer.GetNextPageToken(); request.PageToken == "" {
+			break
+		}
+	}
+	if want := []string{"dev/state", "dev/e", "test/d", "prod/c", "test/b", "dev/a"}; !slices.Equal(named(all), want) {
+		t.Errorf("%v, want %v", named(all), want)
+	}
+	answer, err := s.events().ListEvents(as(t, "admin"), &plimsollv1.ListEventsRequest{Namespace: "shop", Filter: `event.type == "MOVE" && event.cluster == "test"`, OrderBy: "at"})
+	if want := []string{"test/b", "test/d"}; err != nil || !slices.Equal(named(answer.GetEvents()), want) {
+		t.Errorf("%v, %v, want %v", answer, err, want)
+	}
+	s.give("dev", Access{Verb: "list", Resource: "events", Member: "dev"})
+	if answer, err := s.events().ListEvents(as(t, "dev"), &plimsollv1.ListEventsRequest{}); err != nil || len(answer.GetEvents()) != 3 {
+		t.Errorf("of the one member that may be seen: %v, %v", answer, err)
+	}
+	if _, err := s.events().ListEvents(as(t, "nobody"), &plimsollv1.ListEventsRequest{}); status.Code(err) != codes.PermissionDenied {
+		t.Error(err)
+	}
+	response, body := s.call(t, http.MethodGet, "/v1/events?cluster=prod", "", bearing("admin"))
+	if response.StatusCode != http.StatusOK || !strings.Contains(body, `"type":"EVENT_TYPE_MOVE"`) {
+		t.Errorf("%s %s", response.Status, body)
+	}
+}
+
+func TestAWatchTellsOfEventsAsTheyCome(t *testing.T) {
+	first, second := ledgers(t)
+	first.journal.Add(journal.Event{Type: journal.Interruption, Member: "dev", Subject: "node-1"})
+	s := serve(t, first, nil)
+	stream, err := s.events().WatchEvents(as(t, "admin"), &plimsollv1.WatchEventsRequest{Filter: `event.type != "REQUEUE"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() *plimsollv1.WatchEventsResponse {
+		message, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return message
+	}
+	if message := next(); message.GetEvent().GetSubject() != "node-1" {
+		t.Fatal(message)
+	}
+	if message := next(); message.GetType() != plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+		t.Fatal(message)
+	}
+	second.journal.Add(journal.Event{Type: journal.Requeue, Member: "test"})
+	second.journal.Add(journal.Event{Type: journal.DroughtBegan, Member: "test", Subject: "spot"})
+	if message := next(); message.GetEvent().GetType() != plimsollv1.EventType_EVENT_TYPE_DROUGHT_BEGAN || message.GetEvent().GetCluster() != "test" {
+		t.Error(message)
+	}
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+)
+
+// orderKeyOf orders one key of failing.
+func orderKeyOf(t *testing.T, s *served, member string, n int) *plimsollv1.Receipt {
+	t.Helper()
+	answer, err := s.objects().RequeueObject(as(t, "admin"), &plimsollv1.RequeueObjectRequest{
+		Cluster: member, Controller: "deployment-spot", Namespace: "shop", Name: fmt.Sprintf("o%d", n),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.GetReceipt()
+}
+
+func TestOrdersAreListedAndTakenBackWhereverTheyAre(t *testing.T) {
+	first, second := failing(t)
+	s := serve(t, first, nil)
+	var receipts []*plimsollv1.Receipt
+	for _, member := range []string{"dev", "test"} { // test is the other replica's
+		for n := range 3 {
+			receipts = append(receipts, orderKeyOf(t, s, member, n))
+		}
+	}
+	list := func(filter string) []*plimsollv1.Receipt {
+		t.Helper()
+		var all []*plimsollv1.Receipt
+		for request := (&plimsollv1.ListReceiptsRequest{PageSize: 2, Filter: filter}); ; {
+			answer, err := s.objects().ListReceipts(as(t, "admin"), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, answer.GetReceipts()...)
+			if request.PageToken = answer.GetNextPageToken(); request.PageToken == "" {
+				return all
+			}
+		}
+	}
+	if all := list(""); len(all) != 6 || all[0].GetUser() != "admin" {
+		t.Fatalf("%v", all)
+	}
+	for _, receipt := range []*plimsollv1.Receipt{receipts[0], receipts[5]} {
+		answer, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: receipt.GetId()})
+		if err != nil || answer.GetReceipt().GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED || answer.GetReceipt().GetFinishedAt() == nil {
+			t.Errorf("%v, %v", answer, err)
+		}
+		_, err = s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: receipt.GetId()})
+		if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "RECEIPT_BEGUN" {
+			t.Errorf("the second time: %v", err)
+		}
+	}
+	if open := list(`receipt.state == "PENDING"`); len(open) != 4 {
+		t.Errorf("%v", open)
+	}
+	second.settle(second.ReceiptsIn("test")[0].ID, func(r *reconcile.Receipt) { r.Done, r.Record.LastOutcome = true, reconcile.OutcomeDone })
+	if done := list(`receipt.state == "DONE" && receipt.key.cluster == "test"`); len(done) != 1 {
+		t.Errorf("%v", done)
+	}
+	if response, body := s.call(t, http.MethodPost, "/v1/receipts/"+receipts[1].GetId()+":cancel", "{}", bearing("admin")); response.StatusCode != http.StatusOK ||
+		!strings.Contains(body, "RECEIPT_STATE_CANCELLED") {
+		t.Errorf("%s %s", response.Status, body)
+	}
+	s.give("reader", Access{Verb: "get", Resource: "objects"}, Access{Verb: "list", Resource: "objects"})
+	if _, err := s.objects().CancelReceipt(as(t, "reader"), &plimsollv1.CancelReceiptRequest{Receipt: receipts[2].GetId()}); status.Code(err) != codes.PermissionDenied {
+		t.Error(err)
+	}
+	if _, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: "o.dev.shop.unknown"}); status.Code(err) != codes.NotFound {
+		t.Error(err)
+	}
+}
+
+func TestAnOrderOfManyIsFollowedAndTakenBack(t *testing.T) {
+	first, second := failing(t)
+	s := serve(t, first, nil)
+	answer, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Filter: "object.attempts > 0", PerSecond: 1})
+	if err != nil || answer.GetMatched() != 12 || len(answer.GetReceipts()) != 3 {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	follow := func(id string, wait time.Duration) *plimsollv1.Receipt {
+		t.Helper()
+		answer, err := s.objects().GetReceipt(as(t, "admin"), &plimsollv1.GetReceiptRequest{Receipt: id, Wait: durationpb.New(wait)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.GetReceipt()
+	}
+	for _, id := range answer.GetReceipts() {
+		if open := follow(id, 0); open.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING || open.GetMatched() != 4 || open.GetFilter() != "object.attempts > 0" {
+			t.Errorf("%v", open)
+		}
+		cancelled, err := s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: id})
+		if err != nil || cancelled.GetReceipt().GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED || cancelled.GetReceipt().GetOrdered() > 3 {
+			t.Errorf("%v, %v", cancelled, err)
+		}
+		if final := follow(id, 30*time.Second); final.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED {
+			t.Errorf("%v", final)
+		}
+	}
+	listed, err := s.objects().ListReceipts(as(t, "admin"), &plimsollv1.ListReceiptsRequest{Filter: `receipt.matched > 0`})
+	if err != nil || len(listed.GetReceipts()) != 3 {
+		t.Errorf("%v, %v", listed, err)
+	}
+	if events, _ := second.journal.List("test", "", "", 10); len(events) != 1 || events[0].Type != journal.Requeue || events[0].User != "admin" {
+		t.Errorf("%+v", events)
+	}
+}
+
+func TestWhatDoesNotAnswerIsOrderedOnlyByForce(t *testing.T) {
+	first, second := failing(t)
+	for member, owner := range map[string]*replica{"dev": first, "test": second} {
+		owner.shut[member] = "the member does not answer"
+	}
+	s := serve(t, first, nil)
+	for _, member := range []string{"dev", "test"} {
+		request := &plimsollv1.RequeueObjectRequest{Cluster: member, Controller: "deployment-spot", Namespace: "shop", Name: "o1"}
+		_, err := s.objects().RequeueObject(as(t, "admin"), request)
+		retry := false
+		for _, detail := range status.Convert(err).Details() {
+			_, is := detail.(*errdetails.RetryInfo)
+			retry = retry || is
+		}
+		if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "MEMBER_NOT_ANSWERING" || !retry {
+			t.Errorf("%s: %v", member, err)
+		}
+		many := &plimsollv1.RequeueMatchingRequest{Cluster: member, Controller: "deployment-spot", Filter: "true", PerSecond: 1000}
+		if _, err := s.objects().RequeueMatching(as(t, "admin"), many); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("%s: %v", member, err)
+		}
+		request.Force = true
+		if _, err := s.objects().RequeueObject(as(t, "admin"), request); err != nil {
+			t.Errorf("%s by force: %v", member, err)
+		}
+	}
+	answer, err := s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", PerSecond: 1000})
+	if err != nil || answer.GetMatched() != 5 || len(answer.GetUnreachable()) != 2 {
+		t.Errorf("in all members: %v, %v", answer, err)
+	}
+	answer, err = s.objects().RequeueMatching(as(t, "admin"), &plimsollv1.RequeueMatchingRequest{Controller: "deployment-spot", Filter: "true", PerSecond: 1000, Force: true})
+	if err != nil || answer.GetMatched() != 15 || len(answer.GetUnreachable()) != 0 {
+		t.Errorf("by force: %v, %v", answer, err)
+	}
+}

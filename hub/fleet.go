@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// buildFleet makes what keeps FleetPlacements, after spot placement, which is told of those that there are before it begins.
+func (h *Hub) buildFleet(ctx context.Context) error {
+	if !h.config.Fleet.Enabled {
+		return nil
+	}
+	live, err := client.NewWithWatch(rest.CopyConfig(h.hubConfig), client.Options{Scheme: h.scheme})
+	if err != nil {
+		return fmt.Errorf("hub cluster: %w", err)
+	}
+	keys, err := policy.NewKeys(h.config.Spot.AnnotationPrefix)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	members := &fleetMembers{provider: h.provider, readOnly: readOnlyMember(h.provider), lost: map[string]time.Time{}}
+	controller, err := placing.New(ctx, placing.Options{
+		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Enabled: keys.Enabled(),
+		Acts:    func(member string) bool { _, mine := h.ownership.Mine(member); return mine },
+		ActsAny: h.ownership.MineAny, Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
+		Log: h.log.With("part", "fleet placement"), Registerer: h.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("fleet placement: %w", err)
+	}
+	h.tasks = append(h.tasks, task{"fleet placement", controller.Run})
+	return nil
+}
+
+// fleetMembers are the members as fleet placement sees them.
+type fleetMembers struct {
+	provider *clusters.Provider
+	readOnly func(member string) bool
+
+	mu   sync.Mutex
+	lost map[string]time.Time // members that cannot be worked in, and since when this replica knows
+}
+
+// list returns the registered members. One whose breaker is open cannot be reached, whatever its last probe said.
+func (m *fleetMembers) list() []placing.Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []placing.Member
+	there := map[string]bool{}
+	for _, status := range m.provider.Statuses() {
+		member, engaged := m.provider.Member(status.Name)
+		one := placing.Member{
+			Name: status.Name, Labels: status.Registration.Labels, Annotations: status.Registration.Annotations, ReadOnly: m.readOnly(status.Name),
+			Reachable: (status.State == clusters.StateReady || status.State == clusters.StateDegraded) && engaged && !member.BreakerOpen(),
+		}
+		if there[status.Name] = true; one.Reachable {
+			delete(m.lost, status.Name)
+		} else if m.lost[status.Name].IsZero() {
+			m.lost[status.Name] = time.Now()
+		}
+		one.Since = m.lost[status.Name]
+		all = append(all, one)
+	}
+	for name := range m.lost {
+		if !there[name] {
+			delete(m.lost, name)
+		}
+	}
+	return all
+}
+
+// connect returns the way to a member.
+func (m *fleetMembers) connect(name string) (placing.Connection, bool) {
+	member, ok := m.provider.Member(name)
+	if !ok {
+		return placing.Connection{}, false
+	}
+	return placing.Connection{Client: member.GetClient(), Live: member.Live()}, true
+}

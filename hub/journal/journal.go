@@ -1,0 +1,169 @@
+// Package journal keeps what happened lately in the members: moves, droughts, interruptions, changes of state, and requeues that
+// people asked for. It is in memory and bounded: a replica that starts has none, and the oldest events of the members with the
+// most go first.
+//
+// It knows of nobody who writes or reads it. The hub package feeds it, and hub/api shows it.
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Type says what an event is about.
+type Type string
+
+// The types of events.
+const (
+	// Move: a pod was evicted or released.
+	Move Type = "Move"
+	// DroughtBegan and DroughtEnded: a capacity type has no room for pods of a shape, and has room again.
+	DroughtBegan Type = "DroughtBegan"
+	DroughtEnded Type = "DroughtEnded"
+	// Interruption: a node is about to go.
+	Interruption Type = "Interruption"
+	// ClusterState: the state of a member is another.
+	ClusterState Type = "ClusterState"
+	// Requeue: somebody ordered one reconcile or many.
+	Requeue Type = "Requeue"
+)
+
+// Event is one thing that happened. The zero value of a field says that it has none.
+type Event struct {
+	// ID names it. IDs of one journal sort as its events came in. [Journal.Add] sets it.
+	ID string
+	// At is when it happened. [Journal.Add] sets it where it is zero.
+	At     time.Time
+	Type   Type
+	Member string
+	// Namespace, Kind and Name are those of the workload or object.
+	Namespace, Kind, Name string
+	// Subject is the pod or node that it is about, or the controller that was asked.
+	Subject string
+	// Reason is a word for programs, Message a sentence for people.
+	Reason, Message string
+	// User is who asked for it.
+	User string
+}
+
+// Limits bound a journal. Zero values: one day, 2,000 events of a member, 20,000 in all.
+type Limits struct {
+	Keep           time.Duration
+	OfMember, Most int
+}
+
+// Journal keeps events. Safe for concurrent use.
+type Journal struct {
+	limits Limits
+	// epoch tells the events of this process from those of one before it.
+	epoch string
+
+	mu       sync.Mutex
+	last     uint64
+	total    int
+	members  map[string][]Event // the oldest first
+	versions map[string]uint64
+}
+
+// New makes an empty journal.
+func New(limits Limits) *Journal {
+	if limits.Keep <= 0 {
+		limits.Keep = 24 * time.Hour
+	}
+	if limits.OfMember <= 0 {
+		limits.OfMember = 2000
+	}
+	if limits.Most <= 0 {
+		limits.Most = 20_000
+	}
+	return &Journal{
+		limits: limits, epoch: fmt.Sprintf("%012x", time.Now().UnixMicro()),
+		members: map[string][]Event{}, versions: map[string]uint64{},
+	}
+}
+
+// Add takes in an event. What is too much or too old is forgotten.
+func (j *Journal) Add(e Event) {
+	now := time.Now()
+	if e.At.IsZero() {
+		e.At = now
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	e.ID = fmt.Sprintf("%s-%010x", j.epoch, j.last)
+	j.members[e.Member] = append(j.members[e.Member], e)
+	j.total++
+	j.versions[e.Member]++
+	j.expire(e.Member, now)
+	if len(j.members[e.Member]) > j.limits.OfMember {
+		j.dropOldest(e.Member)
+	}
+	if j.total > j.limits.Most {
+		j.dropOldest(j.largest())
+	}
+}
+
+// expire drops the events of a member that are too old. The lock is held.
+func (j *Journal) expire(member string, now time.Time) {
+	events := j.members[member]
+	n := sort.Search(len(events), func(i int) bool { return now.Sub(events[i].At) <= j.limits.Keep })
+	if n == 0 {
+		return
+	}
+	j.total -= n
+	j.versions[member]++
+	if j.members[member] = slices.Clone(events[n:]); len(events) == n {
+		delete(j.members, member)
+	}
+}
+
+func (j *Journal) dropOldest(member string) {
+	events := j.members[member]
+	events[0] = Event{} // its texts can be collected before the array is
+	j.members[member] = events[1:]
+	j.total--
+}
+
+// largest is the member with the most events, of several the first by name.
+func (j *Journal) largest() (member string) {
+	most := -1
+	for name, events := range j.members {
+		if len(events) > most || len(events) == most && name < member {
+			member, most = name, len(events)
+		}
+	}
+	return member
+}
+
+// List returns events of a member behind an ID, in the order in which they came in: at most limit, and whether there are more. An
+// empty namespace means all events, also those that are in none; an empty ID the first.
+func (j *Journal) List(member, namespace, behind string, limit int) (found []Event, more bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.expire(member, time.Now())
+	events := j.members[member]
+	from := sort.Search(len(events), func(i int) bool { return strings.Compare(events[i].ID, behind) > 0 })
+	for _, e := range events[from:] {
+		if namespace != "" && e.Namespace != namespace {
+			continue
+		}
+		if len(found) == limit {
+			return found, true
+		}
+		found = append(found, e)
+	}
+	return found, false
+}
+
+// Version changes whenever the events of a member do.
+func (j *Journal) Version(member string) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.expire(member, time.Now())
+	return j.versions[member]
+}

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func names(events []Event) (found string) {
+	for _, e := range events {
+		found += e.Name + " "
+	}
+	return found
+}
+
+func TestEventsAreListedInTheOrderInWhichTheyCame(t *testing.T) {
+	j := New(Limits{})
+	for _, e := range []Event{{Member: "a", Namespace: "x", Name: "1"}, {Member: "b", Name: "2"}, {Member: "a", Name: "3"}, {Member: "a", Namespace: "x", Name: "4"}} {
+		j.Add(e)
+	}
+	all, more := j.List("a", "", "", 10)
+	if names(all) != "1 3 4 " || more {
+		t.Fatalf("%v, more: %v", all, more)
+	}
+	if some, more := j.List("a", "x", "", 1); names(some) != "1 " || !more {
+		t.Errorf("one of a namespace: %v, more: %v", some, more)
+	}
+	if rest, _ := j.List("a", "", all[0].ID, 10); names(rest) != "3 4 " {
+		t.Errorf("behind the first: %v", rest)
+	}
+	if none, more := j.List("c", "", "", 10); len(none) != 0 || more {
+		t.Errorf("of a member without events: %v", none)
+	}
+}
+
+func TestAMemberWithManyEventsTakesNoneFromOthers(t *testing.T) {
+	j := New(Limits{OfMember: 6, Most: 8})
+	for i := range 3 {
+		j.Add(Event{Member: "quiet", Name: fmt.Sprint(i)})
+	}
+	for i := range 100 {
+		j.Add(Event{Member: "loud", Name: fmt.Sprint(i)})
+	}
+	if quiet, _ := j.List("quiet", "", "", 10); names(quiet) != "0 1 2 " {
+		t.Errorf("quiet: %v", quiet)
+	}
+	if loud, _ := j.List("loud", "", "", 10); names(loud) != "95 96 97 98 99 " {
+		t.Errorf("loud: %v", loud)
+	}
+}
+
+func TestEventsAreForgottenAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New(Limits{})
+		j.Add(Event{Member: "a", Name: "old"})
+		before := j.Version("a")
+		time.Sleep(23 * time.Hour)
+		j.Add(Event{Member: "a", Name: "new"})
+		if all, _ := j.List("a", "", "", 10); names(all) != "old new " {
+			t.Errorf("after 23 hours: %v", all)
+		}
+		time.Sleep(2 * time.Hour)
+		if all, _ := j.List("a", "", "", 10); names(all) != "new " {
+			t.Errorf("after 25 hours: %v", all)
+		}
+		if j.Version("a") <= before+1 {
+			t.Error("what was forgotten is no change")
+		}
+	})
+}
+
+func TestEventsOfManyWritersHaveNamesOfTheirOwn(t *testing.T) {
+	j := New(Limits{})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				j.Add(Event{Member: "a"})
+			}
+		})
+	}
+	all.Wait()
+	seen := map[string]bool{}
+	events, _ := j.List("a", "", "", 1000)
+	for _, e := range events {
+		seen[e.ID] = true
+	}
+	if len(seen) != 400 {
+		t.Errorf("%d names of 400 events", len(seen))
+	}
+}

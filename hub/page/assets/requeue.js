@@ -1,0 +1,42 @@
+// Ordering a reconcile, and following the order to its end.
+import { call, path, sentence } from "./api.js";
+import { h } from "./dom.js";
+import { tones, word } from "./words.js";
+
+const final = new Set(["RECEIPT_STATE_DONE", "RECEIPT_STATE_FAILED", "RECEIPT_STATE_SUPERSEDED"]);
+
+// orders by path, so that a row that is drawn anew shows what was ordered in it.
+const orders = new Map();
+
+// requeueButton orders a reconcile of what where() names, and says beside it how that goes.
+export function requeueButton(where, name) {
+  const status = h("span", { role: "status", class: "small order" });
+  const button = h("button", { type: "button", "aria-label": `Requeue ${name}`, on: { click: async () => {
+    const order = {};
+    order.say = (text, tone) => { Object.assign(order, { text, tone }); order.show(text, tone); };
+    orders.set(where(), order);
+    attach(order);
+    await follow(where(), order);
+  } } }, "Requeue");
+  function attach(order) {
+    order.show = (text, tone) => { status.textContent = text; status.title = text; status.className = `small order cut ${tone}`; };
+    if (order.text) order.say(order.text, order.tone);
+  }
+  const before = orders.get(where());
+  if (before) attach(before);
+  return h("span", { class: "requeue" }, button, " ", status);
+}
+
+async function follow(where, order) {
+  order.say("ordered…", "calm");
+  try {
+    let { receipt } = await call("POST", `${where}:requeue`, { body: {} });
+    for (let tries = 0; !final.has(receipt.state) && tries < 10; tries++) {
+      order.say(`${word(receipt.state, "RECEIPT_STATE_")} ${receipt.message}`.trim(), "calm");
+      receipt = (await call("GET", path("receipts", receipt.id), { query: { wait: "20s" } })).receipt;
+    }
+    order.say(`${word(receipt.state, "RECEIPT_STATE_")} ${receipt.message}`.trim(), tones[receipt.state] ?? "calm");
+  } catch (failure) {
+    order.say(sentence(failure), "bad");
+  }
+}

@@ -1,0 +1,128 @@
+package fleet_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
+)
+
+// Several members under the real fleet.Plan and the real spot.Plan together: whatever happens, the hub takes no replica away that is
+// needed, and when the trouble is over everything is as planned and nothing is written any more.
+func TestFleetAndMembersTogetherKeepTheFloorAndComeToRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newJointHub(rapid.IntRange(2, 4).Draw(t, "members"))
+		h.lag = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 20 * time.Second}).Draw(t, "lag")
+		drawJointPolicy(t, h)
+		member := func(t *rapid.T) *jointMember { return h.members[rapid.IntRange(0, len(h.members)-1).Draw(t, "member")] }
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				h.tick(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+				if len(h.broken) > 0 {
+					t.Fatal(h.broken[0])
+				}
+			},
+			"wait": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "ticks") {
+					h.tick(5 * time.Second)
+				}
+			},
+			"drought": func(t *rapid.T) {
+				notice := time.Duration(rapid.SampledFrom([]int{0, 30, 120}).Draw(t, "notice")) * time.Second
+				member(t).setRoom(rapid.IntRange(0, 6).Draw(t, "room"), notice)
+			},
+			"lose a pod": func(t *rapid.T) {
+				m := member(t)
+				if pods := m.sorted(); len(pods) > 0 {
+					m.gone(pods[rapid.IntRange(0, len(pods)-1).Draw(t, "pod")])
+				}
+			},
+			"away": func(t *rapid.T) {
+				if m := member(t); m.away.IsZero() {
+					m.away = h.now
+				}
+			},
+			"back": func(t *rapid.T) { h.back(member(t)) },
+			"lose all": func(t *rapid.T) {
+				m := member(t)
+				for _, p := range m.sorted() {
+					m.gone(p)
+				}
+				m.away = h.now
+			},
+			"scale":   func(t *rapid.T) { h.policy.Replicas = rapid.IntRange(0, 12).Draw(t, "replicas") },
+			"policy":  func(t *rapid.T) { drawJointPolicy(t, h) },
+			"restart": func(*rapid.T) { h.restart() },
+		})
+		h.calm()
+		for ticks, rests := 0, 0; ticks < 800 && rests < 10; ticks++ { // the hub may see what is there later than we do
+			h.tick(5 * time.Second)
+			if rests++; !h.atRest() {
+				rests = 0
+			}
+			if len(h.broken) > 0 {
+				t.Fatal(h.broken[0])
+			}
+		}
+		if !h.atRest() {
+			h.explain(t)
+			t.Fatal("never at rest")
+		}
+		h.writes = 0
+		for range 100 {
+			h.tick(5 * time.Second)
+		}
+		if h.writes > 0 || !h.atRest() {
+			h.explain(t)
+			t.Fatalf("%d writes at rest", h.writes)
+		}
+	})
+}
+
+func drawJointPolicy(t *rapid.T, h *jointHub) {
+	h.policy = fleet.Policy{
+		Replicas: rapid.IntRange(0, 10).Draw(t, "replicas"), MinOnDemand: rapid.IntRange(0, 4).Draw(t, "floor"),
+		SpotPercentage: rapid.SampledFrom([]int{0, 50, 100, 100}).Draw(t, "percent"), ExtraSpot: rapid.IntRange(0, 2).Draw(t, "extra"),
+		Tiers: make([]fleet.Tier, rapid.IntRange(1, 2).Draw(t, "tiers")), Pace: fleet.Pace{Moves: rapid.IntRange(1, 3).Draw(t, "pace"), Cooldown: 10 * time.Second},
+	}
+	for i, m := range h.members {
+		at := i % len(h.policy.Tiers)
+		h.policy.Tiers[at] = append(h.policy.Tiers[at], fleet.Choice{Member: m.name, Weight: rapid.IntRange(1, 3).Draw(t, "weight")})
+	}
+}
+
+// back lets a member be in reach again. Its pods are listed anew.
+func (h *jointHub) back(m *jointMember) {
+	if !m.away.IsZero() {
+		m.away = time.Time{}
+		m.restart()
+	}
+}
+
+// restart starts the hub anew: it knows what the status says, and what members show from now on.
+func (h *jointHub) restart() {
+	h.moved = time.Time{}
+	clear(h.seen)
+	for _, m := range h.members {
+		m.restart()
+	}
+}
+
+// calm ends all trouble.
+func (h *jointHub) calm() {
+	for _, m := range h.members {
+		h.back(m)
+		m.setRoom(20, 0)
+	}
+}
+
+func (h *jointHub) explain(t *rapid.T) {
+	t.Logf("policy %+v", h.policy)
+	for _, w := range h.result.Members {
+		m := h.memberOf(w.Member)
+		t.Logf("%s: %+v; runs %+v, spec %d, split %+v, dry %v, last plan %s: %s", m.name, w, m.view().run, m.replicas, m.split, m.dry, m.last.State, m.last.Reason)
+	}
+	t.Logf("moves %+v, later %+v", h.result.Moves, h.result.Later)
+}

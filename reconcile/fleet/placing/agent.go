@@ -1,0 +1,204 @@
+package placing
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// taskTime bounds what is asked of a member, and written to it, for one FleetPlacement.
+const taskTime = 15 * time.Second
+
+// freshFor is how old facts may be on which something is written.
+const freshFor = 10 * time.Second
+
+// task is what a member is asked, and what is written to it.
+type task struct {
+	uid    string
+	target target
+	set    *policy.FleetSplit // nil: it is only asked
+}
+
+// agents do what is to be done in members, one goroutine for each.
+type agents struct {
+	controller *Controller
+	running    sync.WaitGroup
+
+	mu    sync.Mutex
+	queue map[string]map[string]task // by member and FleetPlacement; a member with an entry has a goroutine
+
+	shared map[string]bool // members that have splits; guarded by the controller's mu
+}
+
+// ask gives a member's agent a task, in place of an older one for the same FleetPlacement that it has not begun.
+func (a *agents) ask(ctx context.Context, member string, t task) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue == nil {
+		a.queue = map[string]map[string]task{}
+	}
+	if waiting, busy := a.queue[member]; busy {
+		waiting[t.uid] = t
+		return
+	}
+	a.queue[member] = map[string]task{t.uid: t}
+	a.running.Go(func() { a.work(ctx, member) })
+}
+
+// work does tasks until there are none.
+func (a *agents) work(ctx context.Context, member string) {
+	for {
+		a.mu.Lock()
+		var next *task
+		for uid, t := range a.queue[member] {
+			next = &t
+			delete(a.queue[member], uid)
+			break
+		}
+		if next == nil || ctx.Err() != nil {
+			delete(a.queue, member)
+			a.mu.Unlock()
+			return
+		}
+		a.mu.Unlock()
+		a.controller.do(ctx, member, next)
+	}
+}
+
+func (a *agents) wait() { a.running.Wait() }
+
+// do asks a member, and writes what is to be written unless the answer forbids it.
+func (c *Controller) do(ctx context.Context, member string, t *task) {
+	connection, ok := c.Connect(member)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, taskTime)
+	defer cancel()
+	c.mu.Lock()
+	known := c.of(t.uid, member).facts
+	c.mu.Unlock()
+	if now := time.Now(); t.set == nil || now.Sub(known.asked) > freshFor {
+		known = c.learn(ctx, connection, t.target)
+		known.asked = now
+		c.mu.Lock()
+		c.of(t.uid, member).facts = known
+		c.mu.Unlock()
+	}
+	if t.set == nil || known.scaler != "" || !known.exists {
+		c.wake()
+		return
+	}
+	err := error(nil)
+	if known.problem != "" {
+		err = fmt.Errorf("it is not known whether anything else scales it: %s", known.problem)
+	} else {
+		err = scale(ctx, connection.Client, t.target, t.set.Replicas)
+	}
+	c.mu.Lock()
+	m := c.of(t.uid, member)
+	m.refused = ""
+	if err != nil && !apierrors.IsConflict(err) {
+		m.refused, m.refusedAt = plain.Text(err.Error(), 256), time.Now()
+		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.NamespacedName.String(), "error", err)
+	}
+	c.mu.Unlock()
+	c.wake()
+}
+
+// learn asks a member about a workload.
+func (c *Controller) learn(ctx context.Context, to Connection, t target) (f facts) {
+	fail := func(what string, err error) facts {
+		f.problem = plain.Text(fmt.Sprintf("%s: %v", what, err), 256)
+		return f
+	}
+	workload := &metav1.PartialObjectMetadata{}
+	workload.SetGroupVersionKind(t.placed)
+	switch err := to.Live.Get(ctx, t.key.NamespacedName, workload); {
+	case absent(err):
+		return f
+	case err != nil:
+		return fail("read the workload", err)
+	}
+	f.exists = true
+	var namespace corev1.Namespace
+	if err := to.Live.Get(ctx, types.NamespacedName{Name: t.key.Namespace}, &namespace); err != nil {
+		return fail("read the namespace", err)
+	}
+	switch {
+	case workload.Labels[c.Enabled] != "true":
+		f.disabled = fmt.Sprintf("the workload has no label %s: \"true\" there", c.Enabled)
+	case namespace.Labels[c.Enabled] != "true":
+		f.disabled = fmt.Sprintf("namespace %s has no label %s: \"true\" there", t.key.Namespace, c.Enabled)
+	}
+	var scalers autoscalingv2.HorizontalPodAutoscalerList
+	if err := to.Live.List(ctx, &scalers, client.InNamespace(t.key.Namespace)); err != nil {
+		return fail("list HorizontalPodAutoscalers", err)
+	}
+	f.scaler = scalerOf(scalers.Items, t)
+	_, current, err := readScale(ctx, to.Client, t)
+	if err != nil {
+		return fail("read the scale subresource", err)
+	}
+	f.selector, _, _ = unstructured.NestedString(current.Object, "status", "selector")
+	return f
+}
+
+// scalerOf names the autoscaler that scales a workload; empty: none does.
+func scalerOf(scalers []autoscalingv2.HorizontalPodAutoscaler, t target) string {
+	for i := range scalers {
+		ref := scalers[i].Spec.ScaleTargetRef
+		version, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil || ref.Name != t.key.Name {
+			continue
+		}
+		for _, kind := range []schema.GroupVersionKind{t.scaled, t.placed} {
+			if version.Group == kind.Group && ref.Kind == kind.Kind {
+				return "HorizontalPodAutoscaler " + scalers[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+
+func readScale(ctx context.Context, c client.Client, t target) (workload, current *unstructured.Unstructured, err error) {
+	workload, current = &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(t.scaled)
+	workload.SetNamespace(t.key.Namespace)
+	workload.SetName(t.key.Name)
+	current.SetGroupVersionKind(scaleKind)
+	return workload, current, c.SubResource("scale").Get(ctx, workload, current)
+}
+
+// scale writes how many replicas a workload is to have, unless it has as many.
+func scale(ctx context.Context, c client.Client, t target, replicas int) error {
+	workload, current, err := readScale(ctx, c, t)
+	if err != nil {
+		return fmt.Errorf("read the scale subresource: %w", err)
+	}
+	if n, _, _ := unstructured.NestedInt64(current.Object, "spec", "replicas"); n == int64(replicas) {
+		return nil
+	}
+	if err := unstructured.SetNestedField(current.Object, int64(replicas), "spec", "replicas"); err != nil {
+		return err
+	}
+	if err := c.SubResource("scale").Update(ctx, workload, client.WithSubResourceBody(current)); err != nil {
+		return fmt.Errorf("write the scale subresource: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package placing
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+const enabled = "plimsoll.dev/enabled"
+
+// bench is a controller over a hub cluster and members that are fakes. A member does at once what it is told.
+type bench struct {
+	*testing.T
+	*Controller
+	hub client.WithWatch
+	now time.Time
+
+	mu      sync.Mutex
+	views   map[string]spot.FleetView
+	splits  map[string]map[policy.WorkloadKey]policy.FleetSplit
+	refuses map[string]error // what a member answers to a change of its scale
+	hubDown error            // what the hub cluster answers to a write of a status
+	acts    bool
+	log     []string // what was done, in order
+}
+
+func (b *bench) FleetView(member string, _ policy.WorkloadKey) (spot.FleetView, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, ok := b.views[member]
+	return v, ok
+}
+
+func (b *bench) SetFleetSplits(member string, splits map[policy.WorkloadKey]policy.FleetSplit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if maps.Equal(b.splits[member], splits) {
+		return
+	}
+	b.splits[member] = maps.Clone(splits)
+	b.log = append(b.log, "split "+member)
+	if v, ok := b.views[member]; ok {
+		for _, split := range splits {
+			v.Split, v.Settled = &split, true
+		}
+		b.views[member] = v
+	}
+}
+
+func (b *bench) Placed() []spot.PlacedKind { return placed }
+
+func newBench(t *testing.T, objects ...*v1alpha1.FleetPlacement) *bench {
+	b := &bench{
+		T: t, now: epoch, views: map[string]spot.FleetView{}, splits: map[string]map[policy.WorkloadKey]policy.FleetSplit{}, refuses: map[string]error{}, acts: true,
+	}
+	known := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&v1alpha1.FleetPlacement{})
+	for _, o := range objects {
+		builder = builder.WithObjects(o)
+	}
+	b.hub = builder.WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
+			b.mu.Lock()
+			down := b.hubDown
+			b.log = append(b.log, "status")
+			b.mu.Unlock()
+			if down != nil {
+				return down
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
+		},
+	}).Build()
+	connections := map[string]Connection{}
+	for _, m := range threeMembers() {
+		b.views[m.Name] = spot.FleetView{Settled: true}
+		connections[m.Name] = b.member(m.Name)
+	}
+	var err error
+	b.Controller, err = New(t.Context(), Options{
+		Hub: b.hub, Members: threeMembers, Workloads: b, Enabled: enabled,
+		Connect: func(member string) (Connection, bool) { found, ok := connections[member]; return found, ok },
+		Acts:    func(string) bool { return b.acts }, ActsAny: func() bool { return b.acts },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// member is a cluster with the Deployment, whose scale subresource it keeps.
+func (b *bench) member(name string) Connection {
+	labels := map[string]string{enabled: "true"}
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: labels}},
+	).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, into client.Object, _ ...client.SubResourceGetOption) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return unstructured.SetNestedField(into.(*unstructured.Unstructured).Object, int64(b.views[name].Replicas), "spec", "replicas")
+		},
+		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, _ client.Object, o ...client.SubResourceUpdateOption) error {
+			var options client.SubResourceUpdateOptions
+			options.ApplyOptions(o)
+			n, _, err := unstructured.NestedInt64(options.SubResourceBody.(*unstructured.Unstructured).Object, "spec", "replicas")
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.log = append(b.log, "scale "+name)
+			if refused := b.refuses[name]; refused != nil {
+				return refused
+			}
+			v := b.views[name]
+			v.Replicas = int(n)
+			v.OnDemand.Ready = min(v.Split.OnDemand, int(n))
+			v.Spot.Ready = int(n) - v.OnDemand.Ready
+			b.views[name] = v
+			return err
+		},
+	}).Build()
+	return Connection{Client: c, Live: c}
+}
+
+// rounds makes some, with all that members do about each.
+func (b *bench) rounds(n int) *v1alpha1.FleetPlacement {
+	b.Helper()
+	for range n {
+		var list v1alpha1.FleetPlacementList
+		if err := b.hub.List(b.Context(), &list); err != nil {
+			b.Fatal(err)
+		}
+		for _, known := range b.store.List() {
+			if err := b.store.Delete(known); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for i := range list.Items {
+			if err := b.store.Add(&list.Items[i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.round(b.Context(), b.now)
+		b.agents.wait()
+		b.now = b.now.Add(2 * time.Second)
+	}
+	var list v1alpha1.FleetPlacementList
+	if err := b.hub.List(b.Context(), &list); err != nil {
+		b.Fatal(err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+func (b *bench) ready() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.views {
+		n += v.Spot.Ready + v.OnDemand.Ready
+	}
+	return n
+}

@@ -1,0 +1,243 @@
+package placing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// Workloads is what the controller needs of spot placement; *spot.Engine is one.
+type Workloads interface {
+	// FleetView returns what a member's cache shows of a workload; false: nothing.
+	FleetView(member string, key policy.WorkloadKey) (spot.FleetView, bool)
+	// SetFleetSplits says what is wanted of all workloads of a member that have a placement.
+	SetFleetSplits(member string, splits map[policy.WorkloadKey]policy.FleetSplit)
+	// Placed returns the kinds that are placed.
+	Placed() []spot.PlacedKind
+}
+
+var _ Workloads = (*spot.Engine)(nil)
+
+// Connection is how a member is asked and written to. Both go through the member's transport, and writes through its fence.
+type Connection struct {
+	Client client.Client
+	Live   client.Reader
+}
+
+// Options of a [Controller]. All are needed but those that say so.
+type Options struct {
+	// Hub is the hub cluster, read without a cache.
+	Hub client.WithWatch
+	// Members returns the registered members.
+	Members func() []Member
+	// Connect returns the way to a member; false: there is none now.
+	Connect func(member string) (Connection, bool)
+	// Workloads is spot placement.
+	Workloads Workloads
+	// Acts tells whether this replica may act on a member now.
+	Acts func(member string) bool
+	// ActsAny tells whether there may be a member on which it may.
+	ActsAny func() bool
+	// Enabled is the label that makes a workload and its namespace take part.
+	Enabled string
+	// Events about FleetPlacements go there. Nil: none are recorded.
+	Events events.EventRecorder
+	// Log takes what fails. Nil: it is discarded.
+	Log *slog.Logger
+	// Registerer takes the metrics. Nil: they are registered nowhere.
+	Registerer prometheus.Registerer
+}
+
+const (
+	// beat is how often a round is made; see [Controller.Run].
+	beat = time.Second
+	// rest is how many times as long as a round took the next one waits at least.
+	rest = 10
+	// warmTime is how long after this replica began to act it may take until what ran before is seen again.
+	warmTime = 30 * time.Second
+	// absentRetry is how often it is looked whether the kind is there, where it was not.
+	absentRetry = 30 * time.Second
+)
+
+// Controller keeps FleetPlacements. Make it with [New], and run it once.
+type Controller struct {
+	Options
+
+	store   toolscache.Indexer
+	synced  atomic.Bool
+	acts    time.Time // since when this replica acts; only rounds look at it
+	kick    chan struct{}
+	metrics *metrics
+	agents  agents
+
+	mu     sync.Mutex // guards memory, which agents write to as well
+	memory map[string]*memory
+}
+
+// New makes a controller, and reads which FleetPlacements there are, so that spot placement knows of them before it places
+// anything. A hub cluster that does not know the kind has none.
+func New(ctx context.Context, o Options) (*Controller, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Controller{
+		Options: o, kick: make(chan struct{}, 1), memory: map[string]*memory{},
+		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil),
+	}
+	c.agents.controller = c
+	var err error
+	if c.metrics, err = newMetrics(o.Registerer); err != nil {
+		return nil, err
+	}
+	var list v1alpha1.FleetPlacementList
+	switch err := o.Hub.List(ctx, &list); {
+	case absent(err):
+		c.Log.Info("the hub cluster does not know the kind FleetPlacement yet")
+	case err != nil:
+		return nil, fmt.Errorf("list the FleetPlacements of the hub cluster: %w", err)
+	}
+	for i := range list.Items {
+		if err := c.store.Add(&list.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	c.share(c.items(nil, time.Now()))
+	return c, nil
+}
+
+// absent tells whether a kind is not known.
+func absent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// Run keeps FleetPlacements until ctx ends. A round is made after every change of one, and otherwise every second, or a tenth
+// of the time if rounds take long: all that is looked at is in memory.
+func (c *Controller) Run(ctx context.Context) error {
+	var following sync.WaitGroup
+	following.Go(func() { c.follow(ctx) })
+	defer following.Wait()
+	defer c.agents.wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-c.kick:
+		}
+		began := time.Now()
+		if c.synced.Load() {
+			c.round(ctx, began)
+		}
+		timer.Reset(max(beat, rest*time.Since(began)))
+	}
+}
+
+// wake asks for a round.
+func (c *Controller) wake() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// objects returns copies of the FleetPlacements that are known, in the order of their names.
+func (c *Controller) objects() []*v1alpha1.FleetPlacement {
+	c.mu.Lock()
+	var all []*v1alpha1.FleetPlacement
+	for _, known := range c.store.List() {
+		if p, ok := known.(*v1alpha1.FleetPlacement); ok {
+			all = append(all, c.newest(p).DeepCopy())
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b *v1alpha1.FleetPlacement) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return all
+}
+
+// items reads what every FleetPlacement is about, and what is known of it in each of the members.
+func (c *Controller) items(members []Member, now time.Time) []*item {
+	placed := c.Workloads.Placed()
+	var all []*item
+	for _, p := range c.objects() {
+		it := &item{object: p}
+		var err error
+		if it.target, err = targetOf(p, placed); err != nil {
+			it.stop = &stop{reason: v1alpha1.ReasonUnknownKind, message: err.Error()}
+		} else if it.asked = policyOf(p, members, now); it.asked.invalid != "" {
+			it.stop = &stop{reason: v1alpha1.ReasonInvalid, message: it.asked.invalid, keeps: true}
+		} else if _, paused := p.Annotations[reconcile.AnnotationPaused]; paused && p.Annotations[reconcile.AnnotationPaused] != "false" {
+			it.stop = &stop{reason: reconcile.ReasonPaused, message: "the annotation " + reconcile.AnnotationPaused + " stops it: its members keep what they have", keeps: true, waits: true}
+		}
+		all = append(all, it)
+	}
+	oppose(all)
+	return all
+}
+
+// round looks at all FleetPlacements once, and does what is to be done.
+func (c *Controller) round(ctx context.Context, now time.Time) {
+	members := c.Members()
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	items := c.items(members, now)
+	c.forget(items)
+	if !c.ActsAny() {
+		c.acts = time.Time{}
+		c.share(items)
+		return
+	}
+	if c.acts.IsZero() {
+		c.acts = now
+	}
+	warm := true
+	for _, it := range items {
+		if it.stop == nil {
+			c.look(it, members, now)
+			warm = warm && it.warm()
+		}
+	}
+	if !warm && now.Sub(c.acts) < warmTime {
+		c.share(items)
+		return
+	}
+	began := time.Now()
+	decide(items, members, now)
+	c.metrics.planned(time.Since(began))
+	var done []*item
+	for _, it := range items {
+		if err := c.record(ctx, it, now); err != nil {
+			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
+				c.Log.Warn("a FleetPlacement cannot be written", "placement", it.name(), "error", err)
+			}
+			it.sets = nil // nothing is done that is not written down
+		}
+		done = append(done, it)
+	}
+	c.share(done)
+	for _, it := range done {
+		c.carryOut(ctx, it, now)
+	}
+	c.metrics.seen(items)
+}
+
+// errGone says that a FleetPlacement is gone.
+var errGone = errors.New("it is gone")

@@ -1,0 +1,196 @@
+package placing
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// sight is what is known of a placement's workload in one member.
+type sight struct {
+	member *Member
+	// view is what the member's cache shows; known is false where it shows nothing.
+	view  spot.FleetView
+	known bool
+	facts facts
+	// last is what the status says of the member, nil if nothing; set is what was decided for it, nil if nothing was.
+	last *v1alpha1.MemberStatus
+	set  *policy.FleetSplit
+	// lostSight is since when a member that was seen before shows nothing; zero: it does, or never did.
+	lostSight time.Time
+	// refused is why the member refused what was written last; empty: it did not.
+	refused string
+	// dry is what is remembered of spot that had no room.
+	dry dryness
+	// life is the predicted lifetime of spot there.
+	life time.Duration
+}
+
+// facts are what was asked of a member itself.
+type facts struct {
+	asked    time.Time // zero: it was not asked yet
+	problem  string    // why it does not tell; empty: it does
+	exists   bool
+	disabled string // why the workload does not take part: its labels; empty: they are there
+	scaler   string // what else scales it there; empty: nothing does
+	selector string // of its pods
+}
+
+// dryness remembers that spot had no room for a workload's pods where none of them is any more that could tell.
+type dryness struct {
+	since, last time.Time
+}
+
+// dryTryAfter is how long spot that had no room is left alone where nothing is looking out for room again.
+const dryTryAfter = 2 * time.Minute
+
+// see brings the memory up to date.
+func (d dryness) see(v *spot.FleetView, known bool, now time.Time) dryness {
+	switch {
+	case !known:
+		return d
+	case !v.SpotDrySince.IsZero():
+		return dryness{since: v.SpotDrySince, last: now}
+	case v.SpotOnTrial || v.Spot.Ready > 0:
+		return dryness{}
+	}
+	return d
+}
+
+// defaultStart is how long a replica takes to start where none was seen, and defaultNotice how long before it goes spot capacity
+// says so.
+const (
+	defaultStart  = time.Minute
+	defaultNotice = 30 * time.Second
+)
+
+// out is why the member's workload takes no part; empty: it does, or nobody knows yet.
+func (s *sight) out() string {
+	switch {
+	case !s.member.Reachable:
+		return ""
+	case s.member.ReadOnly:
+		return "the member is in read-only mode"
+	case s.facts.scaler != "":
+		return s.facts.scaler + " scales it there"
+	case !s.facts.asked.IsZero() && s.facts.problem == "" && !s.facts.exists:
+		return "the workload is not there"
+	case !s.known && s.facts.disabled != "":
+		return s.facts.disabled
+	case s.known && s.view.ReadOnly:
+		return "it is in read-only mode there"
+	case !s.known && s.set == nil:
+		return cmp.Or(s.facts.problem, "placement has not looked at it yet")
+	case s.refused != "":
+		return s.refused
+	}
+	return ""
+}
+
+// outOfReach is since when nothing can be done in the member; zero: something can.
+func (s *sight) outOfReach(grace time.Duration, now time.Time) time.Time {
+	since := time.Time{}
+	switch {
+	case !s.member.Reachable:
+		since = s.member.Since
+	case !s.known && s.set != nil:
+		since = s.lostSight
+	default:
+		return since
+	}
+	if since.IsZero() {
+		since = now
+	}
+	if s.last != nil && s.last.State == v1alpha1.MemberLost && now.Sub(since) < grace {
+		return since.Add(-grace) // it was given up before this process began
+	}
+	return since
+}
+
+// running is what the member runs, as the plan is to see it.
+func (s *sight) running(gone bool) fleet.Running {
+	r := fleet.Running{Member: s.member.Name, Out: s.out()}
+	switch {
+	case gone:
+		if s.last != nil {
+			r.Spot, r.OnDemand = remembered(&s.last.Spot), remembered(&s.last.OnDemand)
+		}
+	case s.known:
+		r.Spot, r.OnDemand = counts(&s.view, s.set, !s.dry.since.IsZero())
+	}
+	return r
+}
+
+func remembered(c *v1alpha1.Counts) fleet.Count {
+	return fleet.Count{Ready: int(c.Ready), Starting: int(max(c.Running-c.Ready, 0))}
+}
+
+// counts are the replicas of both types: the pods that are there, those that were asked for and are not there yet, and without
+// those that are about to go because the workload has shrunk.
+func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDemand fleet.Count) {
+	onSpot, onDemand = countOf(v.Spot), countOf(v.OnDemand)
+	if dry {
+		onSpot.Waiting, onSpot.Starting = onSpot.Waiting+onSpot.Starting, 0
+	}
+	wanted, floor := v.Replicas, 0
+	if set != nil {
+		wanted, floor = max(wanted, set.Replicas), set.OnDemand
+	}
+	have := func() int { return present(onSpot) + present(onDemand) }
+	if missing := wanted - have(); missing > 0 {
+		onDemands := min(max(floor-present(onDemand), 0), missing)
+		onDemand.Starting += onDemands
+		if dry {
+			onSpot.Waiting += missing - onDemands
+		} else {
+			onSpot.Starting += missing - onDemands
+		}
+	}
+	if surplus := have() - v.Replicas; surplus > 0 && (set == nil || set.Replicas <= v.Replicas) {
+		fromOnDemand := min(max(present(onDemand)-floor, 0), surplus)
+		leave(&onDemand, fromOnDemand)
+		leave(&onSpot, surplus-fromOnDemand)
+	}
+	return onSpot, onDemand
+}
+
+func countOf(c spot.FleetCount) fleet.Count {
+	return fleet.Count{Ready: c.Ready, Starting: c.Starting, Waiting: c.Waiting, Leaving: c.Leaving}
+}
+
+func present(c fleet.Count) int { return c.Ready + c.Starting + c.Waiting }
+
+// leave counts n replicas as leaving: Kubernetes takes those first that have no node, and then those that are not ready.
+func leave(c *fleet.Count, n int) {
+	for _, from := range []*int{&c.Waiting, &c.Starting, &c.Ready} {
+		some := min(*from, n)
+		*from -= some
+		c.Leaving += some
+		n -= some
+	}
+}
+
+// supply is what the plan is to know of the member for this placement's pods.
+func (s *sight) supply(a *asked, since time.Time) *fleet.Member {
+	prices := a.prices[s.member.Name]
+	start := cmp.Or(s.view.Start, defaultStart)
+	m := &fleet.Member{
+		Name: s.member.Name, Domain: a.domains[s.member.Name], UnreachableSince: since,
+		Spot:     fleet.Supply{Room: fleet.Unbounded, Price: prices[fleet.Spot], Start: start, Life: s.life, Notice: defaultNotice, Assured: true},
+		OnDemand: fleet.Supply{Room: fleet.Unbounded, Price: prices[fleet.OnDemand], Start: start, DrySince: s.view.OnDemandDrySince},
+	}
+	switch {
+	case !s.dry.since.IsZero():
+		m.Spot.DrySince, m.Spot.Assured = s.dry.since, false
+		if s.view.SpotDrySince.IsZero() { // else a probe finds out
+			m.Spot.TryAt = s.dry.last.Add(dryTryAfter)
+		}
+	case s.view.SpotOnTrial:
+		m.Spot.Room, m.Spot.Assured = max(1-s.view.Spot.Starting-s.view.Spot.Waiting, 0), false
+	}
+	return m
+}

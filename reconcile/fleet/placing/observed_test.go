@@ -1,0 +1,111 @@
+package placing
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+func TestReplicasThatAreOnTheirWayAreCounted(t *testing.T) {
+	ready := func(n int) spot.FleetCount { return spot.FleetCount{Ready: n} }
+	for name, test := range map[string]struct {
+		view             spot.FleetView
+		set              *policy.FleetSplit
+		dry              bool
+		onSpot, onDemand fleet.Count
+	}{
+		"at rest":                    {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 5, OnDemand: 2}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
+		"nothing decided yet":        {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, nil, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
+		"decided, and not written":   {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
+		"written, and no pods yet":   {spot.FleetView{Replicas: 9, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
+		"to shrink, and not written": {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
+		"shrunk, and pods are there": {spot.FleetView{Replicas: 3, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{Ready: 1, Leaving: 1}},
+		"what does not serve goes first": {
+			spot.FleetView{Replicas: 2, Spot: spot.FleetCount{Ready: 2, Starting: 1}}, &policy.FleetSplit{Replicas: 2}, false,
+			fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{},
+		},
+		"missing where spot is dry": {spot.FleetView{Replicas: 4, Spot: ready(2)}, &policy.FleetSplit{Replicas: 4}, true, fleet.Count{Ready: 2, Waiting: 2}, fleet.Count{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onSpot, onDemand := counts(&test.view, test.set, test.dry)
+			if diff := cmp.Diff([2]fleet.Count{test.onSpot, test.onDemand}, [2]fleet.Count{onSpot, onDemand}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhyAMemberTakesNoPart(t *testing.T) {
+	asked := facts{asked: epoch, exists: true}
+	for name, test := range map[string]struct {
+		s    sight
+		want string
+	}{
+		"it does":             {sight{known: true, facts: asked}, ""},
+		"not there":           {sight{facts: facts{asked: epoch}}, "the workload is not there"},
+		"not enabled":         {sight{facts: facts{asked: epoch, exists: true, disabled: "no label"}}, "no label"},
+		"scaled by others":    {sight{known: true, facts: facts{asked: epoch, exists: true, scaler: "HorizontalPodAutoscaler own"}}, "HorizontalPodAutoscaler own scales it there"},
+		"not known yet":       {sight{}, "placement has not looked at it yet"},
+		"it cannot be asked":  {sight{facts: facts{asked: epoch, problem: "forbidden"}}, "forbidden"},
+		"it refused":          {sight{known: true, facts: asked, refused: "forbidden"}, "forbidden"},
+		"read-only":           {sight{known: true, facts: asked, view: spot.FleetView{ReadOnly: true}}, "it is in read-only mode there"},
+		"seen before a start": {sight{facts: asked, set: &policy.FleetSplit{Replicas: 2}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.s.member = &Member{Name: "a", Reachable: true}
+			if got := test.s.out(); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			test.s.member.Reachable = false
+			if got := test.s.out(); got != "" {
+				t.Errorf("out of reach: %q", got)
+			}
+		})
+	}
+}
+
+func TestSinceWhenAMemberIsOutOfReach(t *testing.T) {
+	const grace = time.Minute
+	since := epoch.Add(-10 * time.Second)
+	set := &policy.FleetSplit{Replicas: 2}
+	for name, test := range map[string]struct {
+		s    sight
+		want time.Time
+	}{
+		"in reach":                       {sight{member: &Member{Reachable: true}, known: true, set: set}, time.Time{}},
+		"out of reach":                   {sight{member: &Member{Since: since}, set: set}, since},
+		"its cache is not there yet":     {sight{member: &Member{Reachable: true}, set: set, lostSight: since}, since},
+		"given up before a restart":      {sight{member: &Member{Since: since}, set: set, last: &v1alpha1.MemberStatus{State: v1alpha1.MemberLost}}, since.Add(-grace)},
+		"new, and nothing is there":      {sight{member: &Member{Reachable: true}}, time.Time{}},
+		"out of reach since nobody says": {sight{member: &Member{}, set: set}, epoch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.s.outOfReach(grace, epoch); !got.Equal(test.want) {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
+	d := dryness{}.see(&spot.FleetView{SpotDrySince: epoch}, true, epoch.Add(time.Minute))
+	gone := d.see(&spot.FleetView{}, true, epoch.Add(time.Hour))
+	if gone != (dryness{since: epoch, last: epoch.Add(time.Minute)}) {
+		t.Errorf("%+v", gone)
+	}
+	s := sight{member: &Member{Name: "a", Reachable: true}, known: true, dry: gone}
+	if m := s.supply(&asked{}, time.Time{}); !m.Spot.DrySince.Equal(epoch) || !m.Spot.TryAt.Equal(epoch.Add(time.Minute+dryTryAfter)) || m.Spot.Assured {
+		t.Errorf("%+v", m.Spot)
+	}
+	for name, v := range map[string]spot.FleetView{"a probe found room": {SpotOnTrial: true}, "one is ready": {Spot: spot.FleetCount{Ready: 1}}} {
+		if over := gone.see(&v, true, epoch.Add(time.Hour)); over != (dryness{}) {
+			t.Errorf("%s: %+v", name, over)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package placing
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+const (
+	// hubWrite bounds a write to the hub cluster.
+	hubWrite = 10 * time.Second
+	// slotPatience is how long a change of the number of replicas waits for pods to get the slots that say which of them go. After
+	// it the number counts more than the mix, which is then put right by moves.
+	slotPatience = 30 * time.Second
+)
+
+// record writes down what was decided, before anything is done about it: the finalizer, and the status.
+func (c *Controller) record(ctx context.Context, it *item, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, hubWrite)
+	defer cancel()
+	if it.deleting() && (it.handedBack() || !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer)) {
+		return c.release(ctx, it)
+	}
+	if it.stop == nil && !it.deleting() && !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer) {
+		before := it.object.DeepCopy()
+		controllerutil.AddFinalizer(it.object, v1alpha1.Finalizer)
+		if err := c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	status := it.status(now)
+	if equality.Semantic.DeepEqual(status, it.object.Status) {
+		return nil
+	}
+	before := it.object.DeepCopy()
+	it.object.Status = status
+	if err := c.Hub.Status().Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		it.object.Status = before.Status
+		if apierrors.IsNotFound(err) {
+			return errGone
+		}
+		return err
+	}
+	c.wrote(it.object)
+	c.announce(it, before.Status.LastMoves, status.LastMoves)
+	return nil
+}
+
+// announce records Events about what was decided.
+func (c *Controller) announce(it *item, before, now []v1alpha1.Move) {
+	for i := range now {
+		if len(before) > 0 && now[i] == before[0] {
+			return
+		}
+		m := &now[i]
+		c.metrics.moved(m)
+		if c.Events != nil {
+			c.Events.Eventf(it.object, nil, corev1.EventTypeNormal, "Moved", "Move", "%s: %+d on %s: %s", m.Member, m.By, m.Capacity, m.Reason)
+		}
+	}
+}
+
+// release lets a FleetPlacement go. Its members keep what they have.
+func (c *Controller) release(ctx context.Context, it *item) error {
+	it.sets = nil
+	if !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer) {
+		return nil
+	}
+	for _, s := range it.sights {
+		if s.set != nil && !s.known && c.Events != nil {
+			c.Events.Eventf(it.object, nil, corev1.EventTypeWarning, "LeftBehind", "HandBack",
+				"member %s is out of reach: it keeps %d replicas", s.member.Name, s.set.Replicas)
+		}
+	}
+	before := it.object.DeepCopy()
+	controllerutil.RemoveFinalizer(it.object, v1alpha1.Finalizer)
+	return client.IgnoreNotFound(c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// share tells spot placement what is wanted of each member: what was decided in this round or, where nothing was, what the
+// status says.
+func (c *Controller) share(items []*item) {
+	splits := map[string]map[policy.WorkloadKey]policy.FleetSplit{}
+	give := func(member string, it *item, split policy.FleetSplit) {
+		if splits[member] == nil {
+			splits[member] = map[policy.WorkloadKey]policy.FleetSplit{}
+		}
+		splits[member][it.target.key] = split
+	}
+	for _, it := range items {
+		switch {
+		case (it.stop != nil && !it.stop.keeps) || (it.deleting() && !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer)):
+		case it.sets != nil:
+			for member, split := range it.sets {
+				give(member, it, split)
+			}
+		default:
+			for i := range it.object.Status.Members {
+				if split := setOf(&it.object.Status.Members[i]); split != nil {
+					give(it.object.Status.Members[i].Name, it, *split)
+				}
+			}
+		}
+	}
+	c.mu.Lock()
+	for member := range c.agents.shared {
+		if splits[member] == nil {
+			splits[member] = nil
+		}
+	}
+	c.agents.shared = map[string]bool{}
+	for member, all := range splits {
+		if len(all) > 0 {
+			c.agents.shared[member] = true
+		}
+	}
+	c.mu.Unlock()
+	for member, all := range splits {
+		c.Workloads.SetFleetSplits(member, all)
+	}
+}
+
+// carryOut has the members' agents do what was decided, and ask what is not known.
+func (c *Controller) carryOut(ctx context.Context, it *item, now time.Time) {
+	if it.stop != nil {
+		return
+	}
+	for _, s := range it.sights {
+		if !s.member.Reachable || !c.Acts(s.member.Name) {
+			continue
+		}
+		t := task{uid: string(it.object.UID), target: it.target}
+		set, ours := it.sets[s.member.Name]
+		if ours && s.known && it.since[s.member.Name].IsZero() && s.out() == "" && s.view.Replicas != set.Replicas && c.slotted(it, s, set, now) {
+			t.set = &set
+		}
+		if t.set != nil || s.facts.stale(s.known, now) {
+			c.agents.ask(ctx, s.member.Name, t)
+		}
+	}
+}
+
+// slotted tells whether the pods have the slots by which the right ones go, and the right ones come.
+func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time.Time) bool {
+	c.mu.Lock()
+	m := c.of(string(it.object.UID), s.member.Name)
+	if m.set != set || m.setAt.IsZero() {
+		m.set, m.setAt = set, now
+	}
+	decided := m.setAt
+	c.mu.Unlock()
+	grows := set.Replicas > s.view.Replicas && set.OnDemand <= s.view.OnDemand.Ready+s.view.OnDemand.Starting+s.view.OnDemand.Waiting
+	switch {
+	case s.view.Ordinals, s.view.Rolling, grows:
+		return true
+	case s.view.Split != nil && *s.view.Split == set && s.view.Settled:
+		return true
+	}
+	return now.Sub(decided) > slotPatience
+}
+
+// stale tells whether a member is to be asked again.
+func (f *facts) stale(known bool, now time.Time) bool {
+	patience := 15 * time.Second
+	if known && f.problem == "" {
+		patience = 5 * time.Minute
+	}
+	return now.Sub(f.asked) > patience
+}

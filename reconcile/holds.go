@@ -1,0 +1,180 @@
+package reconcile
+
+import "context"
+
+// Hold is one of the reasons that keep all keys of a member from running. Holds are independent: a key runs when
+// none applies to its member. A hold stops nothing that already runs ([Runtime.Drain] waits for that), and queues go on filling
+// behind it.
+type Hold uint8
+
+const (
+	// HoldOwnership applies while this replica does not own the member.
+	HoldOwnership Hold = iota
+	// HoldBreaker applies while the member does not answer.
+	HoldBreaker
+	holds // count
+)
+
+// String names the hold.
+func (g Hold) String() string {
+	switch g {
+	case HoldOwnership:
+		return "ownership"
+	case HoldBreaker:
+		return "breaker"
+	}
+	return "unknown"
+}
+
+// setting is what was told about one hold; the zero value follows what was told to all members, which is released at first.
+type setting struct {
+	mode   holdMode
+	reason string
+}
+
+type holdMode uint8
+
+const (
+	followAll holdMode = iota
+	modeHeld
+	modeReleased
+	modeDecided // member by member, by what Decide was given
+)
+
+func holdFor(g Hold, reason string) setting {
+	if reason == "" {
+		reason = g.String()
+	}
+	return setting{mode: modeHeld, reason: reason}
+}
+
+// Hold applies a hold to a member, also to one that is to come: its keys are held with the reason and cost no worker. It
+// overrides HoldAll and ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
+func (rt *Runtime) Hold(member string, g Hold, reason string) {
+	rt.setHold(member, g, holdFor(g, reason))
+}
+
+// Release releases a hold of a member; held keys may run at once, nothing is listed again. It overrides HoldAll and
+// ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
+func (rt *Runtime) Release(member string, g Hold) {
+	rt.setHold(member, g, setting{mode: modeReleased})
+}
+
+// Follow forgets what Hold or Release said of a member's hold: it follows HoldAll and ReleaseAll again. Call it when a
+// member is unregistered; the runtime keeps the settings of members that merely left.
+func (rt *Runtime) Follow(member string, g Hold) { rt.setHold(member, g, setting{}) }
+
+// HoldAll applies a hold to all members, those to come included.
+func (rt *Runtime) HoldAll(g Hold, reason string) {
+	rt.setAll(g, holdFor(g, reason))
+}
+
+// ReleaseAll releases a hold of all members, those to come included. All are released at first.
+func (rt *Runtime) ReleaseAll(g Hold) { rt.setAll(g, setting{mode: modeReleased}) }
+
+// Decide has a hold of all members, those to come included, be as decide says of each: the reason why it applies, or empty.
+// It takes the place of what HoldAll or ReleaseAll said, and is asked when a member comes and at each [Runtime.DecideAgain].
+// decide answers from memory: it is called while the runtime is locked, and must not call the runtime.
+func (rt *Runtime) Decide(g Hold, decide func(member string) (reason string)) {
+	if g >= holds {
+		return
+	}
+	rt.mu.Lock()
+	rt.decide[g] = decide
+	rt.mu.Unlock()
+	rt.setAll(g, setting{mode: modeDecided})
+}
+
+// DecideAgain asks what [Runtime.Decide] was given about all members again. It does nothing when HoldAll or ReleaseAll was
+// called since.
+func (rt *Runtime) DecideAgain(g Hold) {
+	if g >= holds {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.all[g].mode != modeDecided {
+		return
+	}
+	for _, m := range rt.members {
+		m.regate()
+	}
+}
+
+// decided returns the setting of a hold of all for one member.
+func (rt *Runtime) decided(g Hold, member string) setting {
+	s := rt.all[g]
+	if s.mode != modeDecided {
+		return s
+	}
+	if reason := rt.decide[g](member); reason != "" {
+		return holdFor(g, reason)
+	}
+	return setting{mode: modeReleased}
+}
+
+// Retire closes HoldOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
+// would never run here. What runs goes on; see [Runtime.Drain].
+func (rt *Runtime) Retire(reason string) {
+	rt.HoldAll(HoldOwnership, reason)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.retired = true
+}
+
+func (rt *Runtime) setHold(name string, g Hold, s setting) {
+	if g >= holds {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	m := rt.member(name)
+	m.holds[g] = s
+	m.regate()
+	m.tidy()
+}
+
+func (rt *Runtime) setAll(g Hold, s setting) {
+	if g >= holds {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.all[g] = s
+	for _, m := range rt.members {
+		m.regate()
+	}
+}
+
+// Held tells whether a hold of the member applies, or it was detached by force, and why.
+func (rt *Runtime) Held(member string) (reason string, held bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if m := rt.members[member]; m != nil {
+		if m.detached != "" {
+			return m.detached, true
+		}
+		return m.closed()
+	}
+	for g := range holds {
+		if s := rt.decided(g, member); s.mode == modeHeld {
+			return s.reason, true
+		}
+	}
+	return "", false
+}
+
+// DrainMember is [Runtime.Drain] for one member.
+func (rt *Runtime) DrainMember(ctx context.Context, member string) error {
+	rt.mu.Lock()
+	m := rt.members[member]
+	rt.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	return m.active.wait(ctx, &rt.mu)
+}
+
+// Drain waits until no reconcile is running in any member, or ctx ends. It closes nothing: call HoldAll first, or new
+// ones may start while it waits.
+func (rt *Runtime) Drain(ctx context.Context) error { return rt.active.wait(ctx, &rt.mu) }

@@ -1,0 +1,187 @@
+package spot
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// splits are those of all members. The zero value has none. It is safe for concurrent use.
+type splits struct {
+	mu      sync.RWMutex
+	members map[string]map[policy.WorkloadKey]policy.FleetSplit
+	runtime *reconcile.Runtime // wakes the workloads; nil until [Engine.Controllers]
+}
+
+// wakes says who looks at workloads again.
+func (s *splits) wakes(rt *reconcile.Runtime) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runtime = rt
+}
+
+func (s *splits) of(member string, key policy.WorkloadKey) *policy.FleetSplit {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if split, ok := s.members[member][key]; ok {
+		return &split
+	}
+	return nil
+}
+
+// set stores the splits of a member, and returns the workloads for which they have changed.
+func (s *splits) set(member string, now map[policy.WorkloadKey]policy.FleetSplit) (changed []policy.WorkloadKey, wake *reconcile.Runtime) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.members[member]
+	for key, split := range now {
+		if was, there := before[key]; !there || was != split {
+			changed = append(changed, key)
+		}
+	}
+	for key := range before {
+		if _, stays := now[key]; !stays {
+			changed = append(changed, key)
+		}
+	}
+	if s.members == nil {
+		s.members = map[string]map[policy.WorkloadKey]policy.FleetSplit{}
+	}
+	if len(now) == 0 {
+		delete(s.members, member)
+	} else {
+		s.members[member] = maps.Clone(now)
+	}
+	return changed, s.runtime
+}
+
+// SetFleetSplits says what fleet placements want of workloads in a member: of all that are named, and of no others. Workloads for which
+// that has changed are looked at again.
+func (e *Engine) SetFleetSplits(member string, now map[policy.WorkloadKey]policy.FleetSplit) {
+	changed, wake := e.splits.set(member, now)
+	if len(changed) == 0 {
+		return
+	}
+	if dir := e.directory(member); dir != nil {
+		dir.readPolicies(changed)
+	}
+	for _, key := range changed {
+		controller, known := e.Controller(key.Kind)
+		if !known || wake == nil {
+			continue
+		}
+		// A member that is not engaged, or a workload that is not there, is looked at when it is.
+		_, _ = wake.RequeueFor(reconcile.Key{Controller: controller, Member: member, NamespacedName: key.NamespacedName}, "fleet")
+	}
+}
+
+// readPolicies reads the policies of workloads anew.
+func (d *directory) readPolicies(keys []policy.WorkloadKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range keys {
+		if w := d.workloads[key]; w != nil {
+			d.setPolicyLocked(w)
+		}
+	}
+}
+
+// FleetCount counts pods of one capacity type.
+type FleetCount struct {
+	Ready int
+	// Starting have a node, or nothing says that they get none.
+	Starting int
+	// Waiting have none, and their capacity type is dry.
+	Waiting int
+	// Leaving run, and are no supply any more.
+	Leaving int
+}
+
+// FleetView is what a member shows of a workload, for those who decide about its split.
+type FleetView struct {
+	// Replicas that its spec asks for.
+	Replicas       int
+	Spot, OnDemand FleetCount
+	// DrySince is since when a type has been dry for the pods; zero: it is not.
+	SpotDrySince, OnDemandDrySince time.Time
+	// SpotOnTrial says that a probe found room on spot after a drought, and no replica has yet.
+	SpotOnTrial bool
+	// Start is how long nodes were seen to take; zero: none was seen.
+	Start time.Duration
+	// Split is the one that the last plan was made under; nil: none.
+	Split *policy.FleetSplit
+	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
+	// should.
+	Settled bool
+	// Ordinals is true for a StatefulSet. Rolling says that the workload's controller is not at rest.
+	Ordinals, Rolling bool
+	// Paused and ReadOnly say that nothing of it is to be moved.
+	Paused, ReadOnly bool
+}
+
+// FleetView returns what the last plan of a workload was made from; false: it is not enabled there, or not planned yet.
+func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bool) {
+	dir := e.directory(member)
+	if dir == nil {
+		return FleetView{}, false
+	}
+	if _, enabled := dir.view(key); !enabled {
+		return FleetView{}, false
+	}
+	last, known := dir.journal.last(key)
+	if !known {
+		return FleetView{}, false
+	}
+	v := FleetView{
+		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
+		Settled: len(last.plan.Stamps) == 0 || last.plan.waits(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
+	}
+	if w, there := dir.replicasOf(key); there {
+		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
+		v.Replicas = w
+	}
+	for i := range last.observed.Owners {
+		o := &last.observed.Owners[i]
+		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, o.DrySince), when.Earlier(v.OnDemandDrySince, o.OnDemandDrySince)
+		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial
+	}
+	v.Ordinals, v.Rolling = last.observed.Ordinals, last.observed.Rolling
+	for i := range last.observed.Pods {
+		v.add(&last.observed.Pods[i])
+	}
+	return v, true
+}
+
+// add counts a pod. One of unknown type counts as spot: it is not one of the floor.
+func (v *FleetView) add(pod *Pod) {
+	c, dry := &v.Spot, !v.SpotDrySince.IsZero()
+	if pod.Capacity == capacity.OnDemand {
+		c, dry = &v.OnDemand, !v.OnDemandDrySince.IsZero()
+	}
+	switch {
+	case pod.Finished:
+	case !pod.Supply():
+		c.Leaving++
+	case pod.Ready:
+		c.Ready++
+	case pod.Bound || pod.NodeComing || !dry:
+		c.Starting++
+	default:
+		c.Waiting++
+	}
+}
+
+// replicasOf returns how many replicas a workload's spec asks for.
+func (d *directory) replicasOf(key policy.WorkloadKey) (int, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if w := d.workloads[key]; w != nil {
+		return w.replicas, true
+	}
+	return 0, false
+}

@@ -1,0 +1,148 @@
+package spot
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// underFleet is the policy of a workload of which a fleet placement wants so many replicas.
+func underFleet(replicas, onDemand int) policy.Policy {
+	return policyOf(30, 1).Under(&policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}, testKeys)
+}
+
+func splitOf(replicas, onDemand int) policy.FleetSplit {
+	return policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}
+}
+
+func mixUnder(s policy.FleetSplit) policy.Mix {
+	p := underFleet(s.Replicas, s.OnDemand)
+	return p.Mix()
+}
+
+// stamped does what a plan says about slots.
+func stamped(pods []Pod, r *PlanResult) []Pod {
+	pods = slices.Clone(pods)
+	for _, s := range r.Stamps {
+		for i := range pods {
+			if pods[i].UID == s.Pod {
+				pods[i].Slot = s.Slot
+				if s.DeletionCost != "" {
+					pods[i].DeletionCost = s.DeletionCost
+				}
+			}
+		}
+	}
+	return pods
+}
+
+// shrunk takes away what a ReplicaSet's controller does: of ready pods, those with the lowest deletion costs.
+func shrunk(pods []Pod, n int) []Pod {
+	cost := func(p Pod) (c int) {
+		if _, err := fmt.Sscan(p.DeletionCost, &c); err != nil {
+			return 0
+		}
+		return c
+	}
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, func(a, b Pod) int { return cost(b) - cost(a) })
+	return pods[:n]
+}
+
+func typesOf(pods []Pod) string {
+	var t capacity.Tally
+	for i := range pods {
+		t.Add(pods[i].Capacity, 1)
+	}
+	return fmt.Sprintf("%d spot, %d on-demand", t.Of(capacity.Spot), t.Of(capacity.OnDemand))
+}
+
+func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after policy.FleetSplit
+		want          string
+	}{
+		"on-demand goes":             {splitOf(15, 5), splitOf(13, 3), "10 spot, 3 on-demand"},
+		"spot goes":                  {splitOf(15, 5), splitOf(13, 5), "8 spot, 5 on-demand"},
+		"both go":                    {splitOf(15, 5), splitOf(11, 3), "8 spot, 3 on-demand"},
+		"all on-demand goes":         {splitOf(6, 4), splitOf(2, 0), "2 spot, 0 on-demand"},
+		"all spot goes":              {splitOf(6, 4), splitOf(4, 4), "0 spot, 4 on-demand"},
+		"all goes":                   {splitOf(6, 4), splitOf(0, 0), "0 spot, 0 on-demand"},
+		"on-demand from a full slot": {splitOf(200, 120), splitOf(90, 10), "80 spot, 10 on-demand"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := replicas(test.before.Replicas, mixUnder(test.before))
+			pol := underFleet(test.after.Replicas, test.after.OnDemand)
+			r := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch)
+			if len(r.Evictions)+len(r.Releases) > 0 {
+				t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
+			}
+			pods = stamped(pods, &r)
+			if again := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch); len(again.Stamps)+len(again.Evictions) > 0 {
+				t.Errorf("it does not come to rest: stamps %v, evictions %v", again.Stamps, names(again.Evictions))
+			}
+			pods = shrunk(pods, test.after.Replicas)
+			if got := typesOf(pods); got != test.want {
+				t.Errorf("%s stay, want %s", got, test.want)
+			}
+			if after := Plan(observedOf(pods, test.after.Replicas), pol, testSettings, epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != StateConverged {
+				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, names(after.Evictions))
+			}
+		})
+	}
+}
+
+func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
+	before, after := splitOf(13, 3), splitOf(17, 5)
+	pods := replicas(before.Replicas, mixUnder(before))
+	pol := underFleet(after.Replicas, after.OnDemand)
+	r := Plan(observedOf(pods, before.Replicas), pol, testSettings, epoch)
+	if len(r.Evictions) > 0 {
+		t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
+	}
+	pods = stamped(pods, &r)
+	var table slotTable
+	for i := range pods {
+		table.take(pods[i].Slot)
+	}
+	for range after.Replicas - before.Replicas { // as admission does: the lowest slot that is free
+		slot := table.free()
+		table.take(slot)
+		pod := pods[0]
+		pod.Name, pod.UID, pod.Slot, pod.Capacity = fmt.Sprintf("new-%d", slot), "", slot, pol.Mix().Of(slot)
+		pods = append(pods, pod)
+	}
+	if got := typesOf(pods); got != "12 spot, 5 on-demand" {
+		t.Errorf("there are %s", got)
+	}
+}
+
+func TestAFleetPlacementComesBeforeEveryOtherValue(t *testing.T) {
+	p := policy.Parse(testKeys, annotations("spot-percentage", "most", "max-moves", "x"), nil, policy.Defaults{}).Under(&policy.FleetSplit{Replicas: 10, OnDemand: 4}, testKeys)
+	if !p.Valid() || p.PercentageSource != policy.SourceFleet || p.MinOnDemandSource != policy.SourceFleet {
+		t.Errorf("%+v", p)
+	}
+	if spot, onDemand := policy.Split(10, p); spot != 6 || onDemand != 4 {
+		t.Errorf("%d on spot, %d on on-demand", spot, onDemand)
+	}
+	if len(p.Problems) != 1 || p.Problems[0].Key != testKeys.MaxMoves() {
+		t.Errorf("problems of other values stay: %v", p.Problems)
+	}
+}
+
+// A StatefulSet gives up its highest ordinals, whatever their slots.
+func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
+	pods := replicas(6, mixUnder(splitOf(6, 4)))
+	for i := range pods {
+		pods[i].DeletionCost = ""
+	}
+	o := observedOf(pods, 6)
+	o.Ordinals = true
+	r := Plan(o, underFleet(4, 2), testSettings, epoch)
+	if len(r.Stamps)+len(r.Evictions) > 0 {
+		t.Errorf("stamps %v, evictions %v", r.Stamps, names(r.Evictions))
+	}
+}

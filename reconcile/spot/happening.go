@@ -1,0 +1,107 @@
+package spot
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
+)
+
+// HappeningType says what a [Happening] is about.
+type HappeningType string
+
+// The types of happenings.
+const (
+	HappenedMove         HappeningType = "Move"
+	HappenedDroughtBegan HappeningType = "DroughtBegan"
+	HappenedDroughtEnded HappeningType = "DroughtEnded"
+	HappenedInterruption HappeningType = "Interruption"
+)
+
+// Happening is one thing that happened in a member, for [Options.Happened].
+type Happening struct {
+	At     time.Time
+	Type   HappeningType
+	Member string
+	// Workload is that of a move; zero: it is about none.
+	Workload policy.WorkloadKey
+	// Subject is the pod of a move, the node of an interruption, the capacity type of a drought.
+	Subject string
+	// Reason is the purpose of a move, the notice of an interruption, the shape of a drought.
+	Reason string
+	// Message is a sentence for people.
+	Message string
+}
+
+// tells hands a happening on.
+func (e *Engine) tells(h Happening) {
+	if e.Happened != nil {
+		e.Happened(h)
+	}
+}
+
+// toldMove tells of a move that was done.
+func (e *Engine) toldMove(member string, key policy.WorkloadKey, m Move) {
+	done := "evicted"
+	if m.Strategy == policy.StrategyRelease {
+		done = "released"
+	}
+	e.tells(Happening{
+		At: m.At, Type: HappenedMove, Member: member, Workload: key, Subject: m.Pod, Reason: string(m.For),
+		Message: strings.TrimSuffix(fmt.Sprintf("pod %s was %s from %s: %s", m.Pod, done, m.From, m.Why), ": "),
+	})
+}
+
+// toldDoom tells that a node is about to go, once for each notice.
+func (e *Engine) toldDoom(member string, before, now *Doom) {
+	if now == nil || now.Gone || before != nil && before.Notice == now.Notice {
+		return
+	}
+	e.tells(Happening{
+		At: now.Since, Type: HappenedInterruption, Member: member, Subject: now.Node, Reason: now.Notice,
+		Message: fmt.Sprintf("node %s is about to go: %s", now.Node, now.Notice),
+	})
+}
+
+// dryShape is a shape of pods that a capacity type has no room for.
+type dryShape struct {
+	capacity capacity.Type
+	shape    string
+}
+
+// dryShapes are the decisions that stand, with the time since when.
+func dryShapes(d *shortage.Trackers) map[dryShape]time.Time {
+	found := map[dryShape]time.Time{}
+	for _, decided := range d.All() {
+		found[dryShape{decided.Capacity, decided.Requirements.String()}] = decided.Since
+	}
+	return found
+}
+
+// toldDroughts tells which droughts have begun and ended since known, and returns those that stand now.
+func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
+	if len(known) == 0 && !d.AnyDry.Load() {
+		return known
+	}
+	stand := dryShapes(d)
+	for dry, since := range stand {
+		if _, is := known[dry]; !is {
+			e.tells(Happening{
+				At: since, Type: HappenedDroughtBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
+				Message: fmt.Sprintf("%s has no room for pods like %s", dry.capacity, dry.shape),
+			})
+		}
+	}
+	for dry := range known {
+		if _, is := stand[dry]; !is {
+			e.tells(Happening{
+				At: now, Type: HappenedDroughtEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
+				Message: fmt.Sprintf("%s is no longer taken to have no room for pods like %s", dry.capacity, dry.shape),
+			})
+		}
+	}
+	return stand
+}
