@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -44,8 +45,14 @@ func AdoptLog(log *slog.Logger) {
 // gcPercent trades a little time for memory: between collections the heap may grow by three quarters instead of doubling.
 const gcPercent = 75
 
-// TuneProcess sets how eagerly garbage is collected, unless the environment's GOGC and GOMEMLIMIT say so. Call it once, before
-// [New].
+// leastProcs is how many goroutines may run at a time at least, whatever the number of processors. With two, a member that
+// sends much keeps both of the Go scheduler's queues busy, and what comes from the network waits for its turn behind tens of goroutines
+// that have 10 ms each: calls of other members took up to 300 ms while the processors were idle for a third of the time. With
+// four the kernel shares the processors between threads, and it does so every few milliseconds (docs/decisions/0034).
+const leastProcs = 4
+
+// TuneProcess sets how eagerly garbage is collected and how many goroutines run at a time, unless the environment's GOGC,
+// GOMEMLIMIT and GOMAXPROCS say so. Call it once, before [New].
 func TuneProcess(environ []string, log *slog.Logger) {
 	if config.Lookup(environ, "GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -53,6 +60,9 @@ func TuneProcess(environ []string, log *slog.Logger) {
 	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
+	}
+	if config.Lookup(environ, "GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < leastProcs {
+		runtime.GOMAXPROCS(leastProcs)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
 )
 
 const (
@@ -91,12 +93,15 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return
 	}
 	defer h.Metrics.end(reading, room)
-	if reason, status := readCall(w, r, &buffers.body); status != 0 {
+	if room > maxPooled {
+		buffers.large = bodies.Shared.Get(int(room) + bytes.MinRead)
+	}
+	if reason, status := readCall(w, r, buffers.into()); status != 0 {
 		h.reject(w, reason, status)
 		return
 	}
 	call := &buffers.call
-	err := call.decode(buffers.body.Bytes(), h.reads)
+	err := call.decode(buffers.into().Bytes(), h.reads)
 	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return
@@ -135,7 +140,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeNoOwner
 	}
-	if err := forwarder.forward(ctx, owner, member, buffers.body.Bytes(), &buffers.answer); err != nil {
+	if err := forwarder.forward(ctx, owner, member, buffers.into().Bytes(), &buffers.answer); err != nil {
 		h.Log.Debug("admission call let through: its owner did not answer", "member", member, "error", err)
 		buffers.answer.Reset()
 		buffers.allow(call.pod.RequestUID, nil)
@@ -179,6 +184,7 @@ func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reaso
 // buffers are what one call is read into and answered from.
 type buffers struct {
 	body, answer bytes.Buffer
+	large        *bytes.Buffer // in place of body where that would be larger than what is kept
 	call         review
 	patch        [patchSize]byte
 }
@@ -187,13 +193,25 @@ var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
 func borrow() *buffers { return bufferPool.Get().(*buffers) }
 
+// into is what the body is read into.
+func (b *buffers) into() *bytes.Buffer {
+	if b.large != nil {
+		return b.large
+	}
+	return &b.body
+}
+
 func (b *buffers) giveBack() {
+	b.call.reset() // refers to the body
+	if b.large != nil {
+		bodies.Shared.Put(b.large)
+		b.large = nil
+	}
 	if b.body.Cap() > maxPooled || b.answer.Cap() > maxPooled {
 		return
 	}
 	b.body.Reset()
 	b.answer.Reset()
-	b.call.reset()
 	bufferPool.Put(b)
 }
 

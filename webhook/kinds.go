@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
@@ -129,11 +129,8 @@ func (h *KindHandler) handler(call asking, tokens *Tokens, limit int64, make ans
 			return
 		}
 		defer giveBack()
-		buffer := bodies.Get().(*bytes.Buffer)
-		defer func() { // the answer has copies of what it needs
-			buffer.Reset()
-			bodies.Put(buffer)
-		}()
+		buffer := bodies.Shared.Get(int(room) + bytes.MinRead)
+		defer bodies.Shared.Put(buffer) // the answer has copies of what it needs
 		body, status := readAll(w, r, room, buffer)
 		if status == 0 && h.makeSafe(body, limit) != nil {
 			status = http.StatusBadRequest
@@ -175,15 +172,11 @@ func (h *KindHandler) rejectUnread(w http.ResponseWriter, call asking, status in
 	h.reject(w, call, status)
 }
 
-// bodies are buffers for large bodies that follow each other; what nobody uses for a while is collected.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
 // readAll reads a body into a buffer, or returns the HTTP status to refuse it with.
 func readAll(w http.ResponseWriter, r *http.Request, limit int64, into *bytes.Buffer) (body []byte, status int) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType
 	}
-	into.Grow(int(min(r.ContentLength, limit)) + bytes.MinRead)
 	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, http.StatusRequestEntityTooLarge

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
 )
 
 // frameReader takes the events of a watch apart: JSON objects one after the other, or protobuf with its length before each.
@@ -15,7 +17,11 @@ type frameReader struct {
 	limit    int64
 	protobuf bool
 	grown    func(bytes int) error // called before memory is taken for a large event
-	frame    bytes.Buffer
+	frame    *bytes.Buffer         // of bodies.Shared where it is a large one
+}
+
+func newFrameReader(from io.Reader, limit int64, protobuf bool, grown func(bytes int) error) *frameReader {
+	return &frameReader{from: bufio.NewReader(from), limit: limit, protobuf: protobuf, grown: grown, frame: new(bytes.Buffer)}
 }
 
 const (
@@ -25,14 +31,23 @@ const (
 
 // next returns the next event with all that belongs to it on the wire. It is good until the call after it.
 func (r *frameReader) next() ([]byte, error) {
-	if r.frame.Cap() > keptFrame {
-		r.frame = bytes.Buffer{}
-	}
+	r.release()
 	r.frame.Reset()
 	if r.protobuf {
 		return r.nextProtobuf()
 	}
 	return r.nextJSON()
+}
+
+// release gives a large buffer back, whose event has been decoded or will not be. Only who calls next may call it.
+func (r *frameReader) release() {
+	switch size := r.frame.Cap(); {
+	case size > smallPart:
+		bodies.Shared.Put(r.frame)
+	case size <= keptFrame:
+		return
+	}
+	r.frame = new(bytes.Buffer)
 }
 
 // content is the event that next returned.
@@ -59,8 +74,11 @@ func (r *frameReader) nextProtobuf() ([]byte, error) {
 	if err := r.grown(int(length)); err != nil {
 		return nil, err
 	}
+	if size := int(length) + lengthPrefix; size > smallPart {
+		r.frame = bodies.Shared.Get(size)
+	}
 	r.frame.Write(prefix[:])
-	if _, err := io.CopyN(&r.frame, r.from, length); err != nil {
+	if _, err := io.CopyN(r.frame, r.from, length); err != nil {
 		return nil, unexpected(err)
 	}
 	return r.frame.Bytes(), nil
@@ -106,7 +124,7 @@ func (r *frameReader) nextJSON() ([]byte, error) {
 	}
 }
 
-// makeRoom has a large event grow in few steps and to no more than it may have: what it had before is garbage.
+// makeRoom has a large event grow in few steps and to no more than it may have.
 func (r *frameReader) makeRoom() error {
 	length := r.frame.Len()
 	if length < smallPart || r.frame.Available() > 0 {
@@ -115,7 +133,10 @@ func (r *frameReader) makeRoom() error {
 	if err := r.grown(length + 1); err != nil {
 		return err
 	}
-	r.frame.Grow(int(min(3*int64(length), max(r.limit-int64(length), 1))))
+	larger := bodies.Shared.Get(int(min(4*int64(length), max(r.limit, int64(length)+1))))
+	larger.Write(r.frame.Bytes())
+	r.release()
+	r.frame = larger
 	return nil
 }
 

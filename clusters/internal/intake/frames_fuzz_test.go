@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -16,7 +15,7 @@ import (
 
 // framesOf are the events of a watch, until it ends or cannot be read.
 func framesOf(stream []byte, protobuf bool, limit int64) (frames [][]byte, err error) {
-	reader := &frameReader{from: bufio.NewReader(bytes.NewReader(stream)), limit: limit, protobuf: protobuf, grown: func(int) error { return nil }}
+	reader := newFrameReader(bytes.NewReader(stream), limit, protobuf, func(int) error { return nil })
 	for {
 		frame, err := reader.next()
 		if err != nil {

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -111,7 +110,7 @@ func (i Intake) body(req *http.Request, resp *http.Response, stream bool) io.Rea
 
 // events returns the events of a watch one by one. When the next is asked for, the one before has been decoded.
 func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn *turn) func() ([]byte, error) {
-	frames := &frameReader{from: bufio.NewReader(from), limit: i.Event, protobuf: protobuf, grown: turn.take}
+	frames := newFrameReader(from, i.Event, protobuf, turn.take)
 	limits := quantities.Limits{Objects: i.objects, Memory: int(memoryPerByte * i.Event)}
 	look := i.Shapes.JSON
 	if protobuf {
@@ -125,6 +124,7 @@ func (i Intake) events(ctx context.Context, from io.Reader, protobuf bool, turn 
 		frame, err := frames.next()
 		if err != nil {
 			i.wasted(frames.frame.Len())
+			frames.release()
 			return nil, err
 		}
 		if err := i.Pace.wait(ctx, len(frame)); err != nil {
