@@ -172,11 +172,11 @@ verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who
 
 .PHONY: breaking
 breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)
-	@rm -rf build/base && mkdir -p build/base/$(PROTOS) && cp -R $(PROTOS)/. build/base/$(PROTOS)
+	@rm -rf build/_base && mkdir -p build/_base/$(PROTOS) && cp -R $(PROTOS)/. build/_base/$(PROTOS)
 	@for file in $$(git ls-tree -r --name-only $(BASE) buf.yaml proto); do \
-		mkdir -p "build/base/$$(dirname "$$file")" && git show "$(BASE):$$file" >"build/base/$$file" || exit 1; \
+		mkdir -p "build/_base/$$(dirname "$$file")" && git show "$(BASE):$$file" >"build/_base/$$file" || exit 1; \
 	done
-	$(BUF) breaking --against build/base
+	$(BUF) breaking --against build/_base
 
 ##
 ## Test

@@ -92,7 +92,7 @@ func (bearer) RequireTransportSecurity() bool { return true }
 // TokenFile reads the token from a file at each call, as a projected ServiceAccount token wants it: the kubelet renews the file.
 func TokenFile(path string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
-		text, err := os.ReadFile(path) //nolint:gosec // the caller's own file
+		text, err := os.ReadFile(path)
 		return strings.TrimSpace(string(text)), err
 	}
 }

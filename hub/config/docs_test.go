@@ -94,7 +94,7 @@ func TestTheDocumentationNamesEveryKeyWithItsDefault(t *testing.T) {
 	}
 }
 
-func writeKey(t *testing.T, page *strings.Builder, l leaf, root reflect.Value, comments map[string]string) {
+func writeKey(t *testing.T, page *strings.Builder, l Leaf, root reflect.Value, comments map[string]string) {
 	t.Helper()
 	owner := root.Type()
 	for _, i := range l.Index[:len(l.Index)-1] {

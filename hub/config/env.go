@@ -19,18 +19,18 @@ func EnvName(path string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-// leaf is a key that holds a value; lists and Kubernetes types are one value.
-type leaf struct {
-	Path  string
-	Index []int // of the field, from Config
+// Leaf is a key that holds a value; lists and Kubernetes types are one value.
+type Leaf struct {
+	Path  string // its segments joined by dots
+	Index []int  // of the field, from Config
 	typ   reflect.Type
 }
 
 // Leaves returns every key of the configuration in the order of its declaration.
-func Leaves() []leaf { return leavesBelow("", nil, reflect.TypeFor[Config]()) }
+func Leaves() []Leaf { return leavesBelow("", nil, reflect.TypeFor[Config]()) }
 
-func leavesBelow(path string, index []int, section reflect.Type) []leaf {
-	var found []leaf
+func leavesBelow(path string, index []int, section reflect.Type) []Leaf {
+	var found []Leaf
 	for i := range section.NumField() {
 		field := section.Field(i)
 		at, below := join(path, field.Tag.Get("yaml")), append(index[:len(index):len(index)], i)
@@ -39,7 +39,7 @@ func leavesBelow(path string, index []int, section reflect.Type) []leaf {
 			found = append(found, leavesBelow(at, below, field.Type)...)
 			continue
 		}
-		found = append(found, leaf{Path: at, Index: below, typ: field.Type})
+		found = append(found, Leaf{Path: at, Index: below, typ: field.Type})
 	}
 	return found
 }
@@ -50,7 +50,7 @@ var ofTheCLI = []string{"PLIMSOLL_API", "PLIMSOLL_CA_FILE", "PLIMSOLL_HUB_CONTEX
 // readEnvironment puts the values of PLIMSOLL_ variables into c. An empty variable counts as not set. A variable that
 // names no key is a problem: a misspelt override must not be overlooked.
 func (c *Config) readEnvironment(environ []string, origin map[string]string) []error {
-	byName := map[string]leaf{}
+	byName := map[string]Leaf{}
 	for _, leaf := range Leaves() {
 		byName[EnvName(leaf.Path)] = leaf
 	}

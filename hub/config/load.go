@@ -103,6 +103,7 @@ func originOf(origin map[string]string, path string) string {
 	return ""
 }
 
+// Lookup returns the value of a variable in an environment of NAME=value; empty: it is not set.
 func Lookup(environ []string, name string) string {
 	for _, entry := range environ {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -58,7 +58,7 @@ func TestTheTableOfThePredecessorsKeysIsInTheDocuments(t *testing.T) {
 	for _, row := range predecessorKeys {
 		if named, ok := strings.CutPrefix(row.here, "`"); ok {
 			key, _, _ := strings.Cut(named, "`")
-			if !slices.ContainsFunc(known, func(l leaf) bool { return l.Path == key }) {
+			if !slices.ContainsFunc(known, func(l Leaf) bool { return l.Path == key }) {
 				t.Errorf("%s: there is no key %s", row.key, key)
 			}
 		}

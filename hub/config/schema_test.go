@@ -53,7 +53,7 @@ func TestTheDocumentationInTheChartsSchemaHasEveryKey(t *testing.T) {
 
 func TestEveryKeyThatTheChartSetsIsOne(t *testing.T) {
 	for _, key := range setByTheChart {
-		if !slices.ContainsFunc(Leaves(), func(l leaf) bool { return l.Path == key }) {
+		if !slices.ContainsFunc(Leaves(), func(l Leaf) bool { return l.Path == key }) {
 			t.Errorf("%s is no key of the configuration", key)
 		}
 	}

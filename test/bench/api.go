@@ -84,7 +84,7 @@ func newAPISite(ctx context.Context) (*apiSite, error) {
 		}
 		s.http.CloseIdleConnections()
 		cancel()
-		<-ended
+		<-ended //nolint:errcheck // it was asked to end
 	}
 	for range 8 {
 		conn, err := grpc.NewClient(listeners[0].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -26,6 +26,7 @@ type MemberBudget struct {
 	lists     Decodes // holds something for each list that is being read
 }
 
+// NewMemberBudget returns the budget of a member: bytes of all caches together, kindBytes and objects of one kind.
 func NewMemberBudget(bytes, kindBytes int64, objects int) *MemberBudget {
 	return &MemberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: NewDecodes(listsAtOnce)}
 }
@@ -38,6 +39,7 @@ type KindBudget struct {
 	meters   []*Meter
 }
 
+// NewKindBudget returns the part of one kind in a member's budget.
 func NewKindBudget(of *MemberBudget) *KindBudget {
 	return &KindBudget{of: of, Exceeded: make(chan error, 1)}
 }
@@ -97,6 +99,7 @@ type generation struct {
 	bytes int64
 }
 
+// NewMeter returns a meter that charges budget for what comes from of, trimmed by trim.
 func NewMeter(of toolscache.ListerWatcher, budget *KindBudget, trim toolscache.TransformFunc) *Meter {
 	m := &Meter{
 		ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(of), budget: budget, trim: trim, seed: maphash.MakeSeed(),

@@ -19,6 +19,7 @@ const (
 // are read is that of a few. It is safe for concurrent use; nil lets all pass.
 type Decodes chan struct{}
 
+// NewDecodes returns places for so many parts at once.
 func NewDecodes(atOnce int) Decodes { return make(Decodes, atOnce) }
 
 // turn is the place that one body has, if it is large. A body may be closed while it is read.

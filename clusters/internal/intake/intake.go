@@ -19,14 +19,17 @@ const (
 	// An object that is decoded takes more memory than its text has bytes; what takes more than so many times the largest
 	// answer is made to.
 	memoryPerByte = 3
-	// MaxListed is how many objects one answer may have: lists of caches come in pages of 500, others whole.
-	MaxListed, MaxPage = 50_000, 10_000
+	// MaxListed is how many objects an answer may have that is a whole list.
+	MaxListed = 50_000
+	// MaxPage is how many objects one page of a cache's list may have; it is asked for 500.
+	MaxPage = 10_000
 	// maxRetryAfter is the longest that a member may ask to be left alone before a request is repeated, in seconds. Its
 	// caches are as old as that.
 	maxRetryAfter = 5
 )
 
 var (
+	// ErrUnreadable says that an answer or an event is nothing that an API server would send.
 	ErrUnreadable = errors.New("the answer cannot be read")
 	errEncoded    = errors.New("the answer is compressed, which it was asked not to be")
 )

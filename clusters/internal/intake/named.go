@@ -8,7 +8,11 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
-const MaxName, MaxNamespace = 253, 63 // bytes, in Kubernetes
+// MaxName and MaxNamespace are how long names may be in Kubernetes, in bytes.
+const (
+	MaxName      = 253
+	MaxNamespace = 63
+)
 
 // checkName refuses an object whose name, namespace or UID no API server would have let pass: they are shown in logs, metrics and
 // answers of the API, and are keys of much that the hub remembers.

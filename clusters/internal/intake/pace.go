@@ -24,6 +24,7 @@ const (
 // for concurrent use; the zero value lets all pass.
 type Pace struct{ limiter, events *rate.Limiter }
 
+// NewPace returns the pace of one member.
 func NewPace() Pace {
 	return Pace{rate.NewLimiter(paceRate, paceBurst), rate.NewLimiter(eventRate, eventBurst)}
 }

@@ -113,7 +113,7 @@ func (c *Controller) do(ctx context.Context, member string, t *task) {
 	m.refused = ""
 	if err != nil && !apierrors.IsConflict(err) {
 		m.refused, m.refusedAt = plain.Text(err.Error(), 256), time.Now()
-		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.NamespacedName.String(), "error", err)
+		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.String(), "error", err)
 	}
 	c.mu.Unlock()
 	c.wake()

@@ -43,7 +43,8 @@ func (s *Scanner) copied(text []byte) string {
 }
 
 const (
-	ones     = 0x0101010101010101
+	ones = 0x0101010101010101
+	// HighBits has the highest bit of each of eight bytes.
 	HighBits = 0x80 * ones
 )
 

@@ -37,7 +37,7 @@ func (c *Cluster) forward(ctx context.Context) (string, func(), error) {
 	go func() { ended <- forwarder.ForwardPorts() }()
 	stop := func() {
 		close(stopped)
-		_ = <-ended // of what was asked to end
+		<-ended //nolint:errcheck // it was asked to end
 	}
 	select {
 	case err := <-ended:
