@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -25,13 +25,13 @@ func registrations(provider *clusters.Provider) func(member string) (clusters.Re
 
 // readOnlyAnnotation on a registration Secret puts the member into read-only mode. Like the Secret's labels it is not subject
 // to spot.annotationPrefix.
-const readOnlyAnnotation = spot.DefaultPrefix + "/read-only"
+const readOnlyAnnotation = policy.DefaultPrefix + "/read-only"
 
 // readOnlyMember tells whether the registration of a member says that nothing is to be written there.
 func readOnlyMember(provider *clusters.Provider) func(member string) bool {
 	return func(member string) bool {
 		status, _ := provider.Status(member)
-		return spot.SwitchedOn(status.Registration.Annotations, readOnlyAnnotation)
+		return policy.SwitchedOn(status.Registration.Annotations, readOnlyAnnotation)
 	}
 }
 
@@ -39,13 +39,13 @@ func readOnlyMember(provider *clusters.Provider) func(member string) bool {
 func cordonedMember(provider *clusters.Provider) func(member string) bool {
 	return func(member string) bool {
 		status, _ := provider.Status(member)
-		return spot.SwitchedOn(status.Registration.Annotations, clusters.CordonedAnnotation)
+		return policy.SwitchedOn(status.Registration.Annotations, clusters.CordonedAnnotation)
 	}
 }
 
 // steerByAnnotation on a registration Secret names the node labels that pods of the member are steered by, in place of what its
 // nodes tell. Like [readOnlyAnnotation] it is not subject to spot.annotationPrefix.
-const steerByAnnotation = spot.DefaultPrefix + "/steer-by"
+const steerByAnnotation = policy.DefaultPrefix + "/steer-by"
 
 // steerBy returns what the registration of a member names to steer by; empty: nothing.
 func steerBy(provider *clusters.Provider) func(member string) string {
@@ -136,7 +136,7 @@ func (m shownMembers) add(status *clusters.Status) {
 // chosen are the conditions that a person brought about by annotations of the registration.
 func chosen(annotations map[string]string) (all []metav1.Condition) {
 	add := func(annotation, condition, message string) {
-		if spot.SwitchedOn(annotations, annotation) {
+		if policy.SwitchedOn(annotations, annotation) {
 			all = append(all, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Registration",
 				Message: fmt.Sprintf("%s, as annotation %s of the registration says.", message, annotation)})
 		}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -63,7 +63,7 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 }
 
 func TestARegistrationThatNamesWhatPodsAreSteeredByIsShownAndChecked(t *testing.T) {
-	labels, err := spot.NewCapacityLabels()
+	labels, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@
 // is told, scheme.go which kinds there are, hub_build.go makes the parts, hub_run.go runs and stops them. listeners.go takes the
 // addresses; publish.go tells clients whom to trust; scrape.go serves metrics, health.go the probes. adapters.go shows one part to
 // another; gates.go holds the queues of members that are not ours, detach.go gives up those that are gone; reach.go, tenancy.go and
-// tokens.go (tokens_metrics.go) are about single members.
+// tokens.go (tokens_metrics.go) are about single members; fleet.go makes what keeps fleet placements, webpage.go the web page, and
+// happenings.go notes what happens for the API.
 //
 // # What assumes one owner of all members
 //

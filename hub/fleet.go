@@ -11,7 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // buildFleet makes what keeps FleetPlacements, after spot placement, which is told of those that there are before it begins.
@@ -23,7 +23,7 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	keys, err := spot.NewKeys(h.config.Spot.AnnotationPrefix)
+	keys, err := policy.NewKeys(h.config.Spot.AnnotationPrefix)
 	if err != nil {
 		return err
 	}

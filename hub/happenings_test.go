@@ -7,6 +7,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
@@ -37,7 +38,7 @@ func TestTheJournalHasEachStateOfAMemberOnce(t *testing.T) {
 func TestTheJournalKnowsAllThatPlacementTells(t *testing.T) {
 	h := newHappenings()
 	for _, what := range []spot.HappeningType{spot.HappenedMove, spot.HappenedDroughtBegan, spot.HappenedDroughtEnded, spot.HappenedInterruption} {
-		h.placement(spot.Happening{Type: what, Member: "prod", Workload: spot.WorkloadKey{Kind: "Deployment"}, Subject: "web-1", Reason: "move", Message: "why"})
+		h.placement(spot.Happening{Type: what, Member: "prod", Workload: policy.WorkloadKey{Kind: "Deployment"}, Subject: "web-1", Reason: "move", Message: "why"})
 	}
 	events, _ := h.journal.List("prod", "", "", 100)
 	for _, e := range events {

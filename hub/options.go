@@ -13,6 +13,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -50,11 +52,11 @@ func clusterRules(c *config.ClustersConfig) kubeconfig.Rules {
 
 func spotOptions(h *Hub) (spot.Options, error) {
 	c := &h.config.Spot
-	keys, err := spot.NewKeys(c.AnnotationPrefix)
+	keys, err := policy.NewKeys(c.AnnotationPrefix)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}
-	capacity, err := config.CapacityLabels(c)
+	labels, err := config.CapacityLabels(c)
 	if err != nil {
 		return spot.Options{}, fmt.Errorf("spot.nodeLabels: %w", err)
 	}
@@ -73,11 +75,11 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	return spot.Options{
 		Interruptions: interruptions,
 		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
-		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: spot.DroughtSettings{
+		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: shortage.Settings{
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
-		Keys: keys, Capacity: capacity, Defaults: config.SpotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
+		Keys: keys, Capacity: labels, Defaults: config.SpotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
 		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
-			Strategy: spot.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
+			Strategy: policy.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
 		WorkloadSeries:  h.config.Metrics.WorkloadsPerMember,
 		Log:             h.log, Registerer: h.registry,
@@ -94,7 +96,7 @@ func wanted(conf *config.Config, bound net.Addr) (webhook.Wanted, error) {
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("webhook.url: %w", err)
 	}
-	keys, err := spot.NewKeys(conf.Spot.AnnotationPrefix)
+	keys, err := policy.NewKeys(conf.Spot.AnnotationPrefix)
 	if err != nil {
 		return webhook.Wanted{}, fmt.Errorf("spot.annotationPrefix: %w", err)
 	}

@@ -23,6 +23,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // fleet is a fake of what several replicas share: who owns which member, and how they reach each other.
@@ -358,10 +360,10 @@ func (l workloadLists) Get(member, kind, namespace, name string) (spot.WorkloadV
 func (l workloadLists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool) {
 	view, ok := l.Get(member, kind, namespace, name)
 	view.Pods = nil
-	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: spot.Spot, For: spot.PurposeMove, Strategy: spot.StrategyEvict}}}
+	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: capacity.Spot, For: spot.PurposeMove, Strategy: policy.StrategyEvict}}}
 	answer.Then.Planned = now
 	if h.Percentage != nil {
-		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, spot.SourceRequest
+		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, policy.SourceRequest
 	}
 	return answer, ok
 }
@@ -381,8 +383,8 @@ func (workloadLists) Placed() []spot.PlacedKind {
 	}
 }
 
-func workloadKey(namespace, kind, name string) spot.WorkloadKey {
-	return spot.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+func workloadKey(namespace, kind, name string) policy.WorkloadKey {
+	return policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
 // member registers a member that is ready.
@@ -414,9 +416,9 @@ func (r *replica) workload(member, namespace, name string) {
 	percentage := 70
 	r.workloads = append(r.workloads, spot.WorkloadView{
 		Member: member, WorkloadKey: workloadKey(namespace, spot.KindDeployment, name), State: spot.StateConverged,
-		Policy:   spot.Policy{Percentage: &percentage, PercentageSource: spot.SourceNamespace},
+		Policy:   policy.Policy{Percentage: &percentage, PercentageSource: policy.SourceNamespace},
 		Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6, OnDemandActual: 3, Unassigned: 1,
-		Pods: []spot.PodView{{Name: name + "-0", Slot: 0, Wanted: spot.OnDemand, Actual: spot.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},
+		Pods: []spot.PodView{{Name: name + "-0", Slot: 0, Wanted: capacity.OnDemand, Actual: capacity.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},
 	})
 	key := reconcile.Key{Controller: "deployment-spot", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	r.records[key] = reconcile.Record{Key: key, State: reconcile.StateIdle, LastOutcome: reconcile.OutcomeDone, Runs: 1}

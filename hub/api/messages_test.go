@@ -16,6 +16,8 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 var then = time.Unix(1_700_000_000, 0).UTC()
@@ -41,24 +43,24 @@ func TestAClusterIsShownWhole(t *testing.T) {
 
 func TestAWorkloadIsShownWhole(t *testing.T) {
 	floor := math.MaxInt
-	nightly, err := spot.ParseWindow("0 0 * * *", "1h", "Asia/Tokyo")
+	nightly, err := policy.ParseWindow("0 0 * * *", "1h", "Asia/Tokyo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	view := spot.WorkloadView{
 		Member: "prod", WorkloadKey: workloadKey("shop", spot.KindStatefulSet, "db"), State: spot.StateInvalid, Reason: "why",
-		Policy: spot.Policy{
-			MinOnDemand: &floor, MinOnDemandSource: spot.SourceDefault, PercentageSource: spot.SourceWorkload,
-			Window: nightly, WindowSource: spot.SourceNamespace,
-			Problems: []spot.Problem{{Key: "k", Value: "v", Rule: "r", Source: spot.SourceWorkload}},
+		Policy: policy.Policy{
+			MinOnDemand: &floor, MinOnDemandSource: policy.SourceDefault, PercentageSource: policy.SourceWorkload,
+			Window: nightly, WindowSource: policy.SourceNamespace,
+			Problems: []policy.Problem{{Key: "k", Value: "v", Rule: "r", Source: policy.SourceWorkload}},
 		},
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
-		Doomed: 7, Released: 8, Settings: spot.Settings{ReadOnly: true, Paused: true, Strategy: spot.StrategyRelease, PendingTimeout: time.Minute},
+		Doomed: 7, Released: 8, Settings: spot.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
 		Waits:       []spot.Wait{{Kind: spot.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
-		Moves:       []spot.Move{{At: then, Pod: "db-2", From: spot.OnDemand, For: spot.PurposeDrought, Strategy: spot.StrategyEvict, Why: "dry"}},
+		Moves:       []spot.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: spot.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
 		Explanation: []string{"So it is."},
 		Pods: []spot.PodView{
-			{Name: "db-0", Slot: 0, Wanted: spot.Spot, Actual: spot.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
+			{Name: "db-0", Slot: 0, Wanted: capacity.Spot, Actual: capacity.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
 				Doomed: true, Released: true, Waits: spot.WaitWindow},
 			{Name: "db-1", Slot: -1},
 		},

@@ -26,7 +26,7 @@ type Members interface {
 
 // Workloads tells what this replica's last plans say of workloads. Safe for concurrent use.
 type Workloads interface {
-	// List returns the enabled workloads of a member in the order of [spot.WorkloadKey.Compare], without their pods;
+	// List returns the enabled workloads of a member in the order of [policy.WorkloadKey.Compare], without their pods;
 	// namespace "" means all. The result is the caller's.
 	List(member, namespace string) []spot.WorkloadView
 	// Get returns one workload with its pods; false: there is none, or it is not enabled.

@@ -10,6 +10,8 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // workloadMessage shows a workload; now is when it is asked about.
@@ -37,7 +39,7 @@ func workloadMessage(view *spot.WorkloadView, now time.Time) *plimsollv1.Workloa
 			Doomed:               count(view.Doomed),
 			Released:             count(view.Released),
 			Window:               windowMessage(&view.Policy, now),
-			Strategy:             strategies[cmp.Or(view.Settings.Strategy, spot.StrategyEvict)],
+			Strategy:             strategies[cmp.Or(view.Settings.Strategy, policy.StrategyEvict)],
 			PendingTimeout:       durationpb.New(view.Settings.PendingTimeout),
 			Paused:               view.Settings.Paused,
 		},
@@ -83,13 +85,13 @@ func podMessage(view *spot.PodView) *plimsollv1.Pod {
 }
 
 // windowMessage shows the disruption window; nil: there is none.
-func windowMessage(policy *spot.Policy, now time.Time) *plimsollv1.DisruptionWindow {
-	w := policy.Window
+func windowMessage(pol *policy.Policy, now time.Time) *plimsollv1.DisruptionWindow {
+	w := pol.Window
 	if w == nil {
 		return nil
 	}
 	return &plimsollv1.DisruptionWindow{
-		Schedule: w.Schedule, TimeZone: w.Zone, Duration: durationpb.New(w.Duration), Source: sources[policy.WindowSource],
+		Schedule: w.Schedule, TimeZone: w.Zone, Duration: durationpb.New(w.Duration), Source: sources[pol.WindowSource],
 		Open: w.Contains(now), NextOpening: moment(w.Next(now)),
 	}
 }
@@ -120,16 +122,16 @@ var workloadStates = map[spot.State]plimsollv1.WorkloadState{
 	spot.StateReadOnly:  plimsollv1.WorkloadState_WORKLOAD_STATE_READ_ONLY,
 }
 
-var sources = map[spot.Source]plimsollv1.ValueSource{
-	spot.SourceWorkload:  plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
-	spot.SourceNamespace: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
-	spot.SourceDefault:   plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
-	spot.SourceRequest:   plimsollv1.ValueSource_VALUE_SOURCE_REQUEST,
+var sources = map[policy.Source]plimsollv1.ValueSource{
+	policy.SourceWorkload:  plimsollv1.ValueSource_VALUE_SOURCE_WORKLOAD,
+	policy.SourceNamespace: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
+	policy.SourceDefault:   plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
+	policy.SourceRequest:   plimsollv1.ValueSource_VALUE_SOURCE_REQUEST,
 }
 
-var strategies = map[spot.Strategy]plimsollv1.MoveStrategy{
-	spot.StrategyEvict:   plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT,
-	spot.StrategyRelease: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
+var strategies = map[policy.Strategy]plimsollv1.MoveStrategy{
+	policy.StrategyEvict:   plimsollv1.MoveStrategy_MOVE_STRATEGY_EVICT,
+	policy.StrategyRelease: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
 }
 
 var purposes = map[spot.Purpose]plimsollv1.MovePurpose{
@@ -157,9 +159,9 @@ var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
 	spot.WaitRefused:     plimsollv1.WaitKind_WAIT_KIND_REFUSED,
 }
 
-var capacities = map[spot.Capacity]plimsollv1.CapacityType{
-	spot.Spot:     plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
-	spot.OnDemand: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
+var capacities = map[capacity.Type]plimsollv1.CapacityType{
+	capacity.Spot:     plimsollv1.CapacityType_CAPACITY_TYPE_SPOT,
+	capacity.OnDemand: plimsollv1.CapacityType_CAPACITY_TYPE_ON_DEMAND,
 }
 
 // count fits a number of replicas into a message.

@@ -17,6 +17,7 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 type workloadService struct {
@@ -44,7 +45,7 @@ func (s *workloadService) workloadList(asked listRequest, cluster, namespace str
 	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.Workload], bool) {
 		views, now := s.workloads.List(member, namespace), time.Now()
 		if behind != nil {
-			last := spot.WorkloadKey{Kind: behind[2], NamespacedName: types.NamespacedName{Namespace: behind[1], Name: behind[3]}}
+			last := policy.WorkloadKey{Kind: behind[2], NamespacedName: types.NamespacedName{Namespace: behind[1], Name: behind[3]}}
 			views = views[sort.Search(len(views), func(i int) bool { return views[i].Compare(last) > 0 }):]
 		}
 		found := make([]entry[*plimsollv1.Workload], 0, min(limit, len(views)))

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
@@ -401,13 +402,13 @@ func Default() Config {
 			ProbeInterval: 10 * time.Second, ProbeTimeout: 5 * time.Second, TokenRenewalPercent: 66, QPS: 200, Burst: 400,
 			MaxAnswerMiB: 64, MaxEventMiB: 4, MaxCacheMiB: 256, MaxCachedObjects: 200_000,
 		},
-		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{spot.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
+		Spot: SpotConfig{AnnotationPrefix: "plimsoll.dev", MaxMoves: MoveLimit{policy.MoveLimit{Percent: 10}}, MoveCooldown: 10 * time.Second,
 			MaxMovesPerMember: 100, MaxMovesPerHub: 500,
 			Probe: SpotProbeConfig{
 				Namespace: "plimsoll-system", Image: "registry.k8s.io/pause:3.10",
 				FirstAfter: 2 * time.Minute, AtMostAfter: 30 * time.Minute, Timeout: 2 * time.Minute,
 			},
-			Strategy: Strategy(spot.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
+			Strategy: Strategy(policy.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
 		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
 		Log:    LogConfig{Level: slog.LevelInfo, Format: FormatJSON},
 	}

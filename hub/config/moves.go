@@ -3,18 +3,18 @@ package config
 import (
 	"strconv"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// MoveLimit is [spot.MoveLimit] as it stands in a configuration.
-type MoveLimit struct{ spot.MoveLimit }
+// MoveLimit is [policy.MoveLimit] as it stands in a configuration.
+type MoveLimit struct{ policy.MoveLimit }
 
-// Strategy is [spot.Strategy] as it stands in a configuration.
-type Strategy spot.Strategy
+// Strategy is [policy.Strategy] as it stands in a configuration.
+type Strategy policy.Strategy
 
 // UnmarshalText reads evict or release.
 func (s *Strategy) UnmarshalText(text []byte) error {
-	strategy, err := spot.ParseStrategy(string(text))
+	strategy, err := policy.ParseStrategy(string(text))
 	*s = Strategy(strategy)
 	return err
 }
@@ -23,7 +23,7 @@ const moveLimitRule = `a number of replicas from 1, or a percentage from "1%" to
 
 // UnmarshalText reads a number of replicas or a percentage of them.
 func (l *MoveLimit) UnmarshalText(text []byte) (err error) {
-	l.MoveLimit, err = spot.ParseMoveLimit(string(text))
+	l.MoveLimit, err = policy.ParseMoveLimit(string(text))
 	return err
 }
 

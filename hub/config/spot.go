@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // WorkloadKinds are the kinds of workloads that the configuration names.
@@ -41,12 +43,12 @@ func OwnerKinds(config *SpotConfig) []schema.GroupKind {
 }
 
 // CapacityLabels are the labels of nodes that tell their capacity type.
-func CapacityLabels(config *SpotConfig) (spot.CapacityLabels, error) {
-	labels := make([]spot.NodeLabel, len(config.NodeLabels))
+func CapacityLabels(config *SpotConfig) (capacity.Labels, error) {
+	labels := make([]capacity.NodeLabel, len(config.NodeLabels))
 	for i, label := range config.NodeLabels {
-		labels[i] = spot.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
+		labels[i] = capacity.NodeLabel{Key: label.Key, Spot: label.Spot, OnDemand: label.OnDemand, Family: label.Family}
 	}
-	return spot.NewCapacityLabels(labels...)
+	return capacity.NewLabels(labels...)
 }
 
 // Interruptions are the signs that a node is about to go.
@@ -66,8 +68,8 @@ func Interruptions(config *SpotConfig) (spot.Interruptions, error) {
 }
 
 // SpotDefaults are the policy values of workloads that name none.
-func SpotDefaults(config *SpotDefaultsConfig) spot.Defaults {
-	return spot.Defaults{
+func SpotDefaults(config *SpotDefaultsConfig) policy.Defaults {
+	return policy.Defaults{
 		Percentage: config.SpotPercentage, MinOnDemand: config.MinOnDemand,
 		Schedule: config.DisruptionSchedule, Duration: config.DisruptionDuration, Timezone: config.DisruptionTimezone,
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -151,11 +151,11 @@ func (v *rules) spot(c *SpotConfig) {
 	}
 	window := SpotDefaults(&c.Defaults)
 	window.Percentage, window.MinOnDemand = nil, nil
-	for _, found := range spot.ParsePolicy(spot.Keys{Prefix: spot.DefaultPrefix}, nil, nil, window).Problems {
+	for _, found := range policy.Parse(policy.Keys{Prefix: policy.DefaultPrefix}, nil, nil, window).Problems {
 		v.refuse(found.Key, strconv.Quote(found.Value), "must be "+found.Rule)
 	}
-	if t := c.PendingTimeout; t < spot.MinPendingTimeout || t > spot.MaxPendingTimeout {
-		v.refuse("spot.pendingTimeout", t, fmt.Sprintf("must be from %s to %s", spot.MinPendingTimeout, spot.MaxPendingTimeout))
+	if t := c.PendingTimeout; t < policy.MinPendingTimeout || t > policy.MaxPendingTimeout {
+		v.refuse("spot.pendingTimeout", t, fmt.Sprintf("must be from %s to %s", policy.MinPendingTimeout, policy.MaxPendingTimeout))
 	}
 	v.atLeast("spot.moveCooldown", c.MoveCooldown, 0)
 	v.between("spot.maxMovesPerMember", c.MaxMovesPerMember, 0, 100000)
@@ -177,8 +177,8 @@ func (v *rules) spot(c *SpotConfig) {
 func (v *rules) nodeStart(c *SpotConfig) {
 	refuse := func(rule string) { v.refuse("spot.nodeStartTimeout", c.NodeStartTimeout, rule) }
 	switch t := c.NodeStartTimeout; {
-	case t > spot.MaxPendingTimeout:
-		refuse(fmt.Sprintf("must be at most %s", spot.MaxPendingTimeout))
+	case t > policy.MaxPendingTimeout:
+		refuse(fmt.Sprintf("must be at most %s", policy.MaxPendingTimeout))
 	case t < c.PendingTimeout:
 		refuse(fmt.Sprintf("must be at least spot.pendingTimeout (%s)", c.PendingTimeout))
 	case t < c.Probe.Timeout:

@@ -6,6 +6,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // own is a CEL expression that is true when a key is one of the account's labels or annotations.
@@ -57,7 +58,7 @@ func pods(a Account) rule {
 				` && "pod-template-hash" in variables.oldLabels && variables.labels[?"pod-template-hash"] == `+
 				`optional.of("released-" + variables.oldLabels["pod-template-hash"]))`),
 				"may only change pod-template-hash to release a pod"),
-			deny(updates(onlyOwn("variables.oldAnnotations", "variables.annotations", "("+a.own("k")+" || k == "+quote(spot.DeletionCost)+")")),
+			deny(updates(onlyOwn("variables.oldAnnotations", "variables.annotations", "("+a.own("k")+" || k == "+quote(policy.DeletionCost)+")")),
 				"may only change its own annotations of pods, and the deletion cost"),
 			deny(updates(same("metadata.?ownerReferences", "metadata.?finalizers")), "may not change owners or finalizers of pods"),
 			deny(updates(same("spec.containers", "spec.?initContainers", "spec.?ephemeralContainers", "spec.?tolerations", "spec.?nodeSelector",

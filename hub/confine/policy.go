@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // PodSecurityLevel is the Pod Security Standard that the namespace of the hub's account enforces.
@@ -23,7 +23,7 @@ func PodSecurityLabels() map[string]string {
 }
 
 // NamespaceLabels are those with pods of the namespace placed as well: only where the webhook is called for the namespace of the
-// hub's account can the hub see, by a dry run, that the member's API server reaches it. No prefixes: [spot.DefaultPrefix].
+// hub's account can the hub see, by a dry run, that the member's API server reaches it. No prefixes: [policy.DefaultPrefix].
 func NamespaceLabels(prefixes ...string) map[string]string {
 	labels := PodSecurityLabels()
 	for _, prefix := range (Account{Prefixes: prefixes}).withDefaults().Prefixes {
@@ -38,7 +38,7 @@ type Account struct {
 	Namespace, Name string
 	// Webhook is the name of its webhook configurations.
 	Webhook string
-	// Prefixes stand before the slash of its labels and annotations; empty: [spot.DefaultPrefix].
+	// Prefixes stand before the slash of its labels and annotations; empty: [policy.DefaultPrefix].
 	Prefixes []string
 	// ProbeNamespace is where it creates probe pods; "": Namespace.
 	ProbeNamespace string
@@ -54,7 +54,7 @@ type Account struct {
 
 func (a Account) withDefaults() Account {
 	if len(a.Prefixes) == 0 {
-		a.Prefixes = []string{spot.DefaultPrefix}
+		a.Prefixes = []string{policy.DefaultPrefix}
 	}
 	if a.ProbeNamespace == "" {
 		a.ProbeNamespace = a.Namespace

@@ -8,6 +8,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // jointHub is the shell around [fleet.Plan] for one placement over the members of the model. What it decided and what it saw last
@@ -63,7 +65,7 @@ func (m *jointMember) view() jointView {
 	v := jointView{at: *m.now, run: fleet.Running{Member: m.name}, dry: m.dry, trial: m.trial, settled: m.settled(), spec: m.replicas}
 	for _, p := range m.pods {
 		c, dry := &v.run.Spot, !m.dry.IsZero()
-		if p.Capacity == spot.OnDemand {
+		if p.Capacity == capacity.OnDemand {
 			c, dry = &v.run.OnDemand, false
 		}
 		switch {
@@ -124,7 +126,7 @@ func (h *jointHub) act() {
 		if !s.since.IsZero() || !m.away.IsZero() {
 			continue
 		}
-		split := spot.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
+		split := policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
 		if m.split == nil || *m.split != split {
 			m.split = &split
 			m.last.Stamps = []spot.Stamp{{}} // it has not been planned for yet
@@ -181,7 +183,7 @@ func (h *jointHub) counted() (all, onDemand int) {
 			for _, p := range m.pods {
 				if p.serves() {
 					all++
-					onDemand += truth(p.Capacity == spot.OnDemand)
+					onDemand += truth(p.Capacity == capacity.OnDemand)
 				}
 			}
 		case h.now.Sub(m.away) < fleet.DefaultGrace:
@@ -201,7 +203,7 @@ func (h *jointHub) taken(m *jointMember, p *jointPod, why string) {
 	if all-1 < h.policy.Replicas {
 		h.broken = append(h.broken, fmt.Sprintf("at %s: %s of %s goes because %s: %d of %d are left", h.now.Sub(jointEpoch), p.Name, m.name, why, all-1, h.policy.Replicas))
 	}
-	if floor := min(h.policy.MinOnDemand, h.policy.Replicas); p.Capacity == spot.OnDemand && onDemand-1 < floor {
+	if floor := min(h.policy.MinOnDemand, h.policy.Replicas); p.Capacity == capacity.OnDemand && onDemand-1 < floor {
 		h.broken = append(h.broken, fmt.Sprintf("at %s: %s of %s goes because %s: %d on-demand are left and the floor is %d", h.now.Sub(jointEpoch), p.Name, m.name, why, onDemand-1, floor))
 	}
 }
@@ -221,7 +223,7 @@ func (h *jointHub) atRest() bool {
 			if !p.serves() {
 				return false
 			}
-			if p.Capacity == spot.Spot {
+			if p.Capacity == capacity.Spot {
 				spots++
 			} else {
 				onDemand++

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // jointPod is a pod of the model.
@@ -34,7 +36,7 @@ type jointMember struct {
 	start        time.Duration // from a node to ready
 
 	away     time.Time // since when it is out of the hub's reach; zero: it is not
-	split    *spot.FleetSplit
+	split    *policy.FleetSplit
 	slots    *spot.Accounting
 	last     spot.PlanResult
 	lastMove time.Time
@@ -55,10 +57,10 @@ func (m *jointMember) sorted() []*jointPod {
 }
 
 // policy is what spot placement goes by: the split.
-func (m *jointMember) policy() spot.Policy {
+func (m *jointMember) policy() policy.Policy {
 	all, floor := 100, m.split.OnDemand
-	return spot.Policy{
-		Percentage: &all, PercentageSource: spot.SourceFleet, MinOnDemand: &floor, MinOnDemandSource: spot.SourceFleet, Fleet: m.split,
+	return policy.Policy{
+		Percentage: &all, PercentageSource: policy.SourceFleet, MinOnDemand: &floor, MinOnDemandSource: policy.SourceFleet, Fleet: m.split,
 	}
 }
 
@@ -104,7 +106,7 @@ func (m *jointMember) create() {
 	m.made++
 	p := &jointPod{Pod: spot.Pod{
 		Name: fmt.Sprintf("%s-%d", m.name, m.made), UID: types.UID(fmt.Sprintf("%s-%d", m.name, m.made)), Owner: m.owner(),
-		Slot: spot.NoSlot, Capacity: spot.OnDemand, Created: *m.now, UnreadySince: *m.now, Version: 1, Hash: "hash",
+		Slot: spot.NoSlot, Capacity: capacity.OnDemand, Created: *m.now, UnreadySince: *m.now, Version: 1, Hash: "hash",
 	}}
 	if m.away.IsZero() && m.split != nil {
 		policy := m.policy()
@@ -149,7 +151,7 @@ func (m *jointMember) gone(p *jointPod) {
 
 // onSpot are the pods that spot nodes run.
 func (m *jointMember) onSpot() []*jointPod {
-	return slices.DeleteFunc(m.sorted(), func(p *jointPod) bool { return p.Capacity != spot.Spot || !p.Bound })
+	return slices.DeleteFunc(m.sorted(), func(p *jointPod) bool { return p.Capacity != capacity.Spot || !p.Bound })
 }
 
 // live lets nodes and pods do what they do.
@@ -159,8 +161,8 @@ func (m *jointMember) live() {
 		switch {
 		case !p.GoneBy.IsZero() && !m.now.Before(p.GoneBy), p.Doom != nil && !m.now.Before(p.Doom.By):
 			m.gone(p)
-		case !p.Bound && p.GoneBy.IsZero() && (p.Capacity == spot.OnDemand || used < m.room):
-			if p.Capacity == spot.Spot {
+		case !p.Bound && p.GoneBy.IsZero() && (p.Capacity == capacity.OnDemand || used < m.room):
+			if p.Capacity == capacity.Spot {
 				used++
 			}
 			p.Bound, p.Node, p.UnschedulableSince = true, "node-of-"+p.Name, time.Time{}
@@ -193,10 +195,10 @@ func (m *jointMember) setRoom(room int, notice time.Duration) {
 // again when a probe has found a node for a minute.
 func (m *jointMember) probe() {
 	for _, p := range m.sorted() {
-		if p.Capacity == spot.Spot && p.Bound && p.Ready {
+		if p.Capacity == capacity.Spot && p.Bound && p.Ready {
 			m.trial = false
 		}
-		if p.Capacity == spot.Spot && !p.UnschedulableSince.IsZero() && m.now.Sub(p.UnschedulableSince) >= time.Minute && m.dry.IsZero() {
+		if p.Capacity == capacity.Spot && !p.UnschedulableSince.IsZero() && m.now.Sub(p.UnschedulableSince) >= time.Minute && m.dry.IsZero() {
 			m.dry, m.full, m.trial = *m.now, time.Time{}, false
 		}
 	}
@@ -224,7 +226,7 @@ func (m *jointMember) place() {
 		m.slots.Mark(&pod)
 		o.Pods = append(o.Pods, pod)
 	}
-	m.last = spot.Plan(o, m.policy(), spot.Settings{MaxMoves: spot.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
+	m.last = spot.Plan(o, m.policy(), spot.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
 	for _, s := range m.last.Stamps {
 		if p := m.pods[s.Pod]; p != nil {
 			p.Slot = s.Slot

@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // A Module is a controller, or several that belong together, with everything that a hub has to know of them.
@@ -47,7 +48,7 @@ type Host struct {
 	Workers int
 	Resync  time.Duration
 	// Keys are the labels and annotations of spot placement, as the hub's configuration names them.
-	Keys spot.Keys
+	Keys policy.Keys
 	// Placements tells where replicas of workloads are.
 	Placements Placements
 	// Log is the hub's.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // How long an [Accounting] believes in what it has not seen.
@@ -11,8 +13,6 @@ const (
 	// ReservationTTL is how long a slot is kept for a pod that is not seen. The pod was refused after us, most likely; until
 	// then its slot is the first to be given out again.
 	ReservationTTL = 2 * time.Minute
-	// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
-	SettleTime = 10 * time.Second
 	// overtaken is how much later another pod must have been admitted that is seen, so that one that is not seen does not
 	// exist: pods are seen in the order in which they were stored, and admitted pods are stored within moments.
 	overtaken = 3 * time.Second
@@ -30,13 +30,13 @@ type Accounting struct {
 	pods  map[types.UID]*seen
 	slots slotTable
 
-	visible  tally // pods that are alive
-	reserved tally // reservations that hold a slot
-	lost     tally // reservations whose slot was given out again, and whose pods may exist all the same
+	visible  capacity.Tally // pods that are alive
+	reserved capacity.Tally // reservations that hold a slot
+	lost     capacity.Tally // reservations whose slot was given out again, and whose pods may exist all the same
 
 	promised          reservations
-	waiting, replaced queue                  // of reserved and of lost, the oldest first
-	waitingFor        [len(capacities)]queue // of reserved, by type
+	waiting, replaced queue                      // of reserved and of lost, the oldest first
+	waitingFor        [len(capacity.Types)]queue // of reserved, by type
 
 	gone   map[types.UID]tombstone
 	buryAt int // number of tombstones at which old ones are looked for
@@ -53,7 +53,7 @@ type Accounting struct {
 // seen is what is kept of a pod that was observed.
 type seen struct {
 	slot     int
-	capacity Capacity
+	capacity capacity.Type
 	version  uint64
 	at       time.Time
 	alive    bool      // as observed
@@ -73,26 +73,6 @@ func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.relea
 type tombstone struct {
 	version uint64
 	at      time.Time
-}
-
-// tally counts by capacity type.
-type tally struct{ all, spot, onDemand int }
-
-func (t *tally) add(capacity Capacity, n int) {
-	t.all += n
-	switch capacity {
-	case Spot:
-		t.spot += n
-	case OnDemand:
-		t.onDemand += n
-	}
-}
-
-func (t *tally) of(capacity Capacity) int {
-	if capacity == Spot {
-		return t.spot
-	}
-	return t.onDemand
 }
 
 // NewAccounting returns an empty accounting: of a StatefulSet if ordinals is true, else of a ReplicaSet.
@@ -331,7 +311,7 @@ func (a *Accounting) Live(id string) (Reservation, bool) {
 }
 
 // Reservations returns how many reservations hold a slot.
-func (a *Accounting) Reservations() int { return a.reserved.all }
+func (a *Accounting) Reservations() int { return a.reserved.All }
 
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
 func (a *Accounting) Summary(wanted int, now time.Time) Summary {
@@ -340,7 +320,7 @@ func (a *Accounting) Summary(wanted int, now time.Time) Summary {
 	if a.unansweredUntil.After(now) {
 		s.UnansweredUntil = a.unansweredUntil
 	}
-	fresh := a.visible.all + a.lost.all
+	fresh := a.visible.All + a.lost.All
 	for r := a.waiting.first; r != 0; r = a.promised.at(r).links[inAll].next {
 		s.Reserved = append(s.Reserved, a.promised.show(r))
 		if now.Sub(a.promised.madeAt(r)) >= SettleTime {
@@ -369,7 +349,7 @@ func (a *Accounting) count(known *seen, n int) {
 	if !known.holds() {
 		return
 	}
-	a.visible.add(known.capacity, n)
+	a.visible.Add(known.capacity, n)
 	if n > 0 {
 		a.slots.take(known.slot)
 	} else {

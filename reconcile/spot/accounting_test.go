@@ -8,6 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
@@ -61,9 +64,9 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 
 // A pod that somebody takes away can be replaced before the cache shows it gone. Of an ordinal there is only one.
 func TestAnOrdinalThatIsReplacedWhileItsOldPodIsStillSeenHoldsMovesBack(t *testing.T) {
-	a, mix := NewAccounting(true), Mix{Percent: 40, Floor: 3, Managed: true}
+	a, mix := NewAccounting(true), policy.Mix{Percent: 40, Floor: 3, Managed: true}
 	var pods []Pod
-	for i, pod := range replicas(5, Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
+	for i, pod := range replicas(5, policy.Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
 		pod.Name = fmt.Sprintf("db-%d", i)
 		a.Observe(&pod, epoch)
 		pods = append(pods, pod)
@@ -146,7 +149,7 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 }
 
 func TestRefusedPodsDoNotClimbBeyondTheWantedSlots(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 1, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true}
 	now := epoch
 	for i := range 13 {
 		answer := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 3, Mix: m, Final: true}, now)
@@ -185,7 +188,7 @@ func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
 
 // Pods are seen in the order in which they were stored.
 func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
 		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 9, Mix: m}, epoch.Add(time.Duration(i)*2*time.Second))
 	}
@@ -202,14 +205,14 @@ func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
 
 // With an on-demand pod that may be missing, an on-demand slot is filled, not a spot slot with the wrong type.
 func TestWhereTheFloorNeedsOnDemandTheOldestOnDemandSlotIsUsedAgain(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 100, Floor: 2, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 100, Floor: 2, Managed: true}
 	ask := func(id string) Answer { return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: true}, epoch) }
 	for i := range 4 {
 		ask(fmt.Sprint(i))
 	}
-	a.Observe(&Pod{UID: "a", Slot: 0, Capacity: OnDemand, Reservation: "0", Version: 1}, epoch)
+	a.Observe(&Pod{UID: "a", Slot: 0, Capacity: capacity.OnDemand, Reservation: "0", Version: 1}, epoch)
 	for _, id := range []string{"again", "and again"} {
-		if got := ask(id); got.Slot != 1 || got.Capacity != OnDemand || !got.Reused {
+		if got := ask(id); got.Slot != 1 || got.Capacity != capacity.OnDemand || !got.Reused {
 			t.Errorf("%s: %+v", id, got)
 		}
 	}
@@ -224,8 +227,8 @@ func TestGuessesKeepTheMixNearItsShare(t *testing.T) {
 		w.kill()
 		w.control()
 		w.pass(200*time.Millisecond, 2*time.Second)
-		if have := w.count(); have.onDemand < 20 || have.onDemand > 40 {
-			t.Fatalf("%d of 100 are on-demand, the share is 30", have.onDemand)
+		if have := w.count(); have.OnDemand < 20 || have.OnDemand > 40 {
+			t.Fatalf("%d of 100 are on-demand, the share is 30", have.OnDemand)
 		}
 	}
 }
@@ -233,7 +236,7 @@ func TestGuessesKeepTheMixNearItsShare(t *testing.T) {
 func TestAnEvictionThatFailedIsNoMove(t *testing.T) {
 	a := NewAccounting(false)
 	for i := range 2 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: Spot, Version: 1}, epoch)
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, epoch)
 	}
 	a.Free("0", epoch)
 	a.Free("1", epoch.Add(time.Second))
@@ -246,7 +249,7 @@ func TestAnEvictionThatFailedIsNoMove(t *testing.T) {
 func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 	released := &Released{Owner: "set", At: epoch, For: PurposeMove}
 	shown := func(change func(*Pod)) Pod {
-		p := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 2}
+		p := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 2}
 		change(&p)
 		return p
 	}
@@ -269,7 +272,7 @@ func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 		"eviction, its pod has finished": {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *Pod) { p.Finished = true }), after: SettleTime, moved: gaveUp},
 	} {
 		a := NewAccounting(false)
-		a.Observe(&Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}, epoch)
+		a.Observe(&Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, epoch)
 		test.begin(a)
 		a.Unanswered("0", PurposeMove, gaveUp)
 		if s := a.Summary(1, gaveUp); a.LastMove().IsZero() != s.UnansweredUntil.IsZero() || (!s.UnansweredUntil.IsZero() && !s.UnansweredUntil.Equal(gaveUp.Add(SettleTime))) {
@@ -277,15 +280,15 @@ func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 		}
 		a.Observe(&test.pod, gaveUp.Add(test.after))
 		a.Observe(&test.pod, gaveUp.Add(test.after)) // what is settled stays settled
-		if a.visible.all != test.held || !a.LastMove().Equal(test.moved) {
-			t.Errorf("%s: %d slots held, last move %v, want %d and %v", name, a.visible.all, a.LastMove(), test.held, test.moved)
+		if a.visible.All != test.held || !a.LastMove().Equal(test.moved) {
+			t.Errorf("%s: %d slots held, last move %v, want %d and %v", name, a.visible.All, a.LastMove(), test.held, test.moved)
 		}
 	}
 }
 
 func TestDoubtsAboutPodsThatNobodyObservesEndAsWell(t *testing.T) {
 	a := NewAccounting(false)
-	stray := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1, Released: &Released{Owner: "set", At: epoch}}
+	stray := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1, Released: &Released{Owner: "set", At: epoch}}
 	a.Observe(&stray, epoch)
 	if !a.Free("0", epoch) {
 		t.Fatal("a released pod cannot be evicted")
@@ -304,7 +307,7 @@ func TestDoubtsAboutPodsThatNobodyObservesEndAsWell(t *testing.T) {
 
 func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
 	a := NewAccounting(false)
-	pod := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}
+	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
 	a.Observe(&pod, epoch)
 	a.LetGo("0", &Released{Owner: "set", At: epoch}, epoch)
 	a.Unanswered("0", PurposeMove, epoch)
@@ -313,7 +316,7 @@ func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
 	}
 	a.Observe(&pod, epoch.Add(SettleTime))
 	marked := pod
-	if a.Mark(&marked); marked.Released != nil || a.visible.all != 1 || a.slots.count(0) != 1 {
+	if a.Mark(&marked); marked.Released != nil || a.visible.All != 1 || a.slots.count(0) != 1 {
 		t.Errorf("it is released for ever: %+v", marked)
 	}
 }
@@ -321,7 +324,7 @@ func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
 func TestABatchWithUnansweredEvictionsKeepsItsCoolDown(t *testing.T) {
 	a := NewAccounting(false)
 	for i := range 3 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: Spot, Version: 1}, epoch)
+		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, epoch)
 	}
 	a.Free("0", epoch)
 	a.Free("1", epoch.Add(time.Millisecond)) // answered
@@ -329,7 +332,7 @@ func TestABatchWithUnansweredEvictionsKeepsItsCoolDown(t *testing.T) {
 	if got := a.LastMove(); !got.Equal(epoch.Add(5 * time.Second)) {
 		t.Errorf("last move %v", got)
 	}
-	a.Observe(&Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}, epoch.Add(15*time.Second))
+	a.Observe(&Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, epoch.Add(15*time.Second))
 	if got := a.LastMove(); !got.Equal(epoch.Add(time.Millisecond)) {
 		t.Errorf("last move %v when the doubt has ended, want that of the other", got)
 	}
@@ -337,7 +340,7 @@ func TestABatchWithUnansweredEvictionsKeepsItsCoolDown(t *testing.T) {
 
 func TestAnInterruptionIsTriedAgainAtOnceUnlessItIsSeenToBeDone(t *testing.T) {
 	a := NewAccounting(false)
-	pod := Pod{UID: "0", Slot: 0, Capacity: Spot, Version: 1}
+	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
 	a.Observe(&pod, epoch)
 	a.Free("0", epoch)
 	a.Unanswered("0", PurposeInterruption, epoch)
@@ -353,7 +356,7 @@ func TestAnInterruptionIsTriedAgainAtOnceUnlessItIsSeenToBeDone(t *testing.T) {
 }
 
 func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
 	pod := Pod{UID: "a", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 1}
 	a.Observe(&pod, epoch)
@@ -363,8 +366,8 @@ func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 	copied := Pod{UID: "b", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 2}
 	a.Observe(&copied, epoch)
 	a.Observe(&pod, epoch)
-	if a.visible.all != 2 || a.slots.count(first.Slot) != 2 {
-		t.Errorf("%d visible, %d on the slot", a.visible.all, a.slots.count(first.Slot))
+	if a.visible.All != 2 || a.slots.count(first.Slot) != 2 {
+		t.Errorf("%d visible, %d on the slot", a.visible.All, a.slots.count(first.Slot))
 	}
 	if next := a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, epoch); next.Slot != 1 {
 		t.Errorf("next slot %d", next.Slot)
@@ -372,7 +375,7 @@ func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 }
 
 func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch)
 	a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, epoch)
 	again := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, epoch.Add(time.Second))
@@ -382,7 +385,7 @@ func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 }
 
 func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	if got := a.Reserve(Ask{ID: "dry", Wanted: 1, Mix: m, DryRun: true}, epoch); got.Slot != 0 || a.Reservations() != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -390,19 +393,19 @@ func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
 	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, epoch); got.Doubt != DoubtWanted || a.Reservations() != 1 {
 		t.Errorf("%+v", got)
 	}
-	a.Observe(&Pod{UID: "a", Reservation: "one", Capacity: OnDemand, Version: 1}, epoch)
+	a.Observe(&Pod{UID: "a", Reservation: "one", Capacity: capacity.OnDemand, Version: 1}, epoch)
 	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, epoch); got.Doubt != DoubtGone || a.Reservations() != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestReservationsEndByThemselves(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 5 {
 		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, epoch)
 	}
 	a.Retain(func(types.UID) bool { return true }, epoch.Add(ReservationTTL+time.Second))
-	if a.Reservations() != 0 || a.lost.all != 0 || len(a.promised.items) != 0 || a.slots.free() != 0 {
+	if a.Reservations() != 0 || a.lost.All != 0 || len(a.promised.items) != 0 || a.slots.free() != 0 {
 		t.Errorf("left: %+v", a)
 	}
 	a.Reserve(Ask{ID: "x", Wanted: 2, Mix: m}, epoch)
@@ -414,7 +417,7 @@ func TestReservationsEndByThemselves(t *testing.T) {
 }
 
 func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
 	for i := range 4 {
 		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
 	}
@@ -422,15 +425,15 @@ func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
 		t.Error("a pod is freed once, if it is there")
 	}
 	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, epoch)
-	if got.Slot != 2 || got.Capacity != OnDemand || !got.Moved || got.Doubt != DoubtNone {
+	if got.Slot != 2 || got.Capacity != capacity.OnDemand || !got.Moved || got.Doubt != DoubtNone {
 		t.Errorf("the replacement gets %+v", got)
 	}
-	a.Observe(&Pod{UID: "2", Slot: 2, Capacity: OnDemand, Version: 2}, epoch) // the cache still shows it
+	a.Observe(&Pod{UID: "2", Slot: 2, Capacity: capacity.OnDemand, Version: 2}, epoch) // the cache still shows it
 	if a.slots.count(2) != 1 {
 		t.Errorf("%d hold slot 2", a.slots.count(2))
 	}
 	a.Restore("2")
-	if a.slots.count(2) != 2 || a.visible.all != 4 {
+	if a.slots.count(2) != 2 || a.visible.All != 4 {
 		t.Error("a failed eviction gives the slot back")
 	}
 	if got := a.Reserve(Ask{ID: "s", Wanted: 6, Mix: m}, epoch); got.Moved {
@@ -440,18 +443,18 @@ func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
 
 func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 9}, epoch) // the answer to a stamp
-	a.Observe(&Pod{UID: "a", Slot: 7, Capacity: Spot, Version: 8}, epoch) // the cache behind it
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, epoch) // the answer to a stamp
+	a.Observe(&Pod{UID: "a", Slot: 7, Capacity: capacity.Spot, Version: 8}, epoch) // the cache behind it
 	if a.slots.count(3) != 1 || a.slots.count(7) != 0 {
 		t.Error("the older version counts")
 	}
 	a.Gone("a", 10, epoch)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 9}, epoch)
-	if a.visible.all != 0 {
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, epoch)
+	if a.visible.All != 0 {
 		t.Error("a late answer brings a pod back that is gone")
 	}
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 12}, epoch) // it lost its label and has it again
-	if a.visible.all != 1 {
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 12}, epoch) // it lost its label and has it again
+	if a.visible.All != 1 {
 		t.Error("a pod that has its label again is not seen")
 	}
 }
@@ -459,16 +462,16 @@ func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 // After a member's store was restored from a backup, numbers are lower than before, and stay so.
 func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: Spot, Version: 5000}, epoch)
+	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 5000}, epoch)
 	a.Gone("b", 5000, epoch)
 	for _, uid := range []types.UID{"a", "b"} {
-		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: OnDemand, Version: 2500}, epoch.Add(SettleTime-1))
+		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, epoch.Add(SettleTime-1))
 	}
 	if a.slots.count(3) != 1 || a.slots.count(1) != 0 {
 		t.Error("a late answer counts")
 	}
 	for _, uid := range []types.UID{"a", "b"} {
-		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: OnDemand, Version: 2500}, epoch.Add(SettleTime))
+		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, epoch.Add(SettleTime))
 	}
 	if a.slots.count(3) != 0 || a.slots.count(1) != 2 {
 		t.Error("what the member shows since is ignored")
@@ -476,33 +479,33 @@ func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
 }
 
 func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
 		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, epoch)
 	}
 	later := epoch.Add(time.Minute)
-	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: OnDemand, Version: 1}, {UID: "1", Slot: 1, Capacity: Spot, Version: 1}, {UID: "3", Slot: 3, Capacity: Spot, Version: 1}}, later, later)
+	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}, {UID: "1", Slot: 1, Capacity: capacity.Spot, Version: 1}, {UID: "3", Slot: 3, Capacity: capacity.Spot, Version: 1}}, later, later)
 	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, later)
 	if got.Slot != 2 || got.Moved {
 		t.Errorf("%+v", got)
 	}
-	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: OnDemand, Version: 1}}, later.Add(5*time.Second), later.Add(5*time.Second))
-	if a.Reservations() != 0 || a.visible.all != 1 {
-		t.Errorf("%d reservations, %d visible", a.Reservations(), a.visible.all)
+	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}}, later.Add(5*time.Second), later.Add(5*time.Second))
+	if a.Reservations() != 0 || a.visible.All != 1 {
+		t.Errorf("%d reservations, %d visible", a.Reservations(), a.visible.All)
 	}
 }
 
 func TestAnAccountingForgetsWhatTheCacheForgot(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "lost", Slot: 0, Capacity: Spot, Version: 1}, epoch)
-	a.Observe(&Pod{UID: "kept", Slot: 1, Capacity: Spot, Version: 1}, epoch)
+	a.Observe(&Pod{UID: "lost", Slot: 0, Capacity: capacity.Spot, Version: 1}, epoch)
+	a.Observe(&Pod{UID: "kept", Slot: 1, Capacity: capacity.Spot, Version: 1}, epoch)
 	kept := func(uid types.UID) bool { return uid == "kept" }
 	a.Retain(kept, epoch.Add(time.Second)) // too early: it may have been read live just now
-	if a.visible.all != 2 {
+	if a.visible.All != 2 {
 		t.Error("forgotten too early")
 	}
 	a.Retain(kept, epoch.Add(ReservationTTL+time.Second))
-	if a.visible.all != 1 || a.slots.free() != 0 {
+	if a.visible.All != 1 || a.slots.free() != 0 {
 		t.Error("the lost pod holds its slot")
 	}
 }
@@ -511,48 +514,39 @@ func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T
 	a := NewAccounting(true)
 	spot := map[int]bool{5: true, 6: true} // not what the slots say
 	for i := range 10 {
-		capacity := OnDemand
+		capacityType := capacity.OnDemand
 		if spot[i] {
-			capacity = Spot
+			capacityType = capacity.Spot
 		}
-		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity, Version: 1}, epoch)
+		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacityType, Version: 1}, epoch)
 	}
 	ask := func(id string, ordinal, percent int) Answer {
-		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: Mix{Percent: percent, Managed: true}}, epoch)
+		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: policy.Mix{Percent: percent, Managed: true}}, epoch)
 	}
 	a.Gone("5", 2, epoch)
-	if got := ask("a", 5, 20); got.Capacity != Spot || got.Slot != 5 {
+	if got := ask("a", 5, 20); got.Capacity != capacity.Spot || got.Slot != 5 {
 		t.Errorf("ordinal 5 comes back as %+v", got)
 	}
-	if got := ask("a2", 5, 20); got.Capacity != Spot || a.Reservations() != 1 {
+	if got := ask("a2", 5, 20); got.Capacity != capacity.Spot || a.Reservations() != 1 {
 		t.Errorf("refused and tried again, ordinal 5 is %+v, %d reservations", got, a.Reservations())
 	}
-	if got := ask("b", 3, 20); got.Capacity != OnDemand {
+	if got := ask("b", 3, 20); got.Capacity != capacity.OnDemand {
 		t.Errorf("ordinal 3 comes back as %+v", got)
 	}
-	if got := ask("c", 6, 10); got.Capacity != OnDemand {
+	if got := ask("c", 6, 10); got.Capacity != capacity.OnDemand {
 		t.Errorf("with 10%% one of two spot ordinals goes on-demand when it is replaced, got %+v", got)
 	}
-	if got := ask("d", 3, 30); got.Capacity != Spot {
+	if got := ask("d", 3, 30); got.Capacity != capacity.Spot {
 		t.Errorf("with 30%% an on-demand ordinal goes on spot when it is replaced, got %+v", got)
 	}
 }
 
 func TestANewOrdinalGoesWhereItsSlotSays(t *testing.T) {
-	a, m := NewAccounting(true), Mix{Percent: 50, Floor: 1, Managed: true}
+	a, m := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}
 	for i := range 6 { // ordinals start at 3, and the cache does not show that the set grew
 		got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Ordinal: 3 + i, Start: 3, Mix: m}, epoch)
 		if got.Slot != i || got.Capacity != m.Of(i) {
 			t.Errorf("ordinal %d: %+v, want slot %d, %s", 3+i, got, i, m.Of(i))
-		}
-	}
-}
-
-func TestOrdinalsAreReadOffNames(t *testing.T) {
-	for name, want := range map[string]int{"db-0": 0, "db-12": 12, "a-b-3": 3, "db": -1, "db-": -1, "12": -1, "db-x1": -1, "db-99999999999": -1} {
-		got, ok := OrdinalOf(name)
-		if ok != (want >= 0) || (ok && got != want) {
-			t.Errorf("%s: %d, %v", name, got, ok)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+)
 
 // OwnershipChanged takes in that [Options.Acts] may answer otherwise now, for any member. Without the call a member that this
 // replica has lost and got back between two admissions would not be noticed.
@@ -33,7 +37,7 @@ func (m *member) actsSince(now time.Time) time.Time {
 // takenOver returns until when others may have decided for owners of the member, or this process with another directory; see
 // [Accounting.TakeOver].
 func (m *member) takenOver(dir *directory) time.Time {
-	return later(m.actsSince(time.Now()), dir.replaces)
+	return when.Later(m.actsSince(time.Now()), dir.replaces)
 }
 
 // takenOver is the same for a member by its name.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // action is one plan while it is carried out, and what became of its writes.
@@ -32,11 +33,11 @@ type action struct {
 func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
 	e.underCeiling(s, plan, now)
 	a := &action{Engine: e, dir: dir, subject: s, now: now, released: map[Purpose]int{}, eviction: eviction{evicted: map[Purpose]int{}}}
-	a.evict(ctx, evictionsOf(plan.Evictions, Purpose.first))
-	a.release(ctx, releasesOf(plan.Releases, Purpose.first))
+	a.evict(ctx, evictionsOf(plan.Evictions, comesFirst))
+	a.release(ctx, releasesOf(plan.Releases, comesFirst))
 	unchanged := a.stamp(ctx, plan.Stamps)
 	stays := func(pod types.UID) bool { _, failed := unchanged[pod]; return failed } // the plan counts on its new slot
-	rest := func(p Purpose) bool { return !p.first() }
+	rest := func(p Purpose) bool { return !comesFirst(p) }
 	a.release(ctx, slices.DeleteFunc(releasesOf(plan.Releases, rest), func(r Release) bool { return stays(r.Pod) }))
 	a.evict(ctx, slices.DeleteFunc(evictionsOf(plan.Evictions, rest), func(ev Eviction) bool { return stays(ev.Pod) }))
 	e.tell(s, plan, a.released, a.eviction.evicted)
@@ -61,11 +62,11 @@ func (a *action) searchAgain(plan *PlanResult) {
 			o.searchAgain()
 		}
 	}
-	plan.Recheck = soonest(plan.Recheck, a.now.Add(liveListPatience))
+	plan.Recheck = when.Earlier(plan.Recheck, a.now.Add(liveListPatience))
 }
 
-// first tells whether what is done for the purpose depends on no slot that this plan gives.
-func (p Purpose) first() bool { return p.Urgent() || p == PurposeFinish }
+// comesFirst tells whether what is done for the purpose depends on no slot that this plan gives.
+func comesFirst(p Purpose) bool { return p.Urgent() || p == PurposeFinish }
 
 // evictionsOf returns the evictions for some purposes.
 func evictionsOf(all []Eviction, purpose func(Purpose) bool) []Eviction {
@@ -82,7 +83,7 @@ func (a *action) settle(plan *PlanResult) {
 	idle := len(a.released)+len(a.eviction.evicted) == 0
 	if d := a.denials; d.pods > 0 {
 		plan.wait(Wait{Kind: WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
-		plan.Recheck = soonest(plan.Recheck, d.retry)
+		plan.Recheck = when.Earlier(plan.Recheck, d.retry)
 		if idle && a.stamped == 0 {
 			plan.State, plan.Reason = StateWaiting, d.message
 		}

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // noEvents drops Events.
@@ -72,7 +74,7 @@ func (s *shell) acting(c client.Client, pods []Pod) *subject {
 	for i := range pods {
 		o.slots.Observe(&pods[i], time.Now())
 	}
-	return &subject{member: testMember, key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+	return &subject{member: testMember, key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		meta: &metav1.ObjectMeta{}, replicas: len(pods), client: c, live: c, events: noEvents{}}
 }
 
@@ -86,7 +88,7 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 		"nobody answers":      {context.DeadlineExceeded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := replicas(10, Mix{Percent: 100, Managed: true})
+			pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 			pods[0].Slot, pods[1].Slot = NoSlot, NoSlot // they slipped past the webhook
 			doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
 			plan := Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, epoch)
@@ -115,14 +117,14 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 }
 
 func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
-	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
 	doom(pods, Doom{Node: "s", Notice: "spot-itn", Weight: WeightDeadline, Since: epoch.Add(-100 * time.Second), By: epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
 	doom(pods, Doom{Node: "r", Notice: "shutdown", Weight: WeightDeadline, Since: epoch, By: epoch.Add(2 * time.Minute)}, 1, 2, 9)
 	settings := testSettings
-	settings.Strategy = StrategyRelease
+	settings.Strategy = policy.StrategyRelease
 	plan := Plan(observedOf(pods, 10), policyOf(100, 0), settings, epoch)
 	if len(plan.Releases) != 3 || len(plan.Evictions) != 4 {
 		t.Fatalf("%d releases and %d evictions planned", len(plan.Releases), len(plan.Evictions))
@@ -141,7 +143,7 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 }
 
 func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
-	pods := replicas(40, Mix{Percent: 100, Managed: true})
+	pods := replicas(40, policy.Mix{Percent: 100, Managed: true})
 	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, upTo(40)...)
 	plan := Plan(observedOf(pods, 40), policyOf(100, 0), testSettings, epoch)
 	w := newWriting(succeed, func(string) error { return apierrors.NewInternalError(errors.New("etcd is gone")) })
@@ -155,7 +157,7 @@ func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 // What a policy refuses is told with the pod's name, and not repeated with every plan.
 func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := replicas(10, Mix{Percent: 100, Managed: true})
+		pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 		pods[0].Slot = NoSlot
 		w := newWriting(deniedByPolicy, succeed)
 		s := newShell(t, nil, false)
@@ -185,7 +187,7 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 }
 
 func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
-	pods := replicas(1000, Mix{Percent: 100, Managed: true})
+	pods := replicas(1000, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Slot = NoSlot
 	}
@@ -204,12 +206,12 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 	w := newWriting(deniedByPolicy, succeed)
 	s := newShell(t, nil, false)
 	dir, now := s.follower.directory, time.Now()
-	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
 	settings := testSettings
-	settings.Strategy = StrategyRelease
+	settings.Strategy = policy.StrategyRelease
 	plan := Plan(observedOf(pods, 10), policyOf(0, 0), settings, now)
 	if len(plan.Releases) == 0 {
 		t.Fatal("nothing is released")
@@ -230,7 +232,7 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 }
 
 func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
-	pods := replicas(3, Mix{Percent: 100, Managed: true})
+	pods := replicas(3, policy.Mix{Percent: 100, Managed: true})
 	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 0, 1, 2)
 	plan := Plan(observedOf(pods, 3), policyOf(100, 0), testSettings, epoch)
 	w := newWriting(succeed, func(pod string) error {

@@ -31,11 +31,3 @@ func spreadTogether(ops *patch, in *Incoming) {
 		}
 	}
 }
-
-// together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
-func (pod *PodRequest) together(dir *directory, o *owner) {
-	pod.Together = nil
-	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.countsByDefault() }) {
-		pod.Together = dir.together(o)
-	}
-}

@@ -15,6 +15,9 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const steerKey = "karpenter.sh/capacity-type"
@@ -27,8 +30,8 @@ func mustPatcher(t testing.TB) *Patcher {
 }
 
 // byConfiguration is how pods are steered where nothing is known of a member's nodes.
-var byConfiguration = func() *Steering {
-	labels, err := NewCapacityLabels()
+var byConfiguration = func() *capacity.Steering {
+	labels, err := capacity.NewLabels()
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +55,7 @@ func incomingOf(pod *corev1.Pod) *Incoming {
 	for i := range pod.Spec.TopologySpreadConstraints {
 		c := &pod.Spec.TopologySpreadConstraints[i]
 		in.Spreads = append(in.Spreads, IncomingSpread{Key: c.TopologyKey, Must: c.WhenUnsatisfiable == corev1.DoNotSchedule,
-			Affinity: policyOfSpread(c.NodeAffinityPolicy), Taints: policyOfSpread(c.NodeTaintsPolicy)})
+			Affinity: capacity.InclusionPolicy(c.NodeAffinityPolicy), Taints: capacity.InclusionPolicy(c.NodeTaintsPolicy)})
 	}
 	return in
 }
@@ -92,10 +95,10 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			return m
 		}
 		pod := podOf(some("labels", "app", "pod-template-hash", testKeys.Slot()),
-			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), testKeys.Tried(), DeletionCost),
+			some("annotations", "note", "a/b~c", testKeys.Reservation(), testKeys.Moved(), testKeys.Tried(), policy.DeletionCost),
 			some("selector", "disk", steerKey, "eks.amazonaws.com/capacityType"))
 		r := Reservation{ID: "0b5c" + text.Draw(t, "id"), Slot: rapid.IntRange(0, 200).Draw(t, "slot"),
-			Capacity: rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), Moved: rapid.Bool().Draw(t, "moved")}
+			Capacity: rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"), Moved: rapid.Bool().Draw(t, "moved")}
 		tried := rapid.Bool().Draw(t, "tried")
 		admitted := func(pod *corev1.Pod) *Incoming {
 			in := incomingOf(pod)
@@ -122,14 +125,14 @@ func TestAnAdmittedPodCarriesItsSlotAndNothingElseChanges(t *testing.T) {
 			notes[testKeys.Moved()] = "true"
 		}
 		if tried {
-			notes[testKeys.Tried()] = map[Capacity]time.Time{OnDemand: epoch, Spot: epoch.Add(time.Hour)}[r.Capacity].UTC().Format(time.RFC3339)
+			notes[testKeys.Tried()] = map[capacity.Type]time.Time{capacity.OnDemand: epoch, capacity.Spot: epoch.Add(time.Hour)}[r.Capacity].UTC().Format(time.RFC3339)
 		}
-		if pod.Annotations[DeletionCost] == "" {
-			notes[DeletionCost] = Mix{}.Cost(r.Slot)
+		if pod.Annotations[policy.DeletionCost] == "" {
+			notes[policy.DeletionCost] = policy.Mix{}.Cost(r.Slot)
 		}
 		check("annotations", pod.Annotations, got.Annotations, notes)
 		check("selector", pod.Spec.NodeSelector, got.Spec.NodeSelector, map[string]string{steerKey: string(r.Capacity)})
-		if tolerates := len(got.Spec.Tolerations) == 1; tolerates != (r.Capacity == Spot) {
+		if tolerates := len(got.Spec.Tolerations) == 1; tolerates != (r.Capacity == capacity.Spot) {
 			t.Fatalf("%s pod has tolerations %v", r.Capacity, got.Spec.Tolerations)
 		}
 		if again := p.AppendPatch(nil, admitted(got), byConfiguration, r); len(again) > 0 {
@@ -155,7 +158,7 @@ func TestATemplatesOwnCapacityIsOverriddenWhereItContradicts(t *testing.T) {
 	} {
 		pod := podOf(map[string]string{"app": "a"}, nil, map[string]string{steerKey: "on-demand", "disk": "ssd", "eks.amazonaws.com/capacityType": "ON_DEMAND"})
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(c.terms...)}}
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: capacity.Spot}))
 		if diff := cmp.Diff(map[string]string{steerKey: "spot", "disk": "ssd"}, got.Spec.NodeSelector); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -184,7 +187,7 @@ func TestTolerationsAreAddedOnce(t *testing.T) {
 	} {
 		pod := podOf(nil, nil, nil)
 		pod.Spec.Tolerations = c.has
-		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
+		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: capacity.Spot}))
 		if diff := cmp.Diff(c.want, got.Spec.Tolerations); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -194,7 +197,7 @@ func TestTolerationsAreAddedOnce(t *testing.T) {
 func TestAPodWithoutAPolicyGetsASlotAndNoDirection(t *testing.T) {
 	pod := podOf(nil, nil, nil)
 	got := patched(t, pod, mustPatcher(t).AppendPatch(nil, incomingOf(pod), byConfiguration, Reservation{ID: "r", Slot: 1}))
-	if got.Labels[testKeys.Slot()] != "1" || got.Annotations[DeletionCost] != "" || len(got.Spec.NodeSelector)+len(got.Spec.Tolerations) > 0 {
+	if got.Labels[testKeys.Slot()] != "1" || got.Annotations[policy.DeletionCost] != "" || len(got.Spec.NodeSelector)+len(got.Spec.Tolerations) > 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -202,8 +205,8 @@ func TestAPodWithoutAPolicyGetsASlotAndNoDirection(t *testing.T) {
 func TestStatefulSetPodsGetNoDeletionCost(t *testing.T) {
 	in := incomingOf(podOf(nil, nil, nil))
 	in.ReplicaSet = false
-	got := patched(t, podOf(nil, nil, nil), mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: Spot}))
-	if _, has := got.Annotations[DeletionCost]; has {
+	got := patched(t, podOf(nil, nil, nil), mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "r", Slot: 1, Capacity: capacity.Spot}))
+	if _, has := got.Annotations[policy.DeletionCost]; has {
 		t.Errorf("%v", got.Annotations)
 	}
 }
@@ -211,7 +214,7 @@ func TestStatefulSetPodsGetNoDeletionCost(t *testing.T) {
 // A later webhook changed the pod, so the API server asks again, with another request UID.
 func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
-	ask := Ask{ID: "first", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}
+	ask := Ask{ID: "first", Wanted: 4, Mix: policy.Mix{Percent: 50, Managed: true}}
 	pod := podOf(map[string]string{"app": "a"}, nil, nil)
 	patch, first := p.Admit(nil, incomingOf(pod), byConfiguration, a, ask, epoch)
 	pod = patched(t, pod, patch)
@@ -231,10 +234,10 @@ func TestReinvocationKeepsTheSlotAndRepairsWhatWasUndone(t *testing.T) {
 func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
 	pod := podOf(map[string]string{testKeys.Slot(): "7"},
-		map[string]string{testKeys.Reservation(): "long-gone", DeletionCost: "-7", testKeys.Moved(): "true", testKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{steerKey: "spot"})
-	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: Mix{Percent: 50, Managed: true}}, epoch)
+		map[string]string{testKeys.Reservation(): "long-gone", policy.DeletionCost: "-7", testKeys.Moved(): "true", testKeys.Tried(): "2026-01-01T00:00:00Z"}, map[string]string{steerKey: "spot"})
+	patch, answer := p.Admit(nil, incomingOf(pod), byConfiguration, a, Ask{ID: "r", Wanted: 4, Mix: policy.Mix{Percent: 50, Managed: true}}, epoch)
 	got := patched(t, pod, patch)
-	want := map[string]string{testKeys.Reservation(): "r", DeletionCost: "0"}
+	want := map[string]string{testKeys.Reservation(): "r", policy.DeletionCost: "0"}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" || answer.Slot != 0 || got.Labels[testKeys.Slot()] != "0" || got.Spec.NodeSelector[steerKey] != "on-demand" {
 		t.Errorf("%+v %s", got, diff)
 	}
@@ -242,7 +245,7 @@ func TestAStampCopiedIntoATemplateIsReplaced(t *testing.T) {
 
 func TestADoubtPatchesNothing(t *testing.T) {
 	p, a := mustPatcher(t), NewAccounting(false)
-	ask := Ask{ID: "one", Wanted: 1, Mix: Mix{Percent: 50, Managed: true}}
+	ask := Ask{ID: "one", Wanted: 1, Mix: policy.Mix{Percent: 50, Managed: true}}
 	p.Admit(nil, &Incoming{}, byConfiguration, a, ask, epoch)
 	ask.ID = "two"
 	if patch, answer := p.Admit([]byte("before"), &Incoming{}, byConfiguration, a, ask, epoch); string(patch) != "before" || answer.Doubt == DoubtNone {
@@ -252,7 +255,7 @@ func TestADoubtPatchesNothing(t *testing.T) {
 
 func TestAPodTellsItsFacts(t *testing.T) {
 	c := mustLabels(t)
-	pod := podOf(map[string]string{testKeys.Slot(): "12"}, map[string]string{testKeys.Reservation(): "r", DeletionCost: "-12", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
+	pod := podOf(map[string]string{testKeys.Slot(): "12"}, map[string]string{testKeys.Reservation(): "r", policy.DeletionCost: "-12", testKeys.Moved(): "true"}, map[string]string{steerKey: "spot"})
 	pod.Name, pod.UID, pod.ResourceVersion = "web-1", "u", "42"
 	pod.CreationTimestamp = metav1.NewTime(epoch)
 	pod.OwnerReferences = []metav1.OwnerReference{{UID: "other"}, {UID: "set", Controller: new(true)}}
@@ -261,30 +264,30 @@ func TestAPodTellsItsFacts(t *testing.T) {
 	node := func(name string) (map[string]string, bool) {
 		return map[string]string{steerKey: "on-demand"}, name == "known"
 	}
-	want := Pod{Name: "web-1", UID: "u", Owner: "set", Version: 42, Slot: 12, Capacity: Spot, Reservation: "r", DeletionCost: "-12",
+	want := Pod{Name: "web-1", UID: "u", Owner: "set", Version: 42, Slot: 12, Capacity: capacity.Spot, Reservation: "r", DeletionCost: "-12",
 		Moved: true, Created: epoch, UnreadySince: lost.Time}
 	if diff := cmp.Diff(want, PodOf(testKeys, pod, c.OfPod(pod, node))); diff != "" {
 		t.Error(diff)
 	}
 	pod.Annotations[testKeys.Tried()] = epoch.UTC().Format(time.RFC3339)
-	if got := PodOf(testKeys, pod, Spot); !got.TriedUntil.Equal(epoch.Add(triedTime)) {
+	if got := PodOf(testKeys, pod, capacity.Spot); !got.TriedUntil.Equal(epoch.Add(policy.TriedTime)) {
 		t.Errorf("left alone until %s", got.TriedUntil)
 	}
 	pod.Annotations[testKeys.Tried()] = "yesterday"
-	if got := PodOf(testKeys, pod, Spot); !got.TriedUntil.IsZero() {
+	if got := PodOf(testKeys, pod, capacity.Spot); !got.TriedUntil.IsZero() {
 		t.Errorf("what is not a time leaves it alone until %s", got.TriedUntil)
 	}
 	pod.Spec.NodeName = "known"
-	if got := PodOf(testKeys, pod, c.OfPod(pod, node)); got.Capacity != OnDemand || !got.Bound {
+	if got := PodOf(testKeys, pod, c.OfPod(pod, node)); got.Capacity != capacity.OnDemand || !got.Bound {
 		t.Errorf("bound to an on-demand node: %+v", got)
 	}
 	pod.Spec.NodeName = "deleted"
-	if got := c.OfPod(pod, node); got != Spot {
+	if got := c.OfPod(pod, node); got != capacity.Spot {
 		t.Errorf("its node is gone: %q", got)
 	}
 	for label, slot := range map[string]int{"": NoSlot, "-1": NoSlot, "007": NoSlot, "x": NoSlot, "0": 0, "999999999": NoSlot} {
 		pod.Labels[testKeys.Slot()] = label
-		if got := PodOf(testKeys, pod, Unknown).Slot; got != slot {
+		if got := PodOf(testKeys, pod, capacity.Unknown).Slot; got != slot {
 			t.Errorf("label %q is slot %d", label, got)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func BenchmarkReserve(b *testing.B) {
@@ -20,7 +23,7 @@ func BenchmarkReserve(b *testing.B) {
 			a, now, i := NewAccounting(false), epoch, 0
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
-				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: Mix{Percent: 70, Floor: 1, Managed: true}}, now)
+				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 1, Managed: true}}, now)
 				if i++; i%min(n, 1000) == 0 {
 					a = NewAccounting(false)
 				}
@@ -31,7 +34,7 @@ func BenchmarkReserve(b *testing.B) {
 		b.Run(fmt.Sprintf("at capacity of %d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			a, now, i := NewAccounting(false), epoch, 0
-			m := Mix{Percent: 70, Floor: n / 4, Managed: true}
+			m := policy.Mix{Percent: 70, Floor: n / 4, Managed: true}
 			for range n {
 				i++
 				a.Reserve(Ask{ID: strconv.Itoa(i), Wanted: n, Mix: m}, now)
@@ -53,7 +56,7 @@ func BenchmarkOrdinals(b *testing.B) {
 			for b.Loop() {
 				a := NewAccounting(true)
 				for i := range n {
-					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: Mix{Percent: 70, Floor: 3, Managed: true}}, epoch)
+					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 3, Managed: true}}, epoch)
 				}
 			}
 		})
@@ -64,7 +67,7 @@ func BenchmarkAdmitPatch(b *testing.B) {
 	p := mustPatcher(b)
 	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
 		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
-	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
+	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
 	steering, dst := mustLabels(b).Configured(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -74,24 +77,24 @@ func BenchmarkAdmitPatch(b *testing.B) {
 
 // BenchmarkPlan80000 is one plan of a very large workload.
 func BenchmarkPlan80000(b *testing.B) {
-	for name, policy := range map[string]Policy{"converged": policyOf(70, 3), "moving": policyOf(30, 3)} {
+	for name, pol := range map[string]policy.Policy{"converged": policyOf(70, 3), "moving": policyOf(30, 3)} {
 		b.Run(name, func(b *testing.B) {
-			o := observedOf(replicas(80_000, Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
+			o := observedOf(replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, policy, testSettings, epoch)
+				Plan(o, pol, testSettings, epoch)
 			}
 		})
 	}
 }
 
 func BenchmarkPlan100(b *testing.B) {
-	for name, policy := range map[string]Policy{"converged": policyOf(70, 1), "moving": policyOf(30, 1)} {
+	for name, pol := range map[string]policy.Policy{"converged": policyOf(70, 1), "moving": policyOf(30, 1)} {
 		b.Run(name, func(b *testing.B) {
-			o := observedOf(replicas(100, Mix{Percent: 70, Floor: 1, Managed: true}), 100)
+			o := observedOf(replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, policy, testSettings, epoch)
+				Plan(o, pol, testSettings, epoch)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // CeilingLimits are the most replicas that may be on the move for the mix at a time; 0: without limit.
@@ -15,7 +17,7 @@ type CeilingLimits struct {
 // MoveKey names a workload of a member.
 type MoveKey struct {
 	Member string
-	WorkloadKey
+	policy.WorkloadKey
 }
 
 // Grant is what a [Ceiling] allows.

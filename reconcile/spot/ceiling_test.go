@@ -7,10 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func moveKey(member string, i int) MoveKey {
-	return MoveKey{Member: member, WorkloadKey: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}}}
+	return MoveKey{Member: member, WorkloadKey: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}}}
 }
 
 func TestWithoutLimitsEveryMoveMayStart(t *testing.T) {

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testSteer = "karpenter.sh/capacity-type"
 
-func testCapacity(t testing.TB) CapacityLabels {
+func testCapacity(t testing.TB) capacity.Labels {
 	t.Helper()
-	c, err := NewCapacityLabels()
+	c, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,71 +70,71 @@ func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T
 		"it must not be where spot is":      {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a", "b"}}))}, ContradictionSpot},
 		"a label that only spot is without": {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "disk", Operator: corev1.NodeSelectorOpExists}))}, ContradictionSpot},
 	} {
-		capacity := testCapacity(t)
-		needs := needsOf(ShapeOf(&c.spec, "shop", "", capacity))
+		capacityType := testCapacity(t)
+		needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&c.spec, "shop", "", capacityType))
 		var memo contradictionMemo
-		if got, _ := twoOfEach().contradiction(needs, &memo, capacity, epoch); got != c.want {
+		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, epoch); got != c.want {
 			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
 		}
 	}
 }
 
 func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
-	nodes, capacity := twoOfEach(), testCapacity(t)
-	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
+	nodes, capacityType := twoOfEach(), testCapacity(t)
+	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	var memo contradictionMemo
-	if got, since := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionSpot || !since.Equal(epoch) {
+	if got, since := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionSpot || !since.Equal(epoch) {
 		t.Fatalf("%q since %s", got, since)
 	}
 	another := &corev1.Node{}
 	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
 	nodes.set(another, &Interruptions{}, epoch)
-	if got, since := nodes.contradiction(needs, &memo, capacity, epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(epoch) {
+	if got, since := nodes.contradiction(needs, &memo, capacityType, epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(epoch) {
 		t.Errorf("%q since %s: it has stood since %s", got, since, epoch)
 	}
 	fits := &corev1.Node{}
 	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
 	nodes.set(fits, &Interruptions{}, epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionNone {
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionNone {
 		t.Errorf("%q, though a spot node fits", got)
 	}
 	nodes.remove("s3", epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacity, epoch); got != ContradictionSpot {
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionSpot {
 		t.Errorf("%q, though no spot node fits any more", got)
 	}
 }
 
 func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
-	capacity := testCapacity(t)
-	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
+	capacityType := testCapacity(t)
+	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	made := twoOfEach()
 	node := &corev1.Node{}
 	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", karpenterPool: "general"}
 	made.set(node, &Interruptions{}, epoch)
 	var memo contradictionMemo
-	if got, _ := made.contradiction(needs, &memo, capacity, epoch); got != ContradictionNone {
+	if got, _ := made.contradiction(needs, &memo, capacityType, epoch); got != ContradictionNone {
 		t.Errorf("%q where Karpenter makes nodes to measure", got)
 	}
 	none := twoOfEach()
 	none.remove("s1", epoch)
 	none.remove("s2", epoch)
-	if got, _ := none.contradiction(needs, new(contradictionMemo), capacity, epoch); got != ContradictionNone {
+	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, epoch); got != ContradictionNone {
 		t.Errorf("%q where there is no spot node at all", got)
 	}
 }
 
 func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
-	nodes, capacity, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
-	needs := needsOf(ShapeOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacity))
-	nodes.contradiction(needs, memo, capacity, epoch)
-	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacity, epoch) }); n > 0 {
+	nodes, capacityType, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
+	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
+	nodes.contradiction(needs, memo, capacityType, epoch)
+	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, epoch) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 // A workload of four on spot and none on-demand, of which two belong on-demand.
 func misplaced(c Contradiction) Observed {
-	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o := observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	o.Owners[0].Contradiction = c
 	return o
 }
@@ -153,7 +156,7 @@ func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
 
 func TestAReplicaThatWaitsForANodeItsTemplateDoesNotAllowSaysSo(t *testing.T) {
 	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
-		o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
+		o := observedOf(replicas(4, policy.Mix{Percent: 50, Managed: true}), 4)
 		for i := range o.Pods {
 			if c.leavesOut(o.Pods[i].Capacity) {
 				o.Pods[i].Bound, o.Pods[i].Ready = false, false
@@ -177,7 +180,7 @@ func TestAContradictionIsToldOfReplicasThatItConcernsOnly(t *testing.T) {
 		{ContradictionOnDemand, 100, false}, {ContradictionOnDemand, 50, true},
 		{ContradictionBoth, 0, true}, {ContradictionBoth, 100, true},
 	} {
-		o := observedOf(replicas(4, Mix{Percent: test.percent, Managed: true}), 4)
+		o := observedOf(replicas(4, policy.Mix{Percent: test.percent, Managed: true}), 4)
 		o.Owners[0].Contradiction = test.of
 		r := Plan(o, policyOf(test.percent, 0), testSettings, epoch)
 		if told := r.Contradiction != ContradictionNone; told != test.told {

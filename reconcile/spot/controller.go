@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Names of the controllers, as the ledger, the metrics and the API show them.
@@ -63,7 +65,7 @@ func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 // Forget drops what is published of a Deployment that is gone.
 func (r deploymentReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.forget(member, WorkloadKey{Kind: KindDeployment, NamespacedName: key})
+	r.forget(member, policy.WorkloadKey{Kind: KindDeployment, NamespacedName: key})
 }
 
 type statefulSetReconciler struct{ *Engine }
@@ -96,13 +98,13 @@ func rollingSet(set *appsv1.StatefulSet) bool {
 
 // Forget drops what is published of a StatefulSet that is gone.
 func (r statefulSetReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.forget(member, WorkloadKey{Kind: KindStatefulSet, NamespacedName: key})
+	r.forget(member, policy.WorkloadKey{Kind: KindStatefulSet, NamespacedName: key})
 }
 
 // subject is one workload that is reconciled, whatever its kind.
 type subject struct {
 	member            string
-	key               WorkloadKey
+	key               policy.WorkloadKey
 	meta              *metav1.ObjectMeta
 	replicas          int
 	sources           []source
@@ -122,11 +124,11 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	if dir == nil {
 		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
 	}
-	policy, enabled, err := e.policy(ctx, &s)
+	pol, enabled, err := e.policy(ctx, &s)
 	if err != nil {
 		return reconcile.Done(), err
 	}
-	settings := e.settingsFor(s.member, &policy)
+	settings := e.settingsFor(s.member, &pol)
 	dir.tellLack(&s)
 	if !enabled {
 		e.forget(s.member, s.key)
@@ -137,34 +139,26 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 		return reconcile.Done(), err
 	}
 	now := time.Now()
-	plan := Plan(observed, policy, settings, now)
+	plan := Plan(observed, pol, settings, now)
 	e.metrics.planTook(time.Since(now))
-	plan.Recheck = earlier(plan.Recheck, recheck)
+	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
 	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
 	dir.waits.note(s.key, plan.Waits)
-	e.publish(dir, &s, &planned{observed, policy, settings, plan, now}) // after acting, for what was refused belongs to the answer
+	e.publish(dir, &s, &planned{observed, pol, settings, plan, now}) // after acting, for what was refused belongs to the answer
 	return result, err
 }
 
 // policy returns the policy of a subject, which has its modes whether it is enabled or not.
-func (e *Engine) policy(ctx context.Context, s *subject) (policy Policy, enabled bool, err error) {
+func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, enabled bool, err error) {
 	var ns corev1.Namespace
 	if err := s.client.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, &ns); err != nil {
-		return Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
+		return policy.Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
-	enabled = Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
-	policy = ParsePolicy(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
-	return policy.under(e.splits.of(s.member, s.key), e.Keys), enabled, nil
-}
-
-// earlier returns the earlier of two times; zero is never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
+	enabled = policy.Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
+	pol = policy.Parse(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
+	return pol.Under(e.splits.of(s.member, s.key), e.Keys), enabled, nil
 }
 
 // observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when
@@ -178,11 +172,11 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	if recheck, err = e.addUnlabelled(ctx, dir, s, &o, now); err != nil {
 		return o, recheck, err
 	}
-	recheck = earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
+	recheck = when.Earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	dir.observeSpreads(&o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
 	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
-	if (settings.Strategy == StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
+	if (settings.Strategy == policy.StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}
 	return o, recheck, nil

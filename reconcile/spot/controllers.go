@@ -10,6 +10,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Controllers makes the controllers of all kinds of workloads. The engine itself must be added to the manager before them,
@@ -98,7 +99,7 @@ func (r replicaSetReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 
 // Forget drops what is published of a ReplicaSet that is gone.
 func (r replicaSetReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.forget(member, WorkloadKey{Kind: KindReplicaSet, NamespacedName: key})
+	r.forget(member, policy.WorkloadKey{Kind: KindReplicaSet, NamespacedName: key})
 }
 
 // notOfDeployment is why pods of other kinds are not released: what takes them out of their owner takes them out of their
@@ -133,5 +134,5 @@ func (r configuredReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 
 // Forget drops what is published of a workload that is gone.
 func (r configuredReconciler) Forget(_ context.Context, member string, key types.NamespacedName) {
-	r.forget(member, WorkloadKey{Kind: r.kind.Name(), NamespacedName: key})
+	r.forget(member, policy.WorkloadKey{Kind: r.kind.Name(), NamespacedName: key})
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // settled returns a world whose replicas are all ready where the policy before wants them, for long enough.
@@ -59,7 +61,7 @@ func checkPolicyChange(t *rapid.T, w *world) {
 		}
 		ready := 0
 		for _, p := range w.alive() {
-			if p.Ready && p.Capacity == OnDemand {
+			if p.Ready && p.Capacity == capacity.OnDemand {
 				ready++
 			}
 		}
@@ -150,8 +152,8 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 		spot := 0
 		for _, p := range w.sorted() {
 			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), ""
-			p.Capacity = rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")
-			if p.Capacity == Spot {
+			p.Capacity = rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
+			if p.Capacity == capacity.Spot {
 				spot++
 			}
 			w.write(p)

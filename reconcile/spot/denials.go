@@ -9,6 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 const (
@@ -37,7 +40,7 @@ func denialOf(err error) (message string, denied bool) {
 		code == http.StatusConflict, code == http.StatusTooManyRequests:
 		return "", false
 	}
-	return shortenTo(answer.Message, maxDenialMessage), true
+	return phrase.Line(answer.Message, maxDenialMessage), true
 }
 
 // byAdmission tells whether an admission webhook or policy refused the request, in the words that the API server has for it,
@@ -58,7 +61,7 @@ func (d *denialsMet) add(message string, retry time.Time) {
 		d.message = message
 	}
 	d.pods++
-	d.retry = soonest(d.retry, retry)
+	d.retry = when.Earlier(d.retry, retry)
 }
 
 // denials remembers which writes the API server refused, by the UID of a pod or of an owner whose pods cannot be released, so
@@ -145,5 +148,5 @@ func (l *errorList) join() error {
 	if l.more == 0 {
 		return errors.Join(l.errs...)
 	}
-	return errors.Join(append(l.errs[:len(l.errs):len(l.errs)], errors.New(count(l.more, "further write")+" failed"))...)
+	return errors.Join(append(l.errs[:len(l.errs):len(l.errs)], errors.New(phrase.Count(l.more, "further write")+" failed"))...)
 }

@@ -9,6 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // Kinds of workloads, as their owner references and the API name them.
@@ -25,27 +29,27 @@ const (
 //
 // Lock order: mu before owner.mu.
 type directory struct {
-	keys     Keys
-	defaults Defaults
+	keys     policy.Keys
+	defaults policy.Defaults
 	allowed  labels.Selector // the configuration's namespaceSelector
-	capacity CapacityLabels
+	capacity capacity.Labels
 	kinds    kindTable
-	splitOf  func(WorkloadKey) *FleetSplit // what fleet placements want; nil: nothing
-	only     []string                      // the namespaces that the member is registered for; nil: all
+	splitOf  func(policy.WorkloadKey) *policy.FleetSplit // what fleet placements want; nil: nothing
+	only     []string                                    // the namespaces that the member is registered for; nil: all
 
 	mu         sync.RWMutex
 	namespaces map[string]*namespaceFacts
-	workloads  map[WorkloadKey]*workload
+	workloads  map[policy.WorkloadKey]*workload
 	owners     map[types.UID]*owner
 	journal    journal
-	toldMove   func(WorkloadKey, Move)      // nil: nobody is told
-	dry        map[dryShape]time.Time       // the droughts that were told; only tend looks at it
-	since      time.Time                    // when it was made
-	replaces   time.Time                    // until when another directory of the member may have been in use; zero: none was
-	plans      map[WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
+	toldMove   func(policy.WorkloadKey, Move)      // nil: nobody is told
+	dry        map[dryShape]time.Time              // the shortages that were told; only tend looks at it
+	since      time.Time                           // when it was made
+	replaces   time.Time                           // until when another directory of the member may have been in use; zero: none was
+	plans      map[policy.WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
 	nodes      *nodeTable
-	droughts   *droughts
+	droughts   *shortage.Trackers
 	signs      *nodeSigns // of nodes that are on their way; nil: nobody can be asked
 	waits      *budgetWaits
 	selectors  *hashSelectors
@@ -60,15 +64,15 @@ type namespaceFacts struct {
 
 // workload is one Deployment, StatefulSet or other workload. Its fields are guarded by directory.mu; policy is replaced, never changed.
 type workload struct {
-	key         WorkloadKey
+	key         policy.WorkloadKey
 	uid         types.UID
 	generation  int64
 	labels      map[string]string
 	annotations map[string]string
 	replicas    int
-	policy      *Policy   // nil: not enabled
-	enabledAt   time.Time // since when pods of it get a decision, as far as is known; see undecided
-	readAt      time.Time // when it was read live; zero once the cache has shown it
+	policy      *policy.Policy // nil: not enabled
+	enabledAt   time.Time      // since when pods of it get a decision, as far as is known; see undecided
+	readAt      time.Time      // when it was read live; zero once the cache has shown it
 }
 
 // owner is the direct controller of pods: a ReplicaSet, or a workload that makes its pods itself. The facts are guarded by
@@ -79,17 +83,17 @@ type owner struct {
 
 	mu         sync.Mutex
 	slots      *Accounting
-	news       chan struct{} // closed when something about the owner was seen; nil while nobody waits
-	listed     liveListMark  // when its unlabelled pods were last looked for
-	unprovable time.Time     // until when no live list is tried; see proofs
-	shape      *Shape        // of its newest pod that was seen before it was bound; nil: none was
+	news       chan struct{}          // closed when something about the owner was seen; nil while nobody waits
+	listed     liveListMark           // when its unlabelled pods were last looked for
+	unprovable time.Time              // until when no live list is tried; see proofs
+	shape      *capacity.Requirements // of its newest pod that was seen before it was bound; nil: none was
 }
 
 // ownerFacts are guarded by directory.mu.
 type ownerFacts struct {
 	kind     string // empty: only pods were seen
 	name     string
-	workload WorkloadKey // without a kind: it belongs to something whose pods are not placed
+	workload policy.WorkloadKey // without a kind: it belongs to something whose pods are not placed
 	// controller is the UID of what a ReplicaSet belongs to; empty: of nothing.
 	controller types.UID
 	replicas   int    // of its spec
@@ -101,12 +105,12 @@ type ownerFacts struct {
 	readAt     time.Time // when it was read live; zero once the cache has shown it
 }
 
-func newDirectory(keys Keys, defaults Defaults, allowed labels.Selector) *directory {
+func newDirectory(keys policy.Keys, defaults policy.Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
-		workloads: map[WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[WorkloadKey]WorkloadView{}, nodes: newNodeTable(),
+		workloads: map[policy.WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[policy.WorkloadKey]WorkloadView{}, nodes: newNodeTable(),
 		since:    time.Now(),
-		droughts: newDroughts(DefaultDroughtSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
+		droughts: shortage.NewTrackers(shortage.DefaultSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
 	}
 }
 
@@ -139,7 +143,7 @@ func (d *directory) removeNamespace(name string) {
 
 // setWorkload stores what is read of a workload. live says that it was read from the API server and not by the cache:
 // the cache's word, once there, is not overwritten by it.
-func (d *directory) setWorkload(key WorkloadKey, meta *metav1.ObjectMeta, replicas int, live bool, now time.Time) {
+func (d *directory) setWorkload(key policy.WorkloadKey, meta *metav1.ObjectMeta, replicas int, live bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w := d.workloads[key]
@@ -165,29 +169,29 @@ func (d *directory) pruneLocked(now time.Time) {
 		return
 	}
 	d.pruned = now
-	maps.DeleteFunc(d.workloads, func(_ WorkloadKey, w *workload) bool { return stale(w.readAt, now) })
+	maps.DeleteFunc(d.workloads, func(_ policy.WorkloadKey, w *workload) bool { return stale(w.readAt, now) })
 	maps.DeleteFunc(d.owners, func(_ types.UID, o *owner) bool { return stale(o.readAt, now) })
 }
 
 func (d *directory) setPolicyLocked(w *workload) {
 	w.policy = nil
 	ns := d.namespaces[w.key.Namespace]
-	if ns == nil || !Enabled(d.keys, w.labels, ns.labels) || !d.allowed.Matches(labels.Set(ns.labels)) {
+	if ns == nil || !policy.Enabled(d.keys, w.labels, ns.labels) || !d.allowed.Matches(labels.Set(ns.labels)) {
 		if ns != nil {
 			w.enabledAt = time.Time{}
 		}
 		return
 	}
-	policy := ParsePolicy(d.keys, w.annotations, ns.annotations, d.defaults)
+	pol := policy.Parse(d.keys, w.annotations, ns.annotations, d.defaults)
 	if d.splitOf != nil {
-		policy = policy.under(d.splitOf(w.key), d.keys)
+		pol = pol.Under(d.splitOf(w.key), d.keys)
 	}
-	if w.policy = &policy; w.enabledAt.IsZero() {
+	if w.policy = &pol; w.enabledAt.IsZero() {
 		w.enabledAt = time.Now()
 	}
 }
 
-func (d *directory) removeWorkload(key WorkloadKey, uid types.UID) {
+func (d *directory) removeWorkload(key policy.WorkloadKey, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.workloads[key]; w != nil && w.uid == uid {
@@ -206,14 +210,14 @@ func (d *directory) setView(view WorkloadView) {
 }
 
 // dropView forgets what was planned for a workload that is gone, or not enabled any more.
-func (d *directory) dropView(key WorkloadKey) {
+func (d *directory) dropView(key policy.WorkloadKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.plans, key)
 }
 
 // view returns what the last plan said of an enabled workload.
-func (d *directory) view(key WorkloadKey) (WorkloadView, bool) {
+func (d *directory) view(key policy.WorkloadKey) (WorkloadView, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	view, planned := d.plans[key]
@@ -233,7 +237,7 @@ func (d *directory) views(namespace string) []WorkloadView {
 	return views
 }
 
-func (d *directory) enabledLocked(key WorkloadKey) bool {
+func (d *directory) enabledLocked(key policy.WorkloadKey) bool {
 	w := d.workloads[key]
 	return w != nil && w.policy != nil
 }

@@ -9,18 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // setReplicaSet stores a ReplicaSet, which is a workload itself when it has no controller. It returns the workload; false
 // when its pods are not placed.
-func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Time) (WorkloadKey, bool) {
+func (d *directory) setReplicaSet(rs *appsv1.ReplicaSet, live bool, now time.Time) (policy.WorkloadKey, bool) {
 	desired, err := strconv.Atoi(rs.Annotations[annotationDesiredReplicas])
 	if err != nil {
 		desired = -1
 	}
 	key, ok := d.kinds.workloadOfSet(rs)
 	if !ok {
-		key = WorkloadKey{}
+		key = policy.WorkloadKey{}
 	}
 	var controller types.UID
 	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
@@ -51,7 +53,7 @@ func (d *directory) setStatefulSet(set *appsv1.StatefulSet, live bool, now time.
 	if set.Spec.Ordinals != nil {
 		start = int(set.Spec.Ordinals.Start)
 	}
-	key := WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
+	key := policy.WorkloadKey{Kind: KindStatefulSet, NamespacedName: types.NamespacedName{Namespace: set.Namespace, Name: set.Name}}
 	d.setOwner(set.UID, ownerFacts{kind: KindStatefulSet, name: set.Name, workload: key, replicas: replicasOf(set.Spec.Replicas),
 		desired: -1, start: start, selector: set.Spec.Selector, template: templateOf(set, set.Spec.Template.Labels)}, live, now)
 }
@@ -118,7 +120,7 @@ func (d *directory) removeOwner(uid types.UID) {
 // standing is what an admission needs to know of a pod's owner.
 type standing struct {
 	owner  *owner
-	policy *Policy // nil: the workload is not enabled
+	policy *policy.Policy // nil: the workload is not enabled
 	isSet  bool
 	start  int
 	wanted int  // replicas that the owner is known to want

@@ -2,25 +2,35 @@
 // fewer than a floor on on-demand capacity.
 //
 // It has a pure core and a thin shell. The core never does I/O, never asks for the time and never draws a random number,
-// so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it:
+// so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it. A part of it has
+// packages of its own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
+// (labels, annotations, the mix) and shortage (insufficient capacity). The rest is here:
 //
-//   - keys.go, policy.go, window.go: what labels and annotations mean ([Enabled], [ParsePolicy], [Window]);
-//   - capacity.go: what node labels, selectors and affinities say about capacity ([CapacityLabels]);
-//   - steering.go, affinity.go: how a member's pods are sent to a capacity type, by what its nodes carry ([Steering]);
-//   - policy_fleet.go, plan_fleet.go: what a fleet placement wants of a workload in a member ([FleetSplit]);
-//   - formula.go: how many replicas go where, and which slot is spot ([Mix], [Split]);
 //   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
-//   - plan.go, plan_urgent.go, plan_finish.go, plan_moves.go, plan_victims.go, plan_leave.go, plan_stamps.go, explain.go: what a workload needs now
-//     ([Plan], [Finish]);
-//   - shape.go, shape_of.go, drought.go, verdicts.go, probe.go: for which pods spot has no room, and what finds out when it has
-//     again ([Drought]);
+//   - plan.go, plan_urgent.go, plan_advice.go, plan_dry.go, plan_finish.go, plan_fleet.go, plan_floor.go, plan_leave.go,
+//     plan_moves.go, plan_pace.go, plan_rollout.go, plan_stamps.go, plan_victims.go, plan_window.go, plan_contradiction.go: what a
+//     workload needs now ([Plan], [Finish]);
+//   - explain.go: a plan in plain sentences ([Explain]);
+//   - spread.go, spread_count.go, spread_order.go, spread_tell.go: topology spread over both capacity types ([Spread]);
 //   - doom.go, release.go: pods that run and are no supply any more ([Doom], [Released]);
 //   - ceiling.go: how many of the planned moves may start ([Ceiling]);
-//   - accounting.go, reserve.go, ordinals.go, reservation.go, slots.go: which slot and capacity type a new pod gets, and why
-//     the floor stands ([Accounting]);
-//   - admit.go, patch.go: the patch that puts it there ([Patcher]).
+//   - accounting.go, reserve.go, ordinals.go, reservation.go, reservations.go, slots.go, takeover.go: which slot and capacity
+//     type a new pod gets, and why the floor stands ([Accounting]);
+//   - admit.go, admit_spread.go, patch.go: the patch that puts it there ([Patcher]).
 //
-// The shell feeds the core from informers and does what it says.
+// The shell feeds the core from informers and does what it says:
+//
+//   - engine.go, member.go, acting.go: what there is once, and once for each member ([Engine]);
+//   - controllers.go, controller.go, mappers.go: reconcilers, and which events wake them;
+//   - kinds.go, workloads.go, shapes.go, labelled.go, access.go: what is cached of which kinds, and the rights for it;
+//   - directory.go, directory_owners.go, follow.go, live.go: workloads and the owners of pods, as events show them;
+//   - observe.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
+//   - nodes.go, node_start.go, node_signs.go, node_claims.go, node_pools.go, census.go, interruptions.go: what nodes tell;
+//   - acts.go, evict.go, stamp.go, releases.go, released.go, strays.go, denials.go: what is done, and what comes of it;
+//   - placement.go, proof.go: new pods ([Engine.Place]);
+//   - probes.go: the pods that ask whether there is room again;
+//   - fleet.go: what fleet placements want of workloads, and what they are shown ([Engine.SetFleetSplits], [FleetView]);
+//   - view.go, journal.go, happening.go, publish.go, lacks.go, whatif.go, metrics.go, series.go: what is shown ([Happening]).
 //
 // The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
 // which pods belong to a workload, only by controller references.

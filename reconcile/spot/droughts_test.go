@@ -5,29 +5,32 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
-func dryWorkload(d *directory, waited time.Duration, now time.Time) (WorkloadKey, Observed) {
+func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, Observed) {
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
-	shape := Shape{CPU: 500}
+	shape := capacity.Requirements{CPU: 500}
 	o.shape = &shape
-	key := WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 	return key, Observed{Owners: []Owner{{UID: "set-web-1"}}, Pods: []Pod{
-		{UID: "1", Owner: "set-web-1", Capacity: Spot, UnschedulableSince: now.Add(-waited)},
-		{UID: "2", Owner: "set-web-1", Capacity: OnDemand, Bound: true, Ready: true},
+		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
+		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
 	}}
 }
 
 func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, early := dryWorkload(d, 20*time.Second, now)
 	overdue := d.observeDrought(key, &early, settings, now)
 	if !overdue.Equal(now.Add(40*time.Second)) || !early.Owners[0].DrySince.IsZero() {
 		t.Errorf("looked at again at %s, dry since %s", overdue, early.Owners[0].DrySince)
 	}
-	if got := d.droughts.affectedOf(KindDeployment); len(got) != 1 {
+	if got := d.droughts.AffectedOf(KindDeployment); len(got) != 1 {
 		t.Errorf("%v look again when spot turns out to be dry", got)
 	}
 
@@ -35,7 +38,7 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 	if overdue := d.observeDrought(key, &late, settings, now); !overdue.IsZero() || late.Owners[0].DrySince.IsZero() {
 		t.Errorf("looked at again at %s, dry since %s", overdue, late.Owners[0].DrySince)
 	}
-	if plan := d.droughts.step(now); len(plan.Create) != 1 {
+	if plan := d.droughts.Step(now); len(plan.Create) != 1 {
 		t.Errorf("%d probes are made", len(plan.Create))
 	}
 	if since, _ := d.drySince(d.owner("set-web-1")); since.IsZero() {
@@ -44,59 +47,60 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 }
 
 func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
-	d := newDroughts(DefaultDroughtSettings())
+	dir := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
+	d := dir.droughts
 	dry, wet := Observed{Owners: []Owner{{DrySince: time.Now()}}}, Observed{Owners: []Owner{{}}}
-	if !d.setProblem("create pods: forbidden") || d.setProblem("create pods: forbidden") {
+	if !d.SetProblem("create pods: forbidden") || d.SetProblem("create pods: forbidden") {
 		t.Error("a problem is news once")
 	}
 	for o, want := range map[*Observed]int{&dry: 1, &wet: 0} {
 		var plan PlanResult
-		if d.noteProblem(o, &plan); len(plan.Notes) != want {
+		if dir.noteProblems(o, &plan); len(plan.Notes) != want {
 			t.Errorf("got %v, want %d notes", plan.Notes, want)
 		}
 	}
-	d.setProblem("")
+	d.SetProblem("")
 	var plan PlanResult
-	if d.noteProblem(&dry, &plan); len(plan.Notes) != 0 {
+	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
 		t.Errorf("the problem is over, and %v is told", plan.Notes)
 	}
 }
 
 func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	now := time.Now()
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
-	if !observed.Owners[0].DrySince.IsZero() || d.droughts.verdicts(Spot) != 0 {
+	if !observed.Owners[0].DrySince.IsZero() || d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("a verdict would need a probe")
 	}
 }
 
 func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
 	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)
-	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 1 {
+	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 1 {
 		t.Fatal("there is no verdict")
 	}
 	d.removeOwner("set-web-1")
-	if d.droughts.forget(d, now); d.droughts.verdicts(Spot) != 0 {
+	if d.droughts.Forget(d.shapes, now); d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("the verdict stands for nobody")
 	}
 }
 
 func TestAnOwnersShapeIsThatOfItsNewestPodElseOfItsTemplate(t *testing.T) {
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
 	if got := d.shape(o); got.CPU != 0 {
 		t.Errorf("nothing is known: %v", got)
 	}
-	o.template = &template{shape: Shape{CPU: 100}}
+	o.template = &template{shape: capacity.Requirements{CPU: 100}}
 	if got := d.shape(o); got.CPU != 100 {
 		t.Errorf("by the template: %v", got)
 	}
-	o.shape = &Shape{CPU: 250} // a member may add to what the template asks for
+	o.shape = &capacity.Requirements{CPU: 250} // a member may add to what the template asks for
 	if got := d.shape(o); got.CPU != 250 {
 		t.Errorf("by a pod: %v", got)
 	}

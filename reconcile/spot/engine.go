@@ -19,15 +19,17 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Options configure an [Engine].
 type Options struct {
-	Keys     Keys
-	Capacity CapacityLabels
+	Keys     policy.Keys
+	Capacity capacity.Labels
 	// Interruptions tell which nodes are about to go.
 	Interruptions Interruptions
-	Defaults      Defaults
+	Defaults      policy.Defaults
 	Settings      Settings
 	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets.
 	Kinds []WorkloadKind
@@ -38,7 +40,7 @@ type Options struct {
 	// CordonedMember tells whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
 	CordonedMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
-	// [CapacityLabels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
+	// [capacity.Labels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string
 	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
 	// admission. Nil: it always may, and no other replica ever did.
@@ -97,7 +99,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if err := o.Defaults.Validate(); err != nil {
 		return nil, fmt.Errorf("spot defaults: %w", err)
 	}
-	if o.Settings.MaxMoves == (MoveLimit{}) {
+	if o.Settings.MaxMoves == (policy.MoveLimit{}) {
 		return nil, errors.New("spot settings: max moves is not set")
 	}
 	if o.Namespaces == nil {
@@ -203,7 +205,7 @@ func (e *Engine) awaitDirectory(ctx context.Context, name string) *directory {
 	return nil
 }
 
-// List returns the workloads of a member whose placement was planned, in the order of [WorkloadKey.Compare]; namespace
+// List returns the workloads of a member whose placement was planned, in the order of [policy.WorkloadKey.Compare]; namespace
 // empty: of all namespaces.
 func (e *Engine) List(memberName, namespace string) []WorkloadView {
 	dir := e.directory(memberName)
@@ -225,7 +227,7 @@ func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bo
 	if dir == nil {
 		return WorkloadView{}, false
 	}
-	view, ok := dir.view(WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	view, ok := dir.view(policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if !ok {
 		return WorkloadView{}, false
 	}
@@ -257,8 +259,8 @@ func (e *Engine) reservations() map[string]int {
 }
 
 // dry counts by member for how many shapes of pods capacity of a type has no room, for the metric.
-func (e *Engine) dry(capacity Capacity) map[string]int {
-	return e.count(func(d *directory) int { return d.droughts.verdicts(capacity) })
+func (e *Engine) dry(capacityType capacity.Type) map[string]int {
+	return e.count(func(d *directory) int { return d.droughts.Decisions(capacityType) })
 }
 
 func (e *Engine) count(of func(*directory) int) map[string]int {
@@ -271,4 +273,13 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 		}
 	}
 	return count
+}
+
+// settingsFor returns the settings as they hold for one workload.
+func (e *Engine) settingsFor(member string, p *policy.Policy) Settings {
+	s := e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
+		s.Paused, s.PausedBy = true, "the member"
+	}
+	return s
 }

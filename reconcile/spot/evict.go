@@ -93,7 +93,7 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 	err := evictPod(ctx, c, namespace, move)
 	if err == nil || apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && move.Version == 0) {
 		b.done(move) // or it was gone before us
-		dir.noteMove(o, move.move(time.Now()))
+		dir.noteMove(o, moveOfEviction(move, time.Now()))
 		return nil
 	}
 	word := refusalOf(err, move.Name)

@@ -1,60 +1,48 @@
 package spot
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Explain says in plain sentences what a workload's policy wants, what is there, and what is done about it.
-func Explain(replicas int, p *Policy, r *PlanResult) []string {
+func Explain(replicas int, p *policy.Policy, r *PlanResult) []string {
 	lines := []string{explainPolicy(replicas, p)}
 	have := fmt.Sprintf("There are %d on spot and %d on-demand", r.SpotActual, r.OnDemandActual)
 	if r.UnknownActual > 0 {
 		have += fmt.Sprintf(", and %d of unknown type", r.UnknownActual)
 	}
 	if r.Pending > 0 {
-		have += fmt.Sprintf("; %s not ready", count(r.Pending, "of them is", "of them are"))
+		have += fmt.Sprintf("; %s not ready", phrase.Count(r.Pending, "of them is", "of them are"))
 	}
 	if r.Doomed > 0 {
-		have += fmt.Sprintf("; %s beside them on nodes that go", count(r.Doomed, "pod runs", "pods run"))
+		have += fmt.Sprintf("; %s beside them on nodes that go", phrase.Count(r.Doomed, "pod runs", "pods run"))
 	}
 	if r.Advised > 0 {
-		have += fmt.Sprintf("; %s on nodes that may go", count(r.Advised, "of them is", "of them are"))
+		have += fmt.Sprintf("; %s on nodes that may go", phrase.Count(r.Advised, "of them is", "of them are"))
 	}
 	if r.Released > 0 {
-		have += fmt.Sprintf("; %s until %s ready", count(r.Released, "released pod serves", "released pods serve"), count(r.Released, "replacement is", "replacements are"))
+		have += fmt.Sprintf("; %s until %s ready", phrase.Count(r.Released, "released pod serves", "released pods serve"), phrase.Count(r.Released, "replacement is", "replacements are"))
 	}
-	lines = append(lines, have+".", sentence(r.Reason))
+	lines = append(lines, have+".", phrase.Sentence(r.Reason))
 	for i := range r.Waits {
 		if w := &r.Waits[i]; w.Reason != "" && !strings.Contains(r.Reason, w.Reason) {
-			lines = append(lines, sentence(w.Reason))
+			lines = append(lines, phrase.Sentence(w.Reason))
 		}
 	}
 	for _, note := range r.Notes {
-		lines = append(lines, sentence(note))
+		lines = append(lines, phrase.Sentence(note))
 	}
 	return lines
 }
 
-// explain says in plain sentences what was planned.
-func (p *planned) explain() []string {
-	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
-	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
-		lines = append(lines, fallBacks)
-	}
-	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
-		lines = append(lines, sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
-	}
-	if p.settings.Paused {
-		lines = append(lines, "Moves are paused; new pods are placed.")
-	}
-	return lines
-}
-
-func explainPolicy(replicas int, p *Policy) string {
+func explainPolicy(replicas int, p *policy.Policy) string {
 	switch {
 	case !p.Valid():
 		return "The policy cannot be used: new replicas go on-demand and none is moved for its mix."
@@ -69,14 +57,14 @@ func explainPolicy(replicas int, p *Policy) string {
 	if p.MinOnDemand != nil {
 		floor = fmt.Sprintf("at least %d on-demand (from the %s)", m.Floor, p.MinOnDemandSource)
 	}
-	text := fmt.Sprintf("Of %s, %d belong on spot and %d on-demand: %s on spot, %s.", count(replicas, "replica"), m.Spot(replicas), m.OnDemand(replicas), share, floor)
+	text := fmt.Sprintf("Of %s, %d belong on spot and %d on-demand: %s on spot, %s.", phrase.Count(replicas, "replica"), m.Spot(replicas), m.OnDemand(replicas), share, floor)
 	if p.Window != nil {
 		text += fmt.Sprintf(" Replicas are only moved in the window %s (from the %s).", p.Window, p.WindowSource)
 	}
-	if p.MaxMovesSource != SourceNone {
+	if p.MaxMovesSource != policy.SourceNone {
 		text += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
 	}
-	if p.CooldownSource != SourceNone {
+	if p.CooldownSource != policy.SourceNone {
 		text += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
 	}
 	return text
@@ -84,7 +72,7 @@ func explainPolicy(replicas int, p *Policy) string {
 
 // explainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
 // capacity. patience is how long a replica waits before its capacity counts as dry; 0: for ever.
-func explainFallBacks(p *Policy, patience time.Duration) string {
+func explainFallBacks(p *policy.Policy, patience time.Duration) string {
 	m := p.Mix()
 	if !m.Managed || m.Percent == 0 || patience == 0 {
 		return ""
@@ -106,7 +94,7 @@ func (pl *planner) noteProtection() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {
-			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
+			if least > 0 && !pl.BudgetsUnknown && pod.Capacity == capacity.OnDemand && pl.now.Sub(pod.Created) >= budgetPatience && !pl.protected(pod, least) {
 				pl.result.Unprotected = true
 			}
 		}
@@ -118,7 +106,7 @@ func (pl *planner) noteProtection() {
 
 // unprotected says what a floor lacks.
 func unprotected(floor int) string {
-	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", count(floor, "replica"))
+	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", phrase.Count(floor, "replica"))
 }
 
 // protected tells whether a disruption budget that selects a pod keeps at least so many pods healthy.
@@ -129,8 +117,8 @@ func (pl *planner) protected(pod *Pod, least int) bool {
 // tellProblems notes the values that cannot be used and do not make the policy invalid.
 func (pl *planner) tellProblems() {
 	for _, found := range pl.policy.Problems {
-		if found.Severity != SeverityPlacement {
-			pl.note("%s; %s", found, found.Severity.consequence())
+		if found.Severity != policy.SeverityPlacement {
+			pl.note("%s; %s", found, found.Severity.Consequence())
 		}
 	}
 }
@@ -156,28 +144,10 @@ func (pl *planner) why(o *ownerPods) string {
 	return fmt.Sprintf("%s has %d replicas more than the %d that the policy puts there", pl.from, pl.excess, pl.mix.Wanted(pl.from, o.Replicas))
 }
 
-func problems(list []Problem) string {
+func problems(list []policy.Problem) string {
 	texts := make([]string, len(list))
 	for i := range list {
 		texts[i] = list[i].String()
 	}
 	return strings.Join(texts, "; ")
-}
-
-// count returns a number with its noun: one, and many unless an s makes it.
-func count(n int, one string, many ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case len(many) > 0:
-		return fmt.Sprintf("%d %s", n, many[0])
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

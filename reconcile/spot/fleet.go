@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // splits are those of all members. The zero value has none. It is safe for concurrent use.
 type splits struct {
 	mu      sync.RWMutex
-	members map[string]map[WorkloadKey]FleetSplit
+	members map[string]map[policy.WorkloadKey]policy.FleetSplit
 	runtime *reconcile.Runtime // wakes the workloads; nil until [Engine.Controllers]
 }
 
@@ -22,7 +25,7 @@ func (s *splits) wakes(rt *reconcile.Runtime) {
 	s.runtime = rt
 }
 
-func (s *splits) of(member string, key WorkloadKey) *FleetSplit {
+func (s *splits) of(member string, key policy.WorkloadKey) *policy.FleetSplit {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if split, ok := s.members[member][key]; ok {
@@ -32,7 +35,7 @@ func (s *splits) of(member string, key WorkloadKey) *FleetSplit {
 }
 
 // set stores the splits of a member, and returns the workloads for which they have changed.
-func (s *splits) set(member string, now map[WorkloadKey]FleetSplit) (changed []WorkloadKey, wake *reconcile.Runtime) {
+func (s *splits) set(member string, now map[policy.WorkloadKey]policy.FleetSplit) (changed []policy.WorkloadKey, wake *reconcile.Runtime) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.members[member]
@@ -47,7 +50,7 @@ func (s *splits) set(member string, now map[WorkloadKey]FleetSplit) (changed []W
 		}
 	}
 	if s.members == nil {
-		s.members = map[string]map[WorkloadKey]FleetSplit{}
+		s.members = map[string]map[policy.WorkloadKey]policy.FleetSplit{}
 	}
 	if len(now) == 0 {
 		delete(s.members, member)
@@ -59,7 +62,7 @@ func (s *splits) set(member string, now map[WorkloadKey]FleetSplit) (changed []W
 
 // SetFleetSplits says what fleet placements want of workloads in a member: of all that are named, and of no others. Workloads for which
 // that has changed are looked at again.
-func (e *Engine) SetFleetSplits(member string, now map[WorkloadKey]FleetSplit) {
+func (e *Engine) SetFleetSplits(member string, now map[policy.WorkloadKey]policy.FleetSplit) {
 	changed, wake := e.splits.set(member, now)
 	if len(changed) == 0 {
 		return
@@ -78,7 +81,7 @@ func (e *Engine) SetFleetSplits(member string, now map[WorkloadKey]FleetSplit) {
 }
 
 // readPolicies reads the policies of workloads anew.
-func (d *directory) readPolicies(keys []WorkloadKey) {
+func (d *directory) readPolicies(keys []policy.WorkloadKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, key := range keys {
@@ -111,7 +114,7 @@ type FleetView struct {
 	// Start is how long nodes were seen to take; zero: none was seen.
 	Start time.Duration
 	// Split is the one that the last plan was made under; nil: none.
-	Split *FleetSplit
+	Split *policy.FleetSplit
 	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
 	// should.
 	Settled bool
@@ -122,7 +125,7 @@ type FleetView struct {
 }
 
 // FleetView returns what the last plan of a workload was made from; false: it is not enabled there, or not planned yet.
-func (e *Engine) FleetView(member string, key WorkloadKey) (FleetView, bool) {
+func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bool) {
 	dir := e.directory(member)
 	if dir == nil {
 		return FleetView{}, false
@@ -136,7 +139,7 @@ func (e *Engine) FleetView(member string, key WorkloadKey) (FleetView, bool) {
 	}
 	v := FleetView{
 		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
-		Settled: len(last.plan.Stamps) == 0 || last.plan.waits(WaitRefused), Start: dir.droughts.startTime(time.Now()),
+		Settled: len(last.plan.Stamps) == 0 || last.plan.waits(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
@@ -144,7 +147,7 @@ func (e *Engine) FleetView(member string, key WorkloadKey) (FleetView, bool) {
 	}
 	for i := range last.observed.Owners {
 		o := &last.observed.Owners[i]
-		v.SpotDrySince, v.OnDemandDrySince = earlier(v.SpotDrySince, o.DrySince), earlier(v.OnDemandDrySince, o.OnDemandDrySince)
+		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, o.DrySince), when.Earlier(v.OnDemandDrySince, o.OnDemandDrySince)
 		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial
 	}
 	v.Ordinals, v.Rolling = last.observed.Ordinals, last.observed.Rolling
@@ -157,7 +160,7 @@ func (e *Engine) FleetView(member string, key WorkloadKey) (FleetView, bool) {
 // add counts a pod. One of unknown type counts as spot: it is not one of the floor.
 func (v *FleetView) add(pod *Pod) {
 	c, dry := &v.Spot, !v.SpotDrySince.IsZero()
-	if pod.Capacity == OnDemand {
+	if pod.Capacity == capacity.OnDemand {
 		c, dry = &v.OnDemand, !v.OnDemandDrySince.IsZero()
 	}
 	switch {
@@ -174,18 +177,11 @@ func (v *FleetView) add(pod *Pod) {
 }
 
 // replicasOf returns how many replicas a workload's spec asks for.
-func (d *directory) replicasOf(key WorkloadKey) (int, bool) {
+func (d *directory) replicasOf(key policy.WorkloadKey) (int, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if w := d.workloads[key]; w != nil {
 		return w.replicas, true
 	}
 	return 0, false
-}
-
-// startTime is how long nodes were seen to take.
-func (d *droughts) startTime(now time.Time) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.spot.starts.of(now)
 }

@@ -4,14 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // underFleet is the policy of a workload of which a fleet placement wants so many replicas.
-func underFleet(replicas, onDemand int) Policy {
-	return policyOf(30, 1).under(&FleetSplit{Replicas: replicas, OnDemand: onDemand}, testKeys)
+func underFleet(replicas, onDemand int) policy.Policy {
+	return policyOf(30, 1).Under(&policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}, testKeys)
 }
 
-func mixUnder(s FleetSplit) Mix {
+func splitOf(replicas, onDemand int) policy.FleetSplit {
+	return policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}
+}
+
+func mixUnder(s policy.FleetSplit) policy.Mix {
 	p := underFleet(s.Replicas, s.OnDemand)
 	return p.Mix()
 }
@@ -46,42 +53,42 @@ func shrunk(pods []Pod, n int) []Pod {
 }
 
 func typesOf(pods []Pod) string {
-	var t tally
+	var t capacity.Tally
 	for i := range pods {
-		t.add(pods[i].Capacity, 1)
+		t.Add(pods[i].Capacity, 1)
 	}
-	return fmt.Sprintf("%d spot, %d on-demand", t.spot, t.onDemand)
+	return fmt.Sprintf("%d spot, %d on-demand", t.Of(capacity.Spot), t.Of(capacity.OnDemand))
 }
 
 func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T) {
 	for name, test := range map[string]struct {
-		before, after FleetSplit
+		before, after policy.FleetSplit
 		want          string
 	}{
-		"on-demand goes":             {FleetSplit{15, 5}, FleetSplit{13, 3}, "10 spot, 3 on-demand"},
-		"spot goes":                  {FleetSplit{15, 5}, FleetSplit{13, 5}, "8 spot, 5 on-demand"},
-		"both go":                    {FleetSplit{15, 5}, FleetSplit{11, 3}, "8 spot, 3 on-demand"},
-		"all on-demand goes":         {FleetSplit{6, 4}, FleetSplit{2, 0}, "2 spot, 0 on-demand"},
-		"all spot goes":              {FleetSplit{6, 4}, FleetSplit{4, 4}, "0 spot, 4 on-demand"},
-		"all goes":                   {FleetSplit{6, 4}, FleetSplit{0, 0}, "0 spot, 0 on-demand"},
-		"on-demand from a full slot": {FleetSplit{200, 120}, FleetSplit{90, 10}, "80 spot, 10 on-demand"},
+		"on-demand goes":             {splitOf(15, 5), splitOf(13, 3), "10 spot, 3 on-demand"},
+		"spot goes":                  {splitOf(15, 5), splitOf(13, 5), "8 spot, 5 on-demand"},
+		"both go":                    {splitOf(15, 5), splitOf(11, 3), "8 spot, 3 on-demand"},
+		"all on-demand goes":         {splitOf(6, 4), splitOf(2, 0), "2 spot, 0 on-demand"},
+		"all spot goes":              {splitOf(6, 4), splitOf(4, 4), "0 spot, 4 on-demand"},
+		"all goes":                   {splitOf(6, 4), splitOf(0, 0), "0 spot, 0 on-demand"},
+		"on-demand from a full slot": {splitOf(200, 120), splitOf(90, 10), "80 spot, 10 on-demand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := replicas(test.before.Replicas, mixUnder(test.before))
-			policy := underFleet(test.after.Replicas, test.after.OnDemand)
-			r := Plan(observedOf(pods, test.before.Replicas), policy, testSettings, epoch)
+			pol := underFleet(test.after.Replicas, test.after.OnDemand)
+			r := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch)
 			if len(r.Evictions)+len(r.Releases) > 0 {
 				t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
 			}
 			pods = stamped(pods, &r)
-			if again := Plan(observedOf(pods, test.before.Replicas), policy, testSettings, epoch); len(again.Stamps)+len(again.Evictions) > 0 {
+			if again := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch); len(again.Stamps)+len(again.Evictions) > 0 {
 				t.Errorf("it does not come to rest: stamps %v, evictions %v", again.Stamps, names(again.Evictions))
 			}
 			pods = shrunk(pods, test.after.Replicas)
 			if got := typesOf(pods); got != test.want {
 				t.Errorf("%s stay, want %s", got, test.want)
 			}
-			if after := Plan(observedOf(pods, test.after.Replicas), policy, testSettings, epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != StateConverged {
+			if after := Plan(observedOf(pods, test.after.Replicas), pol, testSettings, epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != StateConverged {
 				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, names(after.Evictions))
 			}
 		})
@@ -89,10 +96,10 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 }
 
 func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
-	before, after := FleetSplit{13, 3}, FleetSplit{17, 5}
+	before, after := splitOf(13, 3), splitOf(17, 5)
 	pods := replicas(before.Replicas, mixUnder(before))
-	policy := underFleet(after.Replicas, after.OnDemand)
-	r := Plan(observedOf(pods, before.Replicas), policy, testSettings, epoch)
+	pol := underFleet(after.Replicas, after.OnDemand)
+	r := Plan(observedOf(pods, before.Replicas), pol, testSettings, epoch)
 	if len(r.Evictions) > 0 {
 		t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
 	}
@@ -105,7 +112,7 @@ func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
 		slot := table.free()
 		table.take(slot)
 		pod := pods[0]
-		pod.Name, pod.UID, pod.Slot, pod.Capacity = fmt.Sprintf("new-%d", slot), "", slot, policy.Mix().Of(slot)
+		pod.Name, pod.UID, pod.Slot, pod.Capacity = fmt.Sprintf("new-%d", slot), "", slot, pol.Mix().Of(slot)
 		pods = append(pods, pod)
 	}
 	if got := typesOf(pods); got != "12 spot, 5 on-demand" {
@@ -114,11 +121,11 @@ func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
 }
 
 func TestAFleetPlacementComesBeforeEveryOtherValue(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "most", "max-moves", "x"), nil, Defaults{}).under(&FleetSplit{10, 4}, testKeys)
-	if !p.Valid() || p.PercentageSource != SourceFleet || p.MinOnDemandSource != SourceFleet {
+	p := policy.Parse(testKeys, annotations("spot-percentage", "most", "max-moves", "x"), nil, policy.Defaults{}).Under(&policy.FleetSplit{Replicas: 10, OnDemand: 4}, testKeys)
+	if !p.Valid() || p.PercentageSource != policy.SourceFleet || p.MinOnDemandSource != policy.SourceFleet {
 		t.Errorf("%+v", p)
 	}
-	if spot, onDemand := Split(10, p); spot != 6 || onDemand != 4 {
+	if spot, onDemand := policy.Split(10, p); spot != 6 || onDemand != 4 {
 		t.Errorf("%d on spot, %d on on-demand", spot, onDemand)
 	}
 	if len(p.Problems) != 1 || p.Problems[0].Key != testKeys.MaxMoves() {
@@ -128,7 +135,7 @@ func TestAFleetPlacementComesBeforeEveryOtherValue(t *testing.T) {
 
 // A StatefulSet gives up its highest ordinals, whatever their slots.
 func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
-	pods := replicas(6, mixUnder(FleetSplit{6, 4}))
+	pods := replicas(6, mixUnder(splitOf(6, 4)))
 	for i := range pods {
 		pods[i].DeletionCost = ""
 	}

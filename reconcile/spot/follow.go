@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // follower feeds one directory from informers.
@@ -122,7 +124,7 @@ func (f *follower) gone(obj any) {
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	if isProbe(pod) {
-		f.directory.droughts.probeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
+		f.directory.droughts.ProbeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
 		return
 	}
 	uid, kind := ownerOf(f.member.engine.Keys, pod)
@@ -145,9 +147,9 @@ func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 }
 
 func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
-	f.directory.droughts.gone(pod.UID)
+	f.directory.droughts.Gone(pod.UID)
 	if isProbe(pod) {
-		f.directory.droughts.probeGone(pod.Name)
+		f.directory.droughts.ProbeGone(pod.Name)
 		return
 	}
 	uid, _ := ownerOf(f.member.engine.Keys, pod)
@@ -170,6 +172,6 @@ func (o *owner) forgetPod(uid types.UID, version uint64, now time.Time) (last bo
 	return len(o.slots.pods) == 0
 }
 
-func keyOf(kind string, obj client.Object) WorkloadKey {
-	return WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+func keyOf(kind string, obj client.Object) policy.WorkloadKey {
+	return policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }

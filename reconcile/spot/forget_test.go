@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // series returns the values of a metric by the values of its labels, in the order of the labels' names.
@@ -104,7 +106,7 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 
 func TestTheAccountingForgetsPodsThatTheCacheDoesNotHave(t *testing.T) {
 	o := &owner{slots: NewAccounting(false)}
-	pods := replicas(3, Mix{})
+	pods := replicas(3, policy.Mix{})
 	for i := range pods {
 		o.slots.Observe(&pods[i], epoch)
 	}

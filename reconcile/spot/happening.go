@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // HappeningType says what a [Happening] is about.
@@ -23,7 +27,7 @@ type Happening struct {
 	Type   HappeningType
 	Member string
 	// Workload is that of a move; zero: it is about none.
-	Workload WorkloadKey
+	Workload policy.WorkloadKey
 	// Subject is the pod of a move, the node of an interruption, the capacity type of a drought.
 	Subject string
 	// Reason is the purpose of a move, the notice of an interruption, the shape of a drought.
@@ -40,9 +44,9 @@ func (e *Engine) tells(h Happening) {
 }
 
 // toldMove tells of a move that was done.
-func (e *Engine) toldMove(member string, key WorkloadKey, m Move) {
+func (e *Engine) toldMove(member string, key policy.WorkloadKey, m Move) {
 	done := "evicted"
-	if m.Strategy == StrategyRelease {
+	if m.Strategy == policy.StrategyRelease {
 		done = "released"
 	}
 	e.tells(Happening{
@@ -64,29 +68,25 @@ func (e *Engine) toldDoom(member string, before, now *Doom) {
 
 // dryShape is a shape of pods that a capacity type has no room for.
 type dryShape struct {
-	capacity Capacity
+	capacity capacity.Type
 	shape    string
 }
 
-// dryShapes are the verdicts that stand, with the time since when.
-func (d *droughts) dryShapes() map[dryShape]time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// dryShapes are the decisions that stand, with the time since when.
+func dryShapes(d *shortage.Trackers) map[dryShape]time.Time {
 	found := map[dryShape]time.Time{}
-	for _, drought := range d.both() {
-		for text, v := range drought.verdicts {
-			found[dryShape{drought.capacity, text}] = v.Since
-		}
+	for _, decided := range d.All() {
+		found[dryShape{decided.Capacity, decided.Requirements.String()}] = decided.Since
 	}
 	return found
 }
 
 // toldDroughts tells which droughts have begun and ended since known, and returns those that stand now.
-func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *droughts, now time.Time) map[dryShape]time.Time {
-	if len(known) == 0 && !d.dry.Load() {
+func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
+	if len(known) == 0 && !d.AnyDry.Load() {
 		return known
 	}
-	stand := d.dryShapes()
+	stand := dryShapes(d)
 	for dry, since := range stand {
 		if _, is := known[dry]; !is {
 			e.tells(Happening{

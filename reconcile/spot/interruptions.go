@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // Sign is one way in which a node is said to go away soon: a taint or a condition. Fields that are empty match anything,
@@ -84,20 +86,20 @@ func (s *Sign) validate() error {
 	case (s.Taint == "") == (s.Condition == ""):
 		return errors.New("want either a taint or a condition")
 	case s.Taint != "" && ofCondition:
-		return fmt.Errorf("taint %q: status, reason and message are a condition's", shorten(s.Taint))
+		return fmt.Errorf("taint %q: status, reason and message are a condition's", phrase.Value(s.Taint))
 	case s.Condition != "" && ofTaint:
-		return fmt.Errorf("condition %q: effect and value are a taint's", shorten(s.Condition))
+		return fmt.Errorf("condition %q: effect and value are a taint's", phrase.Value(s.Condition))
 	case !slices.Contains(effects, s.Effect):
-		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", shorten(s.Taint), shorten(string(s.Effect)))
+		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", phrase.Value(s.Taint), phrase.Value(string(s.Effect)))
 	case s.Within < 0:
-		return fmt.Errorf("%q: within %s: want no less than 0", shorten(s.Taint+s.Condition), s.Within)
+		return fmt.Errorf("%q: within %s: want no less than 0", phrase.Value(s.Taint+s.Condition), s.Within)
 	case s.Within > 0 && s.Weight == WeightAdvisory:
-		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", shorten(s.Taint+s.Condition), s.Within)
+		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", phrase.Value(s.Taint+s.Condition), s.Within)
 	case !slices.Contains(states, s.Status):
-		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", shorten(s.Condition), shorten(string(s.Status)))
+		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", phrase.Value(s.Condition), phrase.Value(string(s.Status)))
 	}
 	if name := s.Taint + s.Condition; len(validation.IsQualifiedName(name)) > 0 {
-		return fmt.Errorf("%q: %s", shorten(name), validation.IsQualifiedName(name)[0])
+		return fmt.Errorf("%q: %s", phrase.Value(name), validation.IsQualifiedName(name)[0])
 	}
 	return nil
 }

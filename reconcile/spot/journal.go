@@ -1,9 +1,14 @@
 package spot
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // keptMoves is how many moves of a workload are remembered.
@@ -13,17 +18,17 @@ const keptMoves = 10
 type Move struct {
 	At   time.Time
 	Pod  string
-	From Capacity
+	From capacity.Type
 	For  Purpose
 	// Strategy tells whether the pod was evicted or released.
-	Strategy Strategy
+	Strategy policy.Strategy
 	Why      string
 }
 
 // planned is what a plan was made from, and the plan. Nothing in it is ever changed.
 type planned struct {
 	observed Observed
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 	plan     PlanResult
 	at       time.Time
@@ -33,33 +38,33 @@ type planned struct {
 // is asked about and nothing else tells. The zero value is empty. It is safe for concurrent use.
 type journal struct {
 	mu    sync.Mutex
-	plans map[WorkloadKey]planned
-	moves map[WorkloadKey][]Move // the oldest first
+	plans map[policy.WorkloadKey]planned
+	moves map[policy.WorkloadKey][]Move // the oldest first
 }
 
 // planned notes the last plan of a workload.
-func (j *journal) planned(key WorkloadKey, p planned) {
+func (j *journal) planned(key policy.WorkloadKey, p planned) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.plans == nil {
-		j.plans = map[WorkloadKey]planned{}
+		j.plans = map[policy.WorkloadKey]planned{}
 	}
 	j.plans[key] = p
 }
 
 // moved notes a move, and forgets the oldest when there are too many.
-func (j *journal) moved(key WorkloadKey, m Move) {
+func (j *journal) moved(key policy.WorkloadKey, m Move) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.moves == nil {
-		j.moves = map[WorkloadKey][]Move{}
+		j.moves = map[policy.WorkloadKey][]Move{}
 	}
 	moves := append(j.moves[key], m)
 	j.moves[key] = moves[max(len(moves)-keptMoves, 0):]
 }
 
 // last returns the last plan of a workload; false when there is none.
-func (j *journal) last(key WorkloadKey) (planned, bool) {
+func (j *journal) last(key policy.WorkloadKey) (planned, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, ok := j.plans[key]
@@ -67,7 +72,7 @@ func (j *journal) last(key WorkloadKey) (planned, bool) {
 }
 
 // lastMoves returns the last moves of a workload, the newest first.
-func (j *journal) lastMoves(key WorkloadKey) []Move {
+func (j *journal) lastMoves(key policy.WorkloadKey) []Move {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	moves := slices.Clone(j.moves[key])
@@ -76,7 +81,7 @@ func (j *journal) lastMoves(key WorkloadKey) []Move {
 }
 
 // forget drops what is known of a workload.
-func (j *journal) forget(key WorkloadKey) {
+func (j *journal) forget(key policy.WorkloadKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.plans, key)
@@ -96,4 +101,19 @@ func (d *directory) noteMove(o *owner, m Move) {
 			d.toldMove(o.workload, m)
 		}
 	}
+}
+
+// explain says in plain sentences what was planned.
+func (p *planned) explain() []string {
+	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
+	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
+		lines = append(lines, fallBacks)
+	}
+	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {
+		lines = append(lines, phrase.Sentence(cmp.Or(by, "the hub")+" is in read-only mode: nothing is written"))
+	}
+	if p.settings.Paused {
+		lines = append(lines, "Moves are paused; new pods are placed.")
+	}
+	return lines
 }

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Annotations that the deployment controller keeps on its ReplicaSets.
@@ -28,14 +30,14 @@ const nodeNameIndex = "plimsoll.nodeName"
 
 // Kinds declares what spot placement caches in a member. Workloads are cached by their enabled label and pods by their
 // slot label, so that memory follows what is managed and not the size of the member.
-func Kinds(keys Keys, capacity CapacityLabels, interruptions Interruptions) []clusters.Kind {
+func Kinds(keys policy.Keys, capacityType capacity.Labels, interruptions Interruptions) []clusters.Kind {
 	return []clusters.Kind{
-		DeploymentKind(keys), StatefulSetKind(keys, capacity), replicaSetKind(keys, capacity), podKind(keys, capacity), namespaceKind(keys), nodeKind(capacity, interruptions),
+		DeploymentKind(keys), StatefulSetKind(keys, capacityType), replicaSetKind(keys, capacityType), podKind(keys, capacityType), namespaceKind(keys), nodeKind(capacityType, interruptions),
 	}
 }
 
 // DeploymentKind caches the Deployments that say whether they ask for placement.
-func DeploymentKind(keys Keys) clusters.Kind {
+func DeploymentKind(keys policy.Keys) clusters.Kind {
 	return clusters.Kind{Object: &appsv1.Deployment{}, Labels: labelledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.Deployment), into.(*appsv1.Deployment)
 		dst.Labels = pick(src.Labels, keys.Enabled())
@@ -53,14 +55,14 @@ func DeploymentKind(keys Keys) clusters.Kind {
 }
 
 // StatefulSetKind caches the StatefulSets that ask for placement.
-func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
+func StatefulSetKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: &appsv1.StatefulSet{}, Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.StatefulSet), into.(*appsv1.StatefulSet)
 		dst.Labels = pick(src.Labels, keys.Enabled())
 		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix)
 		dst.Spec.Replicas, dst.Spec.Selector, dst.Spec.Ordinals = src.Spec.Replicas, src.Spec.Selector, src.Spec.Ordinals
 		dst.Spec.UpdateStrategy, dst.Spec.MinReadySeconds = src.Spec.UpdateStrategy, src.Spec.MinReadySeconds
-		keepTemplate(dst, &src.Spec.Template, &dst.Spec.Template, capacity)
+		keepTemplate(dst, &src.Spec.Template, &dst.Spec.Template, capacityType)
 		dst.Status.ObservedGeneration = src.Status.ObservedGeneration
 		dst.Status.Replicas = src.Status.Replicas
 		dst.Status.CurrentRevision, dst.Status.UpdateRevision = src.Status.CurrentRevision, src.Status.UpdateRevision
@@ -70,7 +72,7 @@ func StatefulSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 
 // replicaSetKind caches the link between pods and Deployments. ReplicaSets do not carry the workload's labels, so all of
 // them are cached, in a few hundred bytes each. Those without a controller are workloads themselves.
-func replicaSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
+func replicaSetKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: &appsv1.ReplicaSet{}, Keep: func(from, into client.Object) {
 		src, dst := from.(*appsv1.ReplicaSet), into.(*appsv1.ReplicaSet)
 		shape := dst.Annotations[annotationShape] // by another declaration of the kind
@@ -84,13 +86,13 @@ func replicaSetKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		dst.Status.Replicas, dst.Status.ObservedGeneration = src.Status.Replicas, src.Status.ObservedGeneration
 		if replicasOf(src.Spec.Replicas) > 0 { // of the others, which a Deployment keeps to go back to, nobody asks
 			dst.Spec.Template.Labels = src.Spec.Template.Labels
-			keepShape(dst, shape, &src.Spec.Template.Spec, "", capacity)
+			keepShape(dst, shape, &src.Spec.Template.Spec, "", capacityType)
 		}
 	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
 }
 
 // podKind caches the pods that hold a slot, those that were released, and probes, which carry the label too.
-func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
+func podKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	managed, err := labels.NewRequirement(keys.Slot(), selection.Exists, nil)
 	if err != nil {
 		panic(err) // NewKeys validated the prefix: a programming error
@@ -99,12 +101,12 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 		src, dst := from.(*corev1.Pod), into.(*corev1.Pod)
 		shape := dst.Annotations[annotationShape] // by another declaration of the kind
 		dst.Labels = pick(src.Labels, keys.Slot(), templateHash)
-		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, DeletionCost, annotationDoNotDisrupt, annotationSafeToEvict)
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, policy.DeletionCost, annotationDoNotDisrupt, annotationSafeToEvict)
 		dst.Spec.NodeName = src.Spec.NodeName
-		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacity.Keys()...)
-		dst.Spec.Affinity = capacity.keep(dst.Spec.NodeSelector, src.Spec.Affinity)
+		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacityType.Keys()...)
+		dst.Spec.Affinity = capacityType.KeepAffinity(dst.Spec.NodeSelector, src.Spec.Affinity)
 		if src.Spec.NodeName == "" {
-			keepShape(dst, shape, &src.Spec, src.Name, capacity)
+			keepShape(dst, shape, &src.Spec, src.Name, capacityType)
 		}
 		dst.Spec.SchedulingGates = src.Spec.SchedulingGates
 		dst.Status.NominatedNodeName = src.Status.NominatedNodeName
@@ -121,14 +123,14 @@ func podKind(keys Keys, capacity CapacityLabels) clusters.Kind {
 }
 
 // namespaceKind keeps labels whole: the configuration's namespaceSelector may ask for any of them.
-func namespaceKind(keys Keys) clusters.Kind {
+func namespaceKind(keys policy.Keys) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Namespace{}, Keep: func(from, into client.Object) {
 		into.SetLabels(from.GetLabels())
 		into.SetAnnotations(pickPrefix(from.GetAnnotations(), keys.Prefix))
 	}}
 }
 
-func nodeKind(_ CapacityLabels, interruptions Interruptions) clusters.Kind {
+func nodeKind(_ capacity.Labels, interruptions Interruptions) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Node{}, Keep: func(from, into client.Object) {
 		src, dst := from.(*corev1.Node), into.(*corev1.Node)
 		dst.Labels = internedLabels.labels(src.Labels) // whole: a template may ask for any of them
@@ -138,7 +140,7 @@ func nodeKind(_ CapacityLabels, interruptions Interruptions) clusters.Kind {
 }
 
 // ownerOfPod indexes a pod by its controller, or by the one that it had before it was released.
-func ownerOfPod(keys Keys) client.IndexerFunc {
+func ownerOfPod(keys policy.Keys) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		if pod, ok := obj.(*corev1.Pod); ok {
 			if uid, _ := ownerOf(keys, pod); uid != "" {
@@ -149,7 +151,7 @@ func ownerOfPod(keys Keys) client.IndexerFunc {
 	}
 }
 
-func releasedPod(keys Keys) client.IndexerFunc {
+func releasedPod(keys policy.Keys) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		if pod, ok := obj.(*corev1.Pod); ok && releasedOf(keys, pod) != nil {
 			return []string{"true"}
@@ -165,8 +167,8 @@ func nodeOfPod(obj client.Object) []string {
 	return nil
 }
 
-func enabledSelector(keys Keys) labels.Selector {
-	return labels.SelectorFromSet(labels.Set{keys.Enabled(): enabledValue})
+func enabledSelector(keys policy.Keys) labels.Selector {
+	return labels.SelectorFromSet(labels.Set{keys.Enabled(): policy.EnabledValue})
 }
 
 func controllerUID(obj client.Object) []string {

@@ -5,13 +5,16 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // lacks remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
 type lacks struct{ said sync.Map } // WorkloadKey → sentence
 
 // isNew tells whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
-func (l *lacks) isNew(key WorkloadKey, sentence string) bool {
+func (l *lacks) isNew(key policy.WorkloadKey, sentence string) bool {
 	if sentence == "" {
 		l.said.Delete(key)
 		return false
@@ -24,11 +27,11 @@ func (l *lacks) isNew(key WorkloadKey, sentence string) bool {
 // the label asks for nothing, and so is told nothing.
 func (d *directory) tellLack(s *subject) {
 	lack := ""
-	if s.meta.Labels[d.keys.Enabled()] == enabledValue && s.meta.DeletionTimestamp.IsZero() {
+	if s.meta.Labels[d.keys.Enabled()] == policy.EnabledValue && s.meta.DeletionTimestamp.IsZero() {
 		lack = d.lackOfNamespace(s.key.Namespace)
 	}
 	if d.lacks.isNew(s.key, lack) {
-		s.events.Warning("NotEnabled", "%s", sentence(lack+"; replicas are neither placed nor moved"))
+		s.events.Warning("NotEnabled", "%s", phrase.Sentence(lack+"; replicas are neither placed nor moved"))
 	}
 }
 
@@ -42,9 +45,9 @@ func (d *directory) lackOfNamespace(namespace string) string {
 	case ns == nil:
 		return ""
 	case ns.labels[label] == "":
-		return fmt.Sprintf("namespace %s lacks the label %s=%s, which is needed beside that of the workload", namespace, label, enabledValue)
-	case ns.labels[label] != enabledValue:
-		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, shorten(ns.labels[label]), enabledValue)
+		return fmt.Sprintf("namespace %s lacks the label %s=%s, which is needed beside that of the workload", namespace, label, policy.EnabledValue)
+	case ns.labels[label] != policy.EnabledValue:
+		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, phrase.Value(ns.labels[label]), policy.EnabledValue)
 	case !d.allowed.Matches(labels.Set(ns.labels)):
 		return fmt.Sprintf("the hub's namespaceSelector leaves namespace %s out", namespace)
 	}

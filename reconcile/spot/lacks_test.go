@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // saidEvents keeps Warnings.
@@ -37,10 +39,10 @@ func TestAnEventSaysOnceWhichLabelIsMissing(t *testing.T) {
 		"the workload is off":       {map[string]string{label: "false"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, events := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, selector), &saidEvents{}
+			d, events := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, selector), &saidEvents{}
 			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: c.namespace}}, false)
 			s := &subject{
-				key:  WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+				key:  policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 				meta: &metav1.ObjectMeta{Labels: c.workload}, events: events,
 			}
 			d.tellLack(s)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -68,7 +69,7 @@ func readOwner(ctx context.Context, live client.Reader, dir *directory, ref owne
 	}
 	key := types.NamespacedName{Namespace: ref.namespace, Name: ref.name}
 	if ref.kind != kindReplicaSet {
-		return readWorkload(ctx, live, dir, WorkloadKey{Kind: ref.kind, NamespacedName: key})
+		return readWorkload(ctx, live, dir, policy.WorkloadKey{Kind: ref.kind, NamespacedName: key})
 	}
 	var set appsv1.ReplicaSet
 	if err := live.Get(ctx, key, &set); err != nil {
@@ -82,7 +83,7 @@ func readOwner(ctx context.Context, live client.Reader, dir *directory, ref owne
 	return readWorkload(ctx, live, dir, workload)
 }
 
-func readWorkload(ctx context.Context, live client.Reader, dir *directory, key WorkloadKey) error {
+func readWorkload(ctx context.Context, live client.Reader, dir *directory, key policy.WorkloadKey) error {
 	switch key.Kind {
 	case KindDeployment:
 		var deployment appsv1.Deployment

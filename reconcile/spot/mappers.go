@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // workloadOfReplicaSet maps a ReplicaSet to the workload of a kind behind it.
@@ -62,24 +63,24 @@ func (e *Engine) workloadOfReleased(cache client.Reader, namespace string, r *Re
 }
 
 // workloadOfPod names the workload that a pod belongs to, as the cache shows it.
-func (e *Engine) workloadOfPod(cache client.Reader, pod client.Object) (WorkloadKey, bool) {
+func (e *Engine) workloadOfPod(cache client.Reader, pod client.Object) (policy.WorkloadKey, bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
-		return WorkloadKey{}, false
+		return policy.WorkloadKey{}, false
 	}
 	key := types.NamespacedName{Namespace: pod.GetNamespace(), Name: ref.Name}
 	switch kind := e.kinds.owner(ref.APIVersion, ref.Kind); kind {
 	case "":
-		return WorkloadKey{}, false
+		return policy.WorkloadKey{}, false
 	case kindReplicaSet:
 		var set appsv1.ReplicaSet
 		err := cache.Get(context.Background(), key, &set, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 		if err != nil || set.UID != ref.UID {
-			return WorkloadKey{}, false
+			return policy.WorkloadKey{}, false
 		}
 		return e.kinds.workloadOfSet(&set)
 	default:
-		return WorkloadKey{Kind: kind, NamespacedName: key}, true
+		return policy.WorkloadKey{Kind: kind, NamespacedName: key}, true
 	}
 }
 
@@ -117,5 +118,5 @@ func (e *Engine) listOf(kind string) client.ObjectList {
 
 // placesItself tells whether a ReplicaSet is a workload: all are cached, and most belong to a Deployment.
 func (e *Engine) placesItself(set client.Object) bool {
-	return metav1.GetControllerOfNoCopy(set) == nil && set.GetLabels()[e.Keys.Enabled()] == enabledValue
+	return metav1.GetControllerOfNoCopy(set) == nil && set.GetLabels()[e.Keys.Enabled()] == policy.EnabledValue
 }

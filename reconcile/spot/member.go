@@ -10,6 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // warmingTimeout is how long an admission or a reconcile waits for a member's first lists.
@@ -65,11 +69,11 @@ func (m *member) steerBy() string {
 }
 
 // steered reports that pods of the member are steered otherwise than before.
-func (m *member) steered(s *Steering) {
-	if err := m.engine.Capacity.CheckSteerBy(s.steerBy); err != nil {
+func (m *member) steered(s *capacity.Steering) {
+	if err := m.engine.Capacity.CheckSteerBy(s.SteerBy); err != nil {
 		m.engine.Log.Warn("what the registration names to steer pods by cannot be used and is ignored", "member", m.name, "error", err)
 	}
-	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.spot.String(), "onDemand", s.onDemand.String())
+	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {
@@ -96,13 +100,13 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
-	f.directory.toldMove = func(key WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
+	f.directory.toldMove = func(key policy.WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
 	f.directory.nodes.announced = func(before, now *Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}
 	m.follows = true
-	f.directory.capacity, f.directory.droughts = m.engine.Capacity, newDroughts(m.engine.Probes.Times)
+	f.directory.capacity, f.directory.droughts = m.engine.Capacity, shortage.NewTrackers(m.engine.Probes.Times)
 	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
 	f.directory.signs = newNodeSigns(m.cluster.Live)
 	go m.tend(ctx, f.directory)
@@ -110,7 +114,7 @@ func (m *member) follow(ctx context.Context) {
 	defer f.detach()
 	defer m.withdraw()
 	f.directory.kinds, f.directory.only = m.engine.kinds, m.namespaces()
-	f.directory.splitOf = func(key WorkloadKey) *FleetSplit { return m.engine.splits.of(m.name, key) }
+	f.directory.splitOf = func(key policy.WorkloadKey) *policy.FleetSplit { return m.engine.splits.of(m.name, key) }
 	all := m.workloadKinds()
 	required, workloads := needed(), all
 	for {

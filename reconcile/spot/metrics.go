@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const metricsNamespace = "plimsoll"
@@ -18,7 +21,7 @@ type metrics struct {
 	undecided *prometheus.CounterVec
 }
 
-func newMetrics(registerer prometheus.Registerer, workloads int, reservations func() map[string]int, dry func(Capacity) map[string]int) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, workloads int, reservations func() map[string]int, dry func(capacity.Type) map[string]int) (*metrics, error) {
 	m := &metrics{
 		replicas: newWorkloadSeries(workloads),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -68,7 +71,7 @@ func (m *metrics) moved(member string, counts map[Purpose]int) {
 	}
 }
 
-func (m *metrics) forgetWorkload(member string, key WorkloadKey) {
+func (m *metrics) forgetWorkload(member string, key policy.WorkloadKey) {
 	m.replicas.forget(member, key)
 }
 
@@ -92,7 +95,7 @@ var dryDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "s
 
 // dryCollector counts verdicts by member and capacity type when it is asked.
 type dryCollector struct {
-	count func(Capacity) map[string]int
+	count func(capacity.Type) map[string]int
 }
 
 // Describe implements prometheus.Collector.
@@ -100,9 +103,9 @@ func (c *dryCollector) Describe(into chan<- *prometheus.Desc) { into <- dryDesc 
 
 // Collect implements prometheus.Collector.
 func (c *dryCollector) Collect(into chan<- prometheus.Metric) {
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		for member, n := range c.count(capacity) {
-			into <- prometheus.MustNewConstMetric(dryDesc, prometheus.GaugeValue, float64(n), member, string(capacity))
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		for member, n := range c.count(capacityType) {
+			into <- prometheus.MustNewConstMetric(dryDesc, prometheus.GaugeValue, float64(n), member, string(capacityType))
 		}
 	}
 }

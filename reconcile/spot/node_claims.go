@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // kindNodeClaims names Karpenter's claims for nodes, as the rights to read them do.
@@ -21,7 +23,7 @@ type nodeClaim struct {
 	made        time.Time
 	labels      map[string]string // the node's, as far as they are known by now
 	required    []corev1.NodeSelectorRequirement
-	cpu, memory int64 // what pods can have of it, as in a [Shape]; 0: not known yet
+	cpu, memory int64 // what pods can have of it, as in a [capacity.Requirements]; 0: not known yet
 }
 
 // nodeClaims returns the claims whose nodes are on their way.
@@ -76,25 +78,25 @@ func conditionTrue(obj *unstructured.Unstructured, kind string) bool {
 }
 
 // comesFor tells whether a claim's node is on its way, and may be one for a pod.
-func (c *nodeClaim) comesFor(pod *awaited, needs nodeNeeds, capacity CapacityLabels, now time.Time, limit time.Duration) bool {
-	if now.Sub(c.made) >= limit || c.of(capacity) != pod.capacity {
+func (c *nodeClaim) comesFor(pod *awaited, needs capacity.NodeRequirements, capacityType capacity.Labels, now time.Time, limit time.Duration) bool {
+	if now.Sub(c.made) >= limit || c.of(capacityType) != pod.capacity {
 		return false
 	}
 	if (c.cpu > 0 && pod.shape.CPU > c.cpu) || (c.memory > 0 && pod.shape.Memory > c.memory) {
 		return false
 	}
-	return needs.mayFit(c.labels)
+	return needs.MayFit(c.labels)
 }
 
 // of is the capacity type of a claim's node: by the label that it gets when it is launched, else by what was asked for.
-func (c *nodeClaim) of(capacity CapacityLabels) Capacity {
-	if known := capacity.OfNode(c.labels); known != Unknown {
+func (c *nodeClaim) of(capacityType capacity.Labels) capacity.Type {
+	if known := capacityType.OfNode(c.labels); known != capacity.Unknown {
 		return known
 	}
 	for i := range c.required {
-		if known := capacity.ofExpression(&c.required[i]); known != Unknown {
+		if known := capacityType.OfExpression(&c.required[i]); known != capacity.Unknown {
 			return known
 		}
 	}
-	return Unknown
+	return capacity.Unknown
 }

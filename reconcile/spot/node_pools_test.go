@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // nodePoolOf is a NodePool whose nodes have one of these capacity types.
@@ -28,7 +30,7 @@ func steeredByPools(t *testing.T, c *census, server *signServer, nodes ...map[st
 		c.replace(nil, labels)
 	}
 	c.expect(values)
-	return c.steering().onDemand.String()
+	return c.steering().OnDemand.String()
 }
 
 const (
@@ -64,7 +66,7 @@ func TestReservedCapacityOfANodePoolIsUsedBeforeItsFirstNode(t *testing.T) {
 func TestANodePoolThatGoesTakesItsReservedCapacityWithIt(t *testing.T) {
 	told := 0
 	c := &census{}
-	c.begin(mustLabels(t), nil, func(*Steering) { told++ })
+	c.begin(mustLabels(t), nil, func(*capacity.Steering) { told++ })
 	reserved := &signServer{claims: []unstructured.Unstructured{nodePoolOf("In", "reserved")}}
 	for range 2 {
 		if got := steeredByPools(t, c, reserved); got != byReserved {

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // How signs of coming nodes are read: live, only while a pod is about to have waited for too long, once for all that ask.
@@ -60,14 +63,14 @@ func newNodeSigns(live func() client.Reader) *nodeSigns {
 type awaited struct {
 	namespace string
 	uid       types.UID
-	capacity  Capacity
-	shape     Shape
+	capacity  capacity.Type
+	shape     capacity.Requirements
 }
 
 // nodeComing tells whether anything says that a node is on its way for a pod.
 func (d *directory) nodeComing(ctx context.Context, pod *awaited, now time.Time) bool {
-	limit := d.droughts.spot.settings.NodeStart
-	needs := needsOf(pod.shape)
+	limit := d.droughts.NodeStart()
+	needs := capacity.NodeRequirementsOf(pod.shape)
 	if d.nodes.starting(needs, d.capacity, pod.capacity, now, limit) {
 		return true
 	}
@@ -125,7 +128,7 @@ func (s *nodeSigns) events(ctx context.Context, namespace, reason string) signsR
 		return s.pages(ctx, list, func() {
 			for i := range list.Items {
 				e := &list.Items[i]
-				into.events[e.InvolvedObject.UID] = later(into.events[e.InvolvedObject.UID], timeOf(e))
+				into.events[e.InvolvedObject.UID] = when.Later(into.events[e.InvolvedObject.UID], timeOf(e))
 			}
 		}, client.InNamespace(namespace), client.MatchingFields{"reason": reason})
 	})
@@ -133,9 +136,9 @@ func (s *nodeSigns) events(ctx context.Context, namespace, reason string) signsR
 
 // timeOf returns when an Event was last seen.
 func timeOf(e *corev1.Event) time.Time {
-	at := later(e.EventTime.Time, e.LastTimestamp.Time)
+	at := when.Later(e.EventTime.Time, e.LastTimestamp.Time)
 	if e.Series != nil {
-		at = later(at, e.Series.LastObservedTime.Time)
+		at = when.Later(at, e.Series.LastObservedTime.Time)
 	}
 	if at.IsZero() {
 		return e.CreationTimestamp.Time

@@ -18,6 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // signServer is an API server that has NodeClaims and Events, or refuses to list them.
@@ -63,10 +67,10 @@ func (s *signServer) event(reason string, uid types.UID, at time.Time) {
 }
 
 // nodeClaimOn is a claim of a capacity type that was launched at a time.
-func nodeClaimOn(capacity string, at time.Time, conditions ...string) unstructured.Unstructured {
+func nodeClaimOn(capacityType string, at time.Time, conditions ...string) unstructured.Unstructured {
 	var u unstructured.Unstructured
 	u.Object = map[string]any{}
-	u.SetLabels(map[string]string{testSteer: capacity, "zone": "a"})
+	u.SetLabels(map[string]string{testSteer: capacityType, "zone": "a"})
 	u.SetCreationTimestamp(metav1.NewTime(at))
 	var list []any
 	for _, c := range conditions {
@@ -79,7 +83,7 @@ func nodeClaimOn(capacity string, at time.Time, conditions ...string) unstructur
 
 func signDirectory(t *testing.T, server *signServer) *directory {
 	t.Helper()
-	d := newDirectory(Keys{Prefix: DefaultPrefix}, Defaults{}, nil)
+	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	d.capacity, d.signs = testCapacity(t), newNodeSigns(func() client.Reader { return server })
 	return d
 }
@@ -94,37 +98,37 @@ func forbiddenClaims() error {
 
 func TestEachSignOfANodeThatIsOnItsWayIsRead(t *testing.T) {
 	now := time.Now()
-	needsZone := func(zone string) Shape {
-		return Shape{CPU: 500, Constraints: []string{constraintSelector + "zone=" + zone}}
+	needsZone := func(zone string) capacity.Requirements {
+		return capacity.Requirements{CPU: 500, Constraints: []string{capacity.ConstraintSelector + "zone=" + zone}}
 	}
 	for name, c := range map[string]struct {
 		server *signServer
-		shape  Shape
+		shape  capacity.Requirements
 		coming bool
 	}{
-		"nothing says so":              {&signServer{}, Shape{CPU: 500}, false},
-		"a claim was launched":         {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, Shape{CPU: 500}, true},
-		"a claim is registered":        {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched", "Registered")}}, Shape{CPU: 500}, true},
-		"a claim was not launched":     {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now)}}, Shape{CPU: 500}, false},
-		"a claim's node is there":      {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched", "Initialized")}}, Shape{CPU: 500}, false},
-		"a claim of the other type":    {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("on-demand", now, "Launched")}}, Shape{CPU: 500}, false},
-		"a claim that takes too long":  {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now.Add(-time.Hour), "Launched")}}, Shape{CPU: 500}, false},
-		"a claim that is too small":    {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, Shape{CPU: 5000}, false},
+		"nothing says so":              {&signServer{}, capacity.Requirements{CPU: 500}, false},
+		"a claim was launched":         {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, capacity.Requirements{CPU: 500}, true},
+		"a claim is registered":        {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched", "Registered")}}, capacity.Requirements{CPU: 500}, true},
+		"a claim was not launched":     {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now)}}, capacity.Requirements{CPU: 500}, false},
+		"a claim's node is there":      {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched", "Initialized")}}, capacity.Requirements{CPU: 500}, false},
+		"a claim of the other type":    {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("on-demand", now, "Launched")}}, capacity.Requirements{CPU: 500}, false},
+		"a claim that takes too long":  {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now.Add(-time.Hour), "Launched")}}, capacity.Requirements{CPU: 500}, false},
+		"a claim that is too small":    {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, capacity.Requirements{CPU: 5000}, false},
 		"a claim in the zone":          {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, needsZone("a"), true},
 		"a claim in another zone":      {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, needsZone("b"), false},
-		"a label that it has not yet":  {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, Shape{Constraints: []string{constraintSelector + "team=x"}}, true},
-		"a node group grows":           {scaledUp(now, 0), Shape{CPU: 500}, true},
-		"it grew long ago":             {scaledUp(now.Add(-time.Hour), 0), Shape{CPU: 500}, false},
-		"it was taken back":            {scaledUp(now.Add(-time.Minute), 30*time.Second), Shape{CPU: 500}, false},
-		"it grew after it had not":     {scaledUp(now.Add(-time.Minute), -30*time.Second), Shape{CPU: 500}, true},
-		"a nomination beside claims":   {nominated(now, nil), Shape{CPU: 500}, false},
-		"a nomination without claims":  {nominated(now, noSuchKind()), Shape{CPU: 500}, true},
-		"a nomination, claims are hid": {nominated(now, forbiddenClaims()), Shape{CPU: 500}, true},
-		"an Event on another pod":      {otherPod(now), Shape{CPU: 500}, false},
-		"a claim with a long quantity": {&signServer{claims: []unstructured.Unstructured{oddClaim(now)}}, Shape{CPU: 500}, true},
+		"a label that it has not yet":  {&signServer{claims: []unstructured.Unstructured{nodeClaimOn("spot", now, "Launched")}}, capacity.Requirements{Constraints: []string{capacity.ConstraintSelector + "team=x"}}, true},
+		"a node group grows":           {scaledUp(now, 0), capacity.Requirements{CPU: 500}, true},
+		"it grew long ago":             {scaledUp(now.Add(-time.Hour), 0), capacity.Requirements{CPU: 500}, false},
+		"it was taken back":            {scaledUp(now.Add(-time.Minute), 30*time.Second), capacity.Requirements{CPU: 500}, false},
+		"it grew after it had not":     {scaledUp(now.Add(-time.Minute), -30*time.Second), capacity.Requirements{CPU: 500}, true},
+		"a nomination beside claims":   {nominated(now, nil), capacity.Requirements{CPU: 500}, false},
+		"a nomination without claims":  {nominated(now, noSuchKind()), capacity.Requirements{CPU: 500}, true},
+		"a nomination, claims are hid": {nominated(now, forbiddenClaims()), capacity.Requirements{CPU: 500}, true},
+		"an Event on another pod":      {otherPod(now), capacity.Requirements{CPU: 500}, false},
+		"a claim with a long quantity": {&signServer{claims: []unstructured.Unstructured{oddClaim(now)}}, capacity.Requirements{CPU: 500}, true},
 	} {
 		d := signDirectory(t, c.server)
-		pod := &awaited{namespace: "shop", uid: "p", capacity: Spot, shape: c.shape}
+		pod := &awaited{namespace: "shop", uid: "p", capacity: capacity.Spot, shape: c.shape}
 		if got := d.nodeComing(context.Background(), pod, now); got != c.coming {
 			t.Errorf("%s: a node is coming: %v", name, got)
 		}
@@ -195,9 +199,9 @@ func TestANodeThatIsStartingIsASignUntilPodsCanBeBoundToIt(t *testing.T) {
 			t.Errorf("%s: more is cached than is read: %+v", name, cached)
 		}
 		d.nodes.set(cached, &in, now)
-		for capacity, want := range map[Capacity]bool{Spot: c.coming, OnDemand: false} {
-			if got := d.nodeComing(context.Background(), &awaited{capacity: capacity}, now); got != want {
-				t.Errorf("%s: a %s node is coming: %v", name, capacity, got)
+		for capacityType, want := range map[capacity.Type]bool{capacity.Spot: c.coming, capacity.OnDemand: false} {
+			if got := d.nodeComing(context.Background(), &awaited{capacity: capacityType}, now); got != want {
+				t.Errorf("%s: a %s node is coming: %v", name, capacityType, got)
 			}
 		}
 	}
@@ -209,7 +213,7 @@ func TestSignsAreReadOnceForAllPodsOfANamespaceAndAgainWhenTheyAreOld(t *testing
 		d := signDirectory(t, server)
 		ask := func() {
 			for i := range 100 {
-				d.nodeComing(context.Background(), &awaited{namespace: "shop", uid: types.UID(fmt.Sprint(i)), capacity: Spot}, time.Now())
+				d.nodeComing(context.Background(), &awaited{namespace: "shop", uid: types.UID(fmt.Sprint(i)), capacity: capacity.Spot}, time.Now())
 			}
 		}
 		ask()
@@ -238,7 +242,7 @@ func TestAMemberThatDoesNotAnswerGivesNoSign(t *testing.T) {
 		d := signDirectory(t, &signServer{hangs: true})
 		start := time.Now()
 		for range 100 { // one is waited for, and no other
-			if d.nodeComing(context.Background(), &awaited{namespace: "shop", uid: "p", capacity: Spot}, start) {
+			if d.nodeComing(context.Background(), &awaited{namespace: "shop", uid: "p", capacity: capacity.Spot}, start) {
 				t.Error("a node is coming")
 			}
 		}
@@ -260,17 +264,17 @@ func TestAPodIsNotJudgedBeforeItWasLookedWhetherANodeIsComing(t *testing.T) {
 	if ask(50 * time.Second); server.lists.Load() > 0 {
 		t.Error("it is asked before it matters")
 	}
-	if d.droughts.step(now.Add(20 * time.Second)); d.droughts.verdicts(Spot) > 0 {
+	if d.droughts.Step(now.Add(20 * time.Second)); d.droughts.Decisions(capacity.Spot) > 0 {
 		t.Error("it is judged, and nobody has looked")
 	}
 	server.event(eventScaledUp, "1", now)
 	o, recheck := ask(time.Minute)
-	if !o.Pods[0].NodeComing || !o.Owners[0].DrySince.IsZero() || !recheck.Equal(now.Add(bindTime)) {
+	if !o.Pods[0].NodeComing || !o.Owners[0].DrySince.IsZero() || !recheck.Equal(now.Add(shortage.BindTime)) {
 		t.Errorf("node coming %v, dry since %s, looked at again in %s", o.Pods[0].NodeComing, o.Owners[0].DrySince, recheck.Sub(now))
 	}
 	server.events = nil
 	d.signs = newNodeSigns(func() client.Reader { return server })
-	now = now.Add(bindTime)
+	now = now.Add(shortage.BindTime)
 	if o, _ := ask(2 * time.Minute); o.Pods[0].NodeComing || o.Owners[0].DrySince.IsZero() {
 		t.Errorf("the sign has gone: node coming %v, dry since %s", o.Pods[0].NodeComing, o.Owners[0].DrySince)
 	}
@@ -282,7 +286,7 @@ func TestOfAPodIsKeptWhatTellsThatItHasANodeOrShallStay(t *testing.T) {
 	read := func() Pod {
 		dst := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: src.Spec.NodeName}}
 		kind.Keep(src, dst)
-		return PodOf(testKeys, dst, Spot)
+		return PodOf(testKeys, dst, capacity.Spot)
 	}
 	if p := read(); !p.NodeComing || p.DoNotDisrupt {
 		t.Errorf("%+v", p)

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // nodeStart is what is known of how a node starts.
@@ -62,11 +66,11 @@ func (s *nodeStart) coming(now time.Time, limit time.Duration) bool {
 	if s.made.IsZero() || now.Sub(s.made) >= limit {
 		return false
 	}
-	return s.closed || s.ready.IsZero() || now.Sub(s.ready) < bindTime
+	return s.closed || s.ready.IsZero() || now.Sub(s.ready) < shortage.BindTime
 }
 
 // joined returns when the node could take pods, as far as it says.
-func (s *nodeStart) joined() time.Time { return later(s.made, s.ready) }
+func (s *nodeStart) joined() time.Time { return when.Later(s.made, s.ready) }
 
 // joinedOf returns when a node came; zero: that is not known.
 func (t *nodeTable) joinedOf(name string) time.Time {
@@ -85,11 +89,11 @@ func (t *nodeTable) madeOf(name string) time.Time {
 }
 
 // starting tells whether a node of a capacity type is on its way that is what a pod asks for.
-func (t *nodeTable) starting(needs nodeNeeds, labels CapacityLabels, capacity Capacity, now time.Time, limit time.Duration) bool {
+func (t *nodeTable) starting(needs capacity.NodeRequirements, labels capacity.Labels, capacityType capacity.Type, now time.Time, limit time.Duration) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for name, facts := range t.known {
-		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+		if facts.doom == nil && facts.start.coming(now, limit) && labels.OfNode(facts.labels) == capacityType && needs.Fit(name, facts.labels) {
 			return true
 		}
 	}
@@ -110,15 +114,15 @@ func (d *directory) spotFits(o *owner) bool {
 	if o.template == nil {
 		return false
 	}
-	return d.nodes.fits(o.template.needs, d.capacity, Spot)
+	return d.nodes.fits(o.template.needs, d.capacity, capacity.Spot)
 }
 
 // fits tells whether a node of a capacity type is what a pod asks for.
-func (t *nodeTable) fits(needs nodeNeeds, labels CapacityLabels, capacity Capacity) bool {
+func (t *nodeTable) fits(needs capacity.NodeRequirements, labels capacity.Labels, capacityType capacity.Type) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for name, facts := range t.known {
-		if labels.OfNode(facts.labels) == capacity && needs.fit(name, facts.labels) {
+		if labels.OfNode(facts.labels) == capacityType && needs.Fit(name, facts.labels) {
 			return true
 		}
 	}

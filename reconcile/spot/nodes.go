@@ -2,6 +2,7 @@ package spot
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -47,6 +48,17 @@ type nodeFacts struct {
 
 func newNodeTable() *nodeTable {
 	return &nodeTable{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
+}
+
+// labelled returns the nodes that there are with their labels. The caller holds mu.
+func (t *nodeTable) labelled() iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for name, facts := range t.known {
+			if !yield(name, facts.labels) {
+				return
+			}
+		}
+	}
 }
 
 // set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it
@@ -131,7 +143,7 @@ func (e *Engine) nodeSeen(dir *directory, node *corev1.Node, now time.Time) {
 	before := dir.nodes.set(node, &e.Interruptions, now)
 	capacity := e.Capacity.OfNode(node.Labels)
 	if before == nil || e.Capacity.OfNode(before) != capacity {
-		dir.droughts.nodeJoined(capacity, now)
+		dir.droughts.NodeJoined(capacity, now)
 	}
 }
 

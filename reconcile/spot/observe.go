@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
@@ -135,7 +138,7 @@ func (o *owner) retain(cached []Pod, now time.Time) {
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
-func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, mix Mix) []PodView {
+func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.WorkloadKey, mix policy.Mix) []PodView {
 	var views []PodView
 	for _, uid := range dir.ownersOf(key) {
 		var list corev1.PodList
@@ -156,13 +159,13 @@ func (e *Engine) podViews(cache client.Reader, dir *directory, key WorkloadKey, 
 }
 
 // podReason says what is special about a pod; empty: nothing.
-func podReason(pod *Pod, mix Mix) string {
+func podReason(pod *Pod, mix policy.Mix) string {
 	switch {
 	case !pod.GoneBy.IsZero():
 		return "is being deleted"
 	case pod.Finished:
 		return "has finished"
-	case pod.Capacity == Unknown:
+	case pod.Capacity == capacity.Unknown:
 		return "its capacity type is not known"
 	case mix.Of(pod.Slot) != pod.Capacity && mix.Managed && pod.Slot != NoSlot:
 		return "runs on " + string(pod.Capacity) + ", its slot is for " + string(mix.Of(pod.Slot))
@@ -173,7 +176,7 @@ func podReason(pod *Pod, mix Mix) string {
 }
 
 // ownersOf returns the direct owners of a workload's pods that are known.
-func (d *directory) ownersOf(key WorkloadKey) []types.UID {
+func (d *directory) ownersOf(key policy.WorkloadKey) []types.UID {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	var uids []types.UID

@@ -1,18 +1,19 @@
 package spot
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // State is one word for where a workload stands.
 type State string
 
-// States, as DESIGN and the API name them.
+// States, as the API names them.
 const (
 	StateUnmanaged State = "Unmanaged" // enabled, but no value is set anywhere: counted, never moved
 	StateConverged State = "Converged" // every replica is where it belongs
@@ -22,44 +23,9 @@ const (
 	StateReadOnly  State = "ReadOnly"  // replicas should move, and the hub is configured to move nothing
 )
 
-// MoveLimit is how many replicas of a workload may be on the move at a time. Use [ParseMoveLimit].
-type MoveLimit struct {
-	Percent int // of the replicas, rounded down; used when Count is 0
-	Count   int
-}
-
-// ParseMoveLimit reads a number of replicas ("3") or a share of them ("10%").
-func ParseMoveLimit(value string) (MoveLimit, error) {
-	share, percent := strings.CutSuffix(value, "%")
-	n, ok := parseNumber(share, maxSlot)
-	if !ok || n == 0 || (percent && n > 100) {
-		return MoveLimit{}, fmt.Errorf("max moves %q: want %s", shorten(value), ruleMaxMoves)
-	}
-	if percent {
-		return MoveLimit{Percent: n}, nil
-	}
-	return MoveLimit{Count: n}, nil
-}
-
-// String returns the limit as [ParseMoveLimit] reads it.
-func (l MoveLimit) String() string {
-	if l.Count > 0 {
-		return strconv.Itoa(l.Count)
-	}
-	return strconv.Itoa(l.Percent) + "%"
-}
-
-// Of returns how many of n replicas may be on the move at a time; at least one.
-func (l MoveLimit) Of(n int) int {
-	if l.Count > 0 {
-		return l.Count
-	}
-	return max(n*l.Percent/100, 1)
-}
-
 // Settings are the parts of the configuration that plans depend on.
 type Settings struct {
-	MaxMoves MoveLimit
+	MaxMoves policy.MoveLimit
 	// Cooldown is the least time between two batches of moves of a workload.
 	Cooldown time.Duration
 	// ReadOnly plans nothing that writes, for the hub, the member, the namespace or the workload.
@@ -72,30 +38,10 @@ type Settings struct {
 	// PausedBy says what is paused; empty: the workload.
 	PausedBy string
 	// PendingTimeout is how long a spot pod of the workload may be unschedulable before spot counts as dry for its shape. The
-	// caller hands it to [Drought.Observe]; [Plan] does not look at it.
+	// caller hands it to [shortage.Tracker.Observe]; [Plan] does not look at it.
 	PendingTimeout time.Duration
 	// Strategy is how replicas that serve are moved.
-	Strategy Strategy
-}
-
-// Strategy is how a replica that serves is moved.
-type Strategy string
-
-// Strategies. The zero value is [StrategyEvict].
-const (
-	// StrategyEvict breaks before it makes: the pod is evicted, and its replacement starts while it ends.
-	StrategyEvict Strategy = "evict"
-	// StrategyRelease makes before it breaks: the pod leaves its ReplicaSet and goes on serving; it is evicted when its
-	// replacement is ready. It is for pods of ReplicaSets; where it is not possible, pods are evicted.
-	StrategyRelease Strategy = "release"
-)
-
-// ParseStrategy reads a strategy.
-func ParseStrategy(value string) (Strategy, error) {
-	if s := Strategy(value); s == StrategyEvict || s == StrategyRelease {
-		return s, nil
-	}
-	return "", fmt.Errorf("strategy %q: want %s", shorten(value), ruleStrategy)
+	Strategy policy.Strategy
 }
 
 // Observed is what is known of one workload and its pods. [Plan] changes nothing in it.
@@ -153,7 +99,7 @@ type Owner struct {
 	Start int
 	// Accounting is what the owner's accounting knows beyond the pods; see [Accounting.Summary]. The zero value: nothing.
 	Accounting Summary
-	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [Drought.Dry] tells; zero: it has.
+	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [shortage.Tracker.Dry] tells; zero: it has.
 	DrySince time.Time
 	// OnDemandDrySince is the same for on-demand capacity; zero: it has room.
 	OnDemandDrySince time.Time
@@ -185,7 +131,7 @@ type Summary struct {
 type Reservation struct {
 	ID       string
 	Slot     int
-	Capacity Capacity
+	Capacity capacity.Type
 	// Moved says that it replaces a pod that we evicted.
 	Moved bool
 	// At is when it was made.
@@ -269,7 +215,7 @@ type Eviction struct {
 	Name string
 	// Owner is the UID of the controller in whose accounting the pod is.
 	Owner types.UID
-	From  Capacity
+	From  capacity.Type
 	// Ready tells whether the pod served when the plan was made.
 	Ready bool
 	// For is never empty.
@@ -282,13 +228,13 @@ type Eviction struct {
 }
 
 // Release takes one pod out of its ReplicaSet: in one write, with the pod's UID as precondition, its label
-// pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [Keys.Released] becomes Released.String().
+// pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [policy.Keys.Released] becomes Released.String().
 // [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed, [Accounting.Unanswered] after one
 // of which that is not known.
 type Release struct {
 	Pod  types.UID
 	Name string
-	From Capacity
+	From capacity.Type
 	// Released is what the annotation says.
 	Released Released
 	// Why is a sentence for the Event.
@@ -347,14 +293,14 @@ type PodPlan struct {
 // empty when it is not known, message is what the API server said, and retry is when it is tried again.
 func (r *PlanResult) Refused(pods int, budget, message string, retry time.Time) {
 	r.wait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
-	r.Recheck = soonest(r.Recheck, retry)
+	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
 // Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
 func (r *PlanResult) Deferred(moves int, scope string, retry time.Time) {
 	r.wait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
 		Reason: "the ceiling of moves of the " + scope + " is reached"})
-	r.Recheck = soonest(r.Recheck, retry)
+	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
 // wait adds a wait; one of the same kind and subject is counted up.
@@ -362,17 +308,37 @@ func (r *PlanResult) wait(w Wait) {
 	for i := range r.Waits {
 		if known := &r.Waits[i]; known.Kind == w.Kind && known.Subject == w.Subject {
 			known.Replicas += w.Replicas
-			known.Until = soonest(known.Until, w.Until)
+			known.Until = when.Earlier(known.Until, w.Until)
 			return
 		}
 	}
 	r.Waits = append(r.Waits, w)
 }
 
-// soonest returns the earlier of two times; zero is never.
-func soonest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
+// SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
+const SettleTime = 10 * time.Second
+
+// For returns the settings as they hold for one workload of a member.
+func (s Settings) For(m policy.Modes, readOnlyMember bool) Settings {
+	if m.Strategy != "" {
+		s.Strategy = m.Strategy
 	}
-	return a
+	if m.MaxMovesSource != policy.SourceNone {
+		s.MaxMoves = m.MaxMoves
+	}
+	if m.CooldownSource != policy.SourceNone {
+		s.Cooldown = m.Cooldown
+	}
+	if m.PendingTimeout > 0 {
+		s.PendingTimeout = m.PendingTimeout
+	}
+	s.Paused = s.Paused || m.Paused != policy.SourceNone
+	switch {
+	case s.ReadOnly:
+	case readOnlyMember:
+		s.ReadOnly, s.ReadOnlyBy = true, "the member"
+	case m.ReadOnly != policy.SourceNone:
+		s.ReadOnly, s.ReadOnlyBy = true, "the "+m.ReadOnly.String()
+	}
+	return s
 }

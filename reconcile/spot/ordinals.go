@@ -1,6 +1,12 @@
 package spot
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
 
 // spareOrdinals is how far from the ordinals that are wanted others are remembered, and how many of any are, beside as many
 // as are wanted, before those that nobody needs are forgotten.
@@ -17,7 +23,7 @@ type ordinals struct {
 
 // ordinal is what is remembered of one ordinal of a StatefulSet, also while no pod has it.
 type ordinal struct {
-	capacity Capacity
+	capacity capacity.Type
 	pod      types.UID // seen last
 	waiting  ref       // made for it and not seen yet; 0: none
 }
@@ -33,7 +39,7 @@ func (o *ordinals) near(number int) bool {
 
 // span is how many ordinals from the first one on are remembered: twice the wanted ones, for a StatefulSet that shrinks may
 // grow again.
-func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), maxSlot) }
+func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), policy.MaxSlot) }
 
 // at returns what is known of an ordinal, which is nothing at first.
 func (o *ordinals) at(number int) *ordinal {
@@ -46,18 +52,18 @@ func (o *ordinals) at(number int) *ordinal {
 }
 
 // place notes the type of an ordinal.
-func (o *ordinals) place(number int, known *ordinal, capacity Capacity) {
+func (o *ordinals) place(number int, known *ordinal, capacityType capacity.Type) {
 	o.counts.add(number, known.capacity, -1)
-	o.counts.add(number, capacity, 1)
-	known.capacity = capacity
+	o.counts.add(number, capacityType, 1)
+	known.capacity = capacityType
 }
 
 // others counts the types of the ordinals from start to before end, without the given one.
-func (o *ordinals) others(number, start, end int) tally {
+func (o *ordinals) others(number, start, end int) capacity.Tally {
 	below, n := o.counts.before(start), o.counts.before(end)
-	n.all, n.spot, n.onDemand = n.all-below.all, n.spot-below.spot, n.onDemand-below.onDemand
-	if known := o.known[number]; known != nil && known.capacity != Unknown && number >= start && number < end {
-		n.add(known.capacity, -1)
+	n.All, n.Spot, n.OnDemand = n.All-below.All, n.Spot-below.Spot, n.OnDemand-below.OnDemand
+	if known := o.known[number]; known != nil && known.capacity != capacity.Unknown && number >= start && number < end {
+		n.Add(known.capacity, -1)
 	}
 	return n
 }
@@ -79,19 +85,19 @@ func (o *ordinals) prune(lives func(types.UID) bool) {
 
 // ordinalCounts counts ordinals by type such that those below any number are known after few steps: a binary indexed tree
 // that only has the nodes that count something. Ordinals are less than 1<<ordinalBits.
-type ordinalCounts map[int]tally
+type ordinalCounts map[int]capacity.Tally
 
 const ordinalBits = 30
 
 // add counts an ordinal of a type in (n = 1) or out (n = -1).
-func (c ordinalCounts) add(number int, capacity Capacity, n int) {
-	if capacity == Unknown || number < 0 || number >= 1<<ordinalBits {
+func (c ordinalCounts) add(number int, capacityType capacity.Type, n int) {
+	if capacityType == capacity.Unknown || number < 0 || number >= 1<<ordinalBits {
 		return
 	}
 	for node := number + 1; node <= 1<<ordinalBits; node += node & -node {
 		t := c[node]
-		t.add(capacity, n)
-		if t == (tally{}) {
+		t.Add(capacityType, n)
+		if t == (capacity.Tally{}) {
 			delete(c, node)
 		} else {
 			c[node] = t
@@ -100,10 +106,10 @@ func (c ordinalCounts) add(number int, capacity Capacity, n int) {
 }
 
 // before counts the ordinals below a number.
-func (c ordinalCounts) before(number int) (t tally) {
+func (c ordinalCounts) before(number int) (t capacity.Tally) {
 	for node := min(max(number, 0), 1<<ordinalBits); node > 0; node &= node - 1 {
 		below := c[node]
-		t.all, t.spot, t.onDemand = t.all+below.all, t.spot+below.spot, t.onDemand+below.onDemand
+		t.All, t.Spot, t.OnDemand = t.All+below.All, t.Spot+below.Spot, t.OnDemand+below.OnDemand
 	}
 	return t
 }
@@ -120,17 +126,17 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 	}
 	wanted := max(ask.Wanted, d.slot+1)
 	if ask.Mix.Managed && ask.Mix.Dry {
-		d.capacity, d.reason = OnDemand, reasonDry
+		d.capacity, d.reason = capacity.OnDemand, reasonDry
 		return d
 	}
 	others := a.ordinals.others(ask.Ordinal, ask.Start, ask.Start+wanted)
 	preferred := ask.Mix.Of(d.slot)
-	if known := a.ordinals.known[ask.Ordinal]; known != nil && known.capacity != Unknown && ask.Mix.Managed {
+	if known := a.ordinals.known[ask.Ordinal]; known != nil && known.capacity != capacity.Unknown && ask.Mix.Managed {
 		preferred, d.reason = known.capacity, reasonOrdinal
 	}
 	d.capacity, d.reason = balance(ask.Mix, wanted, others, preferred, d.reason)
-	if d.capacity == OnDemand && ask.Mix.fallsBack(others.spot) && others.onDemand >= ask.Mix.Floor {
-		d.capacity, d.reason = Spot, reasonNoRoom
+	if d.capacity == capacity.OnDemand && ask.Mix.FallsBack(others.Spot) && others.OnDemand >= ask.Mix.Floor {
+		d.capacity, d.reason = capacity.Spot, reasonNoRoom
 	}
 	return d
 }
@@ -163,8 +169,8 @@ func (a *Accounting) forgetOrdinalOf(r ref) {
 // observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, a pod that was seen
 // before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
 func (a *Accounting) observeOrdinal(p *Pod) {
-	number, ok := OrdinalOf(p.Name)
-	if !ok || p.Capacity == Unknown {
+	number, ok := phrase.Ordinal(p.Name)
+	if !ok || p.Capacity == capacity.Unknown {
 		return
 	}
 	known := a.ordinals.at(number)
@@ -174,21 +180,9 @@ func (a *Accounting) observeOrdinal(p *Pod) {
 		}
 		a.drop(known.waiting)
 	}
-	if p.Alive() || known.capacity == Unknown {
+	if p.Alive() || known.capacity == capacity.Unknown {
 		a.ordinals.place(number, known, p.Capacity)
 		known.pod = p.UID
 	}
 	a.ordinals.prune(a.knows)
-}
-
-// OrdinalOf returns the number at the end of the name of a StatefulSet's pod.
-func OrdinalOf(name string) (int, bool) {
-	start := len(name)
-	for start > 0 && name[start-1] >= '0' && name[start-1] <= '9' {
-		start--
-	}
-	if start == 0 || name[start-1] != '-' {
-		return 0, false
-	}
-	return parseNumber(name[start:], 1<<ordinalBits)
 }

@@ -7,32 +7,35 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // slowDecision is the definition of where an ordinal goes: every known ordinal is looked at.
-func slowDecision(known map[int]Capacity, ask *Ask) Capacity {
+func slowDecision(known map[int]capacity.Type, ask *Ask) capacity.Type {
 	if ask.Mix.Managed && ask.Mix.Dry {
-		return OnDemand
+		return capacity.OnDemand
 	}
 	slot := max(ask.Ordinal-ask.Start, NoSlot)
 	wanted := max(ask.Wanted, slot+1)
-	var others tally
-	for number, capacity := range known {
+	var others capacity.Tally
+	for number, capacityType := range known {
 		if number != ask.Ordinal && number >= ask.Start && number < ask.Start+wanted {
-			others.add(capacity, 1)
+			others.Add(capacityType, 1)
 		}
 	}
 	preferred := ask.Mix.Of(slot)
-	if had := known[ask.Ordinal]; had != "" && had != Unknown && ask.Mix.Managed {
+	if had := known[ask.Ordinal]; had != "" && had != capacity.Unknown && ask.Mix.Managed {
 		preferred = had
 	}
-	capacity, _ := balance(ask.Mix, wanted, others, preferred, "")
-	return capacity
+	capacityType, _ := balance(ask.Mix, wanted, others, preferred, "")
+	return capacityType
 }
 
 func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, known, pods := NewAccounting(true), map[int]Capacity{}, map[int]types.UID{}
+		a, known, pods := NewAccounting(true), map[int]capacity.Type{}, map[int]types.UID{}
 		start, wanted, mix, now, serial := rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), drawMix(t), epoch, 0
 		ordinal := func(t *rapid.T) int { return rapid.IntRange(0, 24).Draw(t, "ordinal") }
 		t.Repeat(map[string]func(*rapid.T){
@@ -52,7 +55,7 @@ func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 					return // whose pod this would be is another question
 				}
 				p := Pod{Name: fmt.Sprintf("db-%d", number), UID: types.UID(fmt.Sprint(serial)), Version: uint64(serial),
-					Capacity: rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")}
+					Capacity: rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")}
 				a.Observe(&p, now)
 				known[number], pods[number] = p.Capacity, p.UID
 			},
@@ -74,26 +77,26 @@ func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 
 func TestOrdinalsAreCountedLikeInAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		counts, list := ordinalCounts{}, map[int]Capacity{}
+		counts, list := ordinalCounts{}, map[int]capacity.Type{}
 		number := rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<ordinalBits-1))
 		for range rapid.IntRange(0, 40).Draw(t, "ordinals") {
-			n, capacity := number.Draw(t, "ordinal"), rapid.SampledFrom([]Capacity{Unknown, Spot, OnDemand}).Draw(t, "capacity")
+			n, capacityType := number.Draw(t, "ordinal"), rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 			counts.add(n, list[n], -1)
-			counts.add(n, capacity, 1)
-			list[n] = capacity
+			counts.add(n, capacityType, 1)
+			list[n] = capacityType
 		}
 		end := rapid.OneOf(number, rapid.SampledFrom([]int{-1, 0, 1 << ordinalBits, 1 << 40})).Draw(t, "end")
-		var want tally
-		for n, capacity := range list {
-			if n < end && capacity != Unknown {
-				want.add(capacity, 1)
+		var want capacity.Tally
+		for n, capacityType := range list {
+			if n < end && capacityType != capacity.Unknown {
+				want.Add(capacityType, 1)
 			}
 		}
 		if got := counts.before(end); got != want {
 			t.Fatalf("%+v ordinals below %d, want %+v", got, end, want)
 		}
-		for n, capacity := range list {
-			counts.add(n, capacity, -1)
+		for n, capacityType := range list {
+			counts.add(n, capacityType, -1)
 		}
 		if len(counts) > 0 {
 			t.Fatalf("%d nodes are left that count nothing", len(counts))
@@ -102,7 +105,7 @@ func TestOrdinalsAreCountedLikeInAList(t *testing.T) {
 }
 
 func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
-	a, m, now := NewAccounting(true), Mix{Percent: 50, Floor: 1, Managed: true}, epoch
+	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, epoch
 	ask := func(ordinal int) Answer {
 		now = now.Add(time.Millisecond)
 		return a.Reserve(Ask{ID: fmt.Sprintf("request-%d", ordinal), Ordinal: ordinal, Wanted: 10, Mix: m}, now)
@@ -113,7 +116,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 	for i := range 100_000 { // pods that nobody wants, made and deleted by hand
 		ask(i * 1000)
 		uid := types.UID(fmt.Sprint(i))
-		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i*1000), UID: uid, Capacity: OnDemand, Version: uint64(2*i + 1)}, now)
+		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i*1000), UID: uid, Capacity: capacity.OnDemand, Version: uint64(2*i + 1)}, now)
 		a.Gone(uid, uint64(2*i+2), now)
 	}
 	if n, reserved := len(a.ordinals.known), a.Reservations(); n > 4*spareOrdinals || reserved > 2*spareOrdinals {
@@ -125,7 +128,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 }
 
 func TestAnOrdinalFarFromTheWantedOnesIsAnsweredAllTheSame(t *testing.T) {
-	a, m := NewAccounting(true), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(true), policy.Mix{Percent: 50, Managed: true}
 	for _, ordinal := range []int{100_000, 100_001} {
 		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, epoch)
 		if got.Slot != ordinal || got.Capacity != m.Of(ordinal) || a.Reservations() != 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // budgetKind caches the disruption budgets. They are optional: where they cannot be read, evictions are tried, and what the
@@ -112,16 +113,16 @@ func (d *directory) podLabels(uid types.UID) map[string]string {
 // safe for concurrent use.
 type budgetWaits struct {
 	mu       sync.Mutex
-	byBudget map[types.NamespacedName]map[WorkloadKey]struct{}
-	of       map[WorkloadKey][]types.NamespacedName
+	byBudget map[types.NamespacedName]map[policy.WorkloadKey]struct{}
+	of       map[policy.WorkloadKey][]types.NamespacedName
 }
 
 func newBudgetWaits() *budgetWaits {
-	return &budgetWaits{byBudget: map[types.NamespacedName]map[WorkloadKey]struct{}{}, of: map[WorkloadKey][]types.NamespacedName{}}
+	return &budgetWaits{byBudget: map[types.NamespacedName]map[policy.WorkloadKey]struct{}{}, of: map[policy.WorkloadKey][]types.NamespacedName{}}
 }
 
 // note takes in what a workload waits for, as its last plan says; nil: nothing.
-func (w *budgetWaits) note(key WorkloadKey, waits []Wait) {
+func (w *budgetWaits) note(key policy.WorkloadKey, waits []Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, budget := range w.of[key] {
@@ -136,7 +137,7 @@ func (w *budgetWaits) note(key WorkloadKey, waits []Wait) {
 		}
 		budget := types.NamespacedName{Namespace: key.Namespace, Name: wait.Subject}
 		if w.byBudget[budget] == nil {
-			w.byBudget[budget] = map[WorkloadKey]struct{}{}
+			w.byBudget[budget] = map[policy.WorkloadKey]struct{}{}
 		}
 		w.byBudget[budget][key] = struct{}{}
 		w.of[key] = append(w.of[key], budget)

@@ -7,6 +7,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestABudgetSelectsPodsAsTheAPIServerDoes(t *testing.T) {
@@ -52,8 +54,8 @@ func TestABudgetThatItsControllerHasNotSeenAllowsNothing(t *testing.T) {
 }
 
 func TestAChangedBudgetWakesTheWorkloadsThatWaitForItAndNoOthers(t *testing.T) {
-	key := func(kind, name string) WorkloadKey {
-		return WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+	key := func(kind, name string) policy.WorkloadKey {
+		return policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
 	}
 	web, db, api := key(KindDeployment, "web"), key(KindStatefulSet, "db"), key(KindDeployment, "api")
 	wait := func(budget string) []Wait { return []Wait{{Kind: WaitBudget, Subject: budget}, {Kind: WaitCooldown}} }

@@ -3,10 +3,14 @@ package spot
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
@@ -93,7 +97,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 		return Placement{Outcome: OutcomeReadOnly}
 	}
 	placed := e.reserve(ctx, m, dir, s, pod)
-	if placed.Reservation.Capacity == Unknown {
+	if placed.Reservation.Capacity == capacity.Unknown {
 		placed.Outcome = OutcomeUnmanaged
 	}
 	return placed
@@ -124,8 +128,8 @@ func (m *member) standing(ctx context.Context, dir *directory, kind string, pod 
 func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s standing, pod *PodRequest) Placement {
 	taken := m.takenOver(dir)
 	pod.together(dir, s.owner)
-	if s.isSet && dir.droughts.tries.Load() {
-		pod.TriedSpot, pod.TriedOnDemand = dir.droughts.triedAt(replicaName(s.owner.uid, pod.Name))
+	if s.isSet && dir.droughts.AnyTried.Load() {
+		pod.TriedSpot, pod.TriedOnDemand = dir.droughts.TriedAt(replicaName(s.owner.uid, pod.Name))
 	}
 	var deadline <-chan time.Time
 	for final := false; ; {
@@ -159,13 +163,13 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
 	if s.policy == nil {
 		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
 	}
 	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
 	if s.isSet {
-		ask.Ordinal, _ = OrdinalOf(pod.Name)
+		ask.Ordinal, _ = phrase.Ordinal(pod.Name)
 	}
 	ask.ID, pod.Floor = strings.Clone(ask.ID), ask.Mix.Floor
 	s.owner.mu.Lock()
@@ -176,8 +180,16 @@ func (e *Engine) ask(steering *Steering, s standing, pod *PodRequest, taken time
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}
 	outcome := OutcomeOnDemand
-	if answer.Capacity == Spot {
+	if answer.Capacity == capacity.Spot {
 		outcome = OutcomeSpot
 	}
 	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, DoubtNone, nil
+}
+
+// together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
+func (pod *PodRequest) together(dir *directory, o *owner) {
+	pod.Together = nil
+	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.countsByDefault() }) {
+		pod.Together = dir.together(o)
+	}
 }

@@ -19,6 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testMember = "prod-eu"
@@ -42,15 +45,15 @@ func (s *apiServer) Watch(client.Object) (<-chan struct{}, bool) { return nil, f
 // newShell makes an engine whose member has the live objects; hang makes every live read wait for its context.
 func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Object) *shell {
 	t.Helper()
-	keys, err := NewKeys("")
+	keys, err := policy.NewKeys("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	capacity, err := NewCapacityLabels()
+	capacityType, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Keys: keys, Capacity: capacity, Settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
+	o := Options{Keys: keys, Capacity: capacityType, Settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
 	if change != nil {
 		change(&o)
 	}

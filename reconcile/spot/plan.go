@@ -6,6 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // StuckAfter is when something that does not come up no longer counts as being on the move: from then on as many replicas
@@ -19,7 +24,7 @@ const StuckAfter = 5 * time.Minute
 // What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases are ended
 // whose replacements are ready, and then replicas are moved for the mix, and off nodes that may go. Of a policy that does not say
 // where replicas belong, only the first two are done.
-func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
+func Plan(o Observed, p policy.Policy, s Settings, now time.Time) PlanResult {
 	pl := newPlanner(&o, &p, s, now)
 	pl.tell()
 	pl.tellContradiction()
@@ -51,7 +56,7 @@ func Plan(o Observed, p Policy, s Settings, now time.Time) PlanResult {
 // Finish plans the end of the releases of a workload that is not enabled any more, or is gone: then there are no owners, and
 // all pods that were released go. It moves nothing else.
 func Finish(o Observed, s Settings, now time.Time) PlanResult {
-	pl := newPlanner(&o, &Policy{}, s, now)
+	pl := newPlanner(&o, &policy.Policy{}, s, now)
 	pl.tell()
 	pl.finishReleases()
 	pl.state(StateUnmanaged, "the workload is not enabled: what was begun is finished")
@@ -62,9 +67,9 @@ func Finish(o Observed, s Settings, now time.Time) PlanResult {
 // planner holds what one plan is made from. Its slices are its own, the pods in them are not.
 type planner struct {
 	*Observed
-	policy   *Policy
+	policy   *policy.Policy
 	settings Settings
-	mix      Mix
+	mix      policy.Mix
 	now      time.Time
 
 	owners []ownerPods
@@ -73,7 +78,7 @@ type planner struct {
 	last   time.Time // when the last batch of moves was
 	floor  floor
 	excess int // replicas of one type above what is wanted
-	from   Capacity
+	from   capacity.Type
 	// advised counts the alive pods that an advisory notice concerns.
 	advised int
 	moving  map[types.UID]Purpose  // pods that this plan takes away
@@ -90,13 +95,13 @@ type ownerPods struct {
 	released []*Pod // alive, and not the owner's any more
 	dying    []*Pod // being deleted, or evicted by us
 
-	victims map[Capacity]orderOfVictims // as far as they were asked for; see victimOrder
+	victims map[capacity.Type]orderOfVictims // as far as they were asked for; see victimOrder
 
 	parked int // released pods that only wait for the disruption window
 	stuck  int // released pods that stand in for replacements that do not come up
 }
 
-func newPlanner(o *Observed, p *Policy, s Settings, now time.Time) *planner {
+func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *planner {
 	pl := &planner{Observed: o, policy: p, settings: s, mix: p.Mix(), now: now, owners: make([]ownerPods, len(o.Owners))}
 	index := make(map[types.UID]int, len(o.Owners))
 	for i := range o.Owners {
@@ -148,9 +153,9 @@ func (pl *planner) tell() {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {
 			switch pod.Capacity {
-			case Spot:
+			case capacity.Spot:
 				r.SpotActual++
-			case OnDemand:
+			case capacity.OnDemand:
 				r.OnDemandActual++
 			default:
 				r.UnknownActual++
@@ -189,7 +194,7 @@ func (pl *planner) settle() {
 	case pl.settings.Paused:
 		pl.settlePaused(wanted)
 	case r.State == StateConverged && len(r.Stamps) > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s a slot", count(len(r.Stamps), "pod gets", "pods get"))
+		pl.state(StateMoving, "every replica is where it belongs; %s a slot", phrase.Count(len(r.Stamps), "pod gets", "pods get"))
 	}
 	pl.recheckDoubts()
 	pl.tellPods()
@@ -200,7 +205,7 @@ func (pl *planner) settle() {
 func (pl *planner) recheckDoubts() {
 	for i := range pl.Owners {
 		if until := pl.Owners[i].Accounting.UnansweredUntil; !until.IsZero() {
-			pl.recheck(later(until, pl.now.Add(time.Millisecond)))
+			pl.recheck(when.Later(until, pl.now.Add(time.Millisecond)))
 		}
 	}
 }
@@ -214,9 +219,9 @@ func (pl *planner) settleReadOnly(wanted int) {
 	}
 	switch {
 	case pl.excess > 0 && r.State != StateUnmanaged:
-		pl.state(StateReadOnly, "%s should move from %s to %s; %s is in read-only mode", count(pl.excess, "replica"), pl.from, pl.from.Other(), by)
+		pl.state(StateReadOnly, "%s should move from %s to %s; %s is in read-only mode", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other(), by)
 	case wanted > 0:
-		pl.state(StateReadOnly, "%s should be replaced; %s is in read-only mode", count(wanted, "pod"), by)
+		pl.state(StateReadOnly, "%s should be replaced; %s is in read-only mode", phrase.Count(wanted, "pod"), by)
 	default:
 		return
 	}
@@ -229,7 +234,7 @@ func (pl *planner) settlePaused(wanted int) {
 	r.Releases, r.Evictions = nil, nil
 	if todo := max(pl.excess, wanted); todo > 0 {
 		r.Recheck = time.Time{}
-		pl.state(StateWaiting, "%s should move; %s is paused", count(todo, "replica"), by)
+		pl.state(StateWaiting, "%s should move; %s is paused", phrase.Count(todo, "replica"), by)
 		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "%s is paused", by)
 		return
 	}
@@ -255,7 +260,7 @@ func (pl *planner) slotOf(o *ownerPods, pod *Pod) int {
 	if !pl.Ordinals {
 		return pod.Slot
 	}
-	ordinal, ok := OrdinalOf(pod.Name)
+	ordinal, ok := phrase.Ordinal(pod.Name)
 	if !ok || ordinal < o.Start {
 		return NoSlot
 	}

@@ -3,6 +3,9 @@ package spot
 import (
 	"cmp"
 	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // countAdvised counts the pods that an advisory notice concerns.
@@ -19,9 +22,9 @@ func (pl *planner) countAdvised() {
 // heedAdvice replaces pods of nodes that may go at the pace of moves. They stay supply until then: the notice may be taken back.
 func (pl *planner) heedAdvice(o *ownerPods) {
 	started, left := 0, 0
-	for _, capacity := range []Capacity{Spot, OnDemand, Unknown} {
-		pods := pl.advisedOf(o, capacity)
-		room := pl.roomForAdvised(o, capacity, len(pods))
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand, capacity.Unknown} {
+		pods := pl.advisedOf(o, capacityType)
+		room := pl.roomForAdvised(o, capacityType, len(pods))
 		for _, pod := range pods {
 			switch {
 			case pod.DoNotDisrupt:
@@ -39,20 +42,20 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 	case started > 0:
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 		if pl.excess == 0 {
-			pl.state(StateMoving, "moving %d of %s off nodes that may go", started, count(started+left, "replica"))
+			pl.state(StateMoving, "moving %d of %s off nodes that may go", started, phrase.Count(started+left, "replica"))
 		}
 	case left > 0 && pl.excess == 0:
 		why := cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitCooldown), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), "they get a slot first")
-		pl.state(StateWaiting, "%s should leave nodes that may go; %s", count(left, "replica"), why)
+		pl.state(StateWaiting, "%s should leave nodes that may go; %s", phrase.Count(left, "replica"), why)
 	}
 }
 
 // advisedOf returns the pods of a type that an advisory notice concerns and that do not leave yet, those first that do not serve,
 // then from the highest slot down.
-func (pl *planner) advisedOf(o *ownerPods, capacity Capacity) []*Pod {
+func (pl *planner) advisedOf(o *ownerPods, capacityType capacity.Type) []*Pod {
 	var pods []*Pod
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.advised() && pod.Capacity == capacity && !going {
+		if _, going := pl.moving[pod.UID]; pod.advised() && pod.Capacity == capacityType && !going {
 			pods = append(pods, pod)
 		}
 	}
@@ -63,16 +66,16 @@ func (pl *planner) advisedOf(o *ownerPods, capacity Capacity) []*Pod {
 }
 
 // roomForAdvised returns how many replicas of a type may be replaced now, and notes what they wait for if none may.
-func (pl *planner) roomForAdvised(o *ownerPods, capacity Capacity, replicas int) int {
-	if replicas == 0 || pl.waitsForNodes(o, capacity, replicas) {
+func (pl *planner) roomForAdvised(o *ownerPods, capacityType capacity.Type, replicas int) int {
+	if replicas == 0 || pl.waitsForNodes(o, capacityType, replicas) {
 		return 0
 	}
-	if until, cooling := pl.cooling(o, capacity); cooling {
+	if until, cooling := pl.cooling(o, capacityType); cooling {
 		pl.waitCooldown(until, replicas)
 		return 0
 	}
-	t := pl.traffic(o, Unknown)
-	room := min(pl.budget(o, capacity), pl.limit(o)-len(o.doomed)-t.moving())
+	t := pl.traffic(o, capacity.Unknown)
+	room := min(pl.budget(o, capacityType), pl.limit(o)-len(o.doomed)-t.moving())
 	if room <= 0 {
 		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "replicas on the move have to be ready first")
 	}

@@ -3,14 +3,14 @@ package spot
 import (
 	"fmt"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // BenchmarkPlan is one plan of a workload of so many pods, all of which have a budget, in each of the things that it may be at.
 func BenchmarkPlan(b *testing.B) {
-	m := Mix{Percent: 70, Floor: 1, Managed: true}
+	m := policy.Mix{Percent: 70, Floor: 1, Managed: true}
 	for _, n := range []int{20, 1000, 5000} {
 		for _, c := range []struct {
 			name    string
@@ -19,7 +19,7 @@ func BenchmarkPlan(b *testing.B) {
 		}{
 			{"converged", 70, func(*Observed, *Settings) {}},
 			{"moving", 10, func(*Observed, *Settings) {}},
-			{"releasing", 10, func(_ *Observed, s *Settings) { s.Strategy = StrategyRelease }},
+			{"releasing", 10, func(_ *Observed, s *Settings) { s.Strategy = policy.StrategyRelease }},
 			{"unstamped", 70, func(o *Observed, _ *Settings) {
 				for i := range o.Pods {
 					o.Pods[i].Slot = NoSlot
@@ -29,7 +29,7 @@ func BenchmarkPlan(b *testing.B) {
 			{"dry", 70, func(o *Observed, _ *Settings) {
 				o.Owners[0].DrySince = epoch
 				for i := range o.Pods {
-					if o.Pods[i].Capacity == Spot {
+					if o.Pods[i].Capacity == capacity.Spot {
 						o.Pods[i].Bound, o.Pods[i].Ready, o.Pods[i].UnschedulableSince = false, false, epoch
 					}
 				}
@@ -49,17 +49,5 @@ func BenchmarkPlan(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// BenchmarkDrought is what droughts cost when every spot node of a member is lost: 200 pods of 20 shapes wait.
-func BenchmarkDrought(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		d := NewDrought(DefaultDroughtSettings())
-		for i := range 200 {
-			d.Observe(SpotPod{UID: types.UID(fmt.Sprint(i)), Shape: Shape{CPU: int64(100 + i%20)}, Timeout: time.Minute, UnschedulableSince: epoch}, epoch)
-		}
-		d.Step(epoch.Add(time.Minute))
 	}
 }

@@ -3,6 +3,10 @@ package spot
 import (
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 // dry tells whether spot has no room for the owner's pods, and onDemandDry the same of on-demand.
@@ -10,19 +14,19 @@ func (o *ownerPods) dry() bool         { return !o.DrySince.IsZero() }
 func (o *ownerPods) onDemandDry() bool { return !o.OnDemandDrySince.IsZero() }
 
 // dryOf tells whether capacity of a type has no room for the owner's pods, and since when.
-func (o *ownerPods) dryOf(capacity Capacity) (since time.Time, dry bool) {
+func (o *ownerPods) dryOf(capacityType capacity.Type) (since time.Time, dry bool) {
 	since = o.DrySince
-	if capacity == OnDemand {
+	if capacityType == capacity.OnDemand {
 		since = o.OnDemandDrySince
 	}
 	return since, !since.IsZero()
 }
 
 // on counts the owner's pods on a capacity type that count as its replicas.
-func (pl *planner) on(o *ownerPods, capacity Capacity) int {
+func (pl *planner) on(o *ownerPods, capacityType capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.Capacity == capacity && !going {
+		if _, going := pl.moving[pod.UID]; pod.Capacity == capacityType && !going {
 			n++
 		}
 	}
@@ -35,23 +39,23 @@ func (pl *planner) replaceWaiting(o *ownerPods) {
 	switch {
 	case o.dry() && o.onDemandDry():
 	case o.dry():
-		pl.replacePending(o, Spot, len(o.alive))
-	case o.onDemandDry() && pl.mix.takesSpot(pl.on(o, Spot)):
-		pl.replacePending(o, OnDemand, pl.on(o, OnDemand)-pl.mix.Floor)
+		pl.replacePending(o, capacity.Spot, len(o.alive))
+	case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):
+		pl.replacePending(o, capacity.OnDemand, pl.on(o, capacity.OnDemand)-pl.mix.Floor)
 	}
 }
 
 // replacePending replaces pods of an owner that no node of a type has room for, at most so many, from the highest slot down;
 // admission sends the replacements to the other type. They serve nobody, so it costs nothing. Where the owner is about to take
 // pods away, it takes these first.
-func (pl *planner) replacePending(o *ownerPods, capacity Capacity, most int) {
-	since, _ := o.dryOf(capacity)
-	why := "it waits for " + string(capacity) + " capacity, which has had no room for such pods since " + since.UTC().Format(time.RFC3339)
+func (pl *planner) replacePending(o *ownerPods, capacityType capacity.Type, most int) {
+	since, _ := o.dryOf(capacityType)
+	why := "it waits for " + string(capacityType) + " capacity, which has had no room for such pods since " + since.UTC().Format(time.RFC3339)
 	surplus := max(len(o.alive)-o.Replicas, 0)
 	for _, pod := range slices.Backward(o.alive) {
 		_, going := pl.moving[pod.UID]
 		switch {
-		case pod.Capacity != capacity || !pod.waits() || pod.NodeComing || pod.Slot == NoSlot || going:
+		case pod.Capacity != capacityType || !pod.waits() || pod.NodeComing || pod.Slot == NoSlot || going:
 		case surplus > 0:
 			surplus--
 		case most <= 0:
@@ -68,8 +72,8 @@ func (pl *planner) replacePending(o *ownerPods, capacity Capacity, most int) {
 
 // floorLacks tells whether the floor has fewer replicas than it wants, and none waits for a node already.
 func (pl *planner) floorLacks(o *ownerPods) bool {
-	waits := func(p *Pod) bool { return p.Capacity == OnDemand && !p.Bound }
-	return pl.on(o, OnDemand) < min(pl.mix.Floor, o.Replicas) && !slices.ContainsFunc(o.alive, waits)
+	waits := func(p *Pod) bool { return p.Capacity == capacity.OnDemand && !p.Bound }
+	return pl.on(o, capacity.OnDemand) < min(pl.mix.Floor, o.Replicas) && !slices.ContainsFunc(o.alive, waits)
 }
 
 // stayFor leaves replicas where they are that belong on a type that has no room for them. What the floor lacks moves all the
@@ -77,27 +81,27 @@ func (pl *planner) floorLacks(o *ownerPods) bool {
 func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	to := pl.from.Other()
 	since, dry := o.dryOf(to)
-	if !dry || (to == OnDemand && pl.floorLacks(o)) {
+	if !dry || (to == capacity.OnDemand && pl.floorLacks(o)) {
 		return false
 	}
 	why := string(to) + " has had no room for such pods since " + since.UTC().Format(time.RFC3339)
-	if to == Spot && o.Contradiction == ContradictionSpot {
+	if to == capacity.Spot && o.Contradiction == ContradictionSpot {
 		why = o.Contradiction.reason()
 	}
 	where := "on " + string(pl.from)
-	if pl.from == OnDemand {
+	if pl.from == capacity.OnDemand {
 		where = "on-demand"
 	}
-	pl.state(StateWaiting, "%s %s: %s", count(pl.excess, "replica stays", "replicas stay"), where, why)
+	pl.state(StateWaiting, "%s %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), where, why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Since: since}, "%s", why)
-	pl.excess, pl.from = 0, Unknown
+	pl.excess, pl.from = 0, capacity.Unknown
 	return true
 }
 
 // onTrial tells whether nobody knows yet that a capacity type has room for the owner's pods.
-func (o *ownerPods) onTrial(capacity Capacity) bool {
-	_, dry := o.dryOf(capacity)
-	return dry || (capacity == Spot && o.SpotOnTrial) || (capacity == OnDemand && o.OnDemandOnTrial)
+func (o *ownerPods) onTrial(capacityType capacity.Type) bool {
+	_, dry := o.dryOf(capacityType)
+	return dry || (capacityType == capacity.Spot && o.SpotOnTrial) || (capacityType == capacity.OnDemand && o.OnDemandOnTrial)
 }
 
 // untried leaves out the replicas that were moved before and found no node.
@@ -114,14 +118,14 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	var until time.Time
 	for _, pod := range o.alive {
 		if pl.now.Before(pod.TriedUntil) {
-			until = soonest(until, pod.TriedUntil)
+			until = when.Earlier(until, pod.TriedUntil)
 		}
 	}
 	why := "no " + string(pl.from.Other()) + " node had room for them when they were moved"
-	pl.state(StateWaiting, "%s where they are: %s", count(pl.excess, "replica stays", "replicas stay"), why)
+	pl.state(StateWaiting, "%s where they are: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Until: until}, "%s", why)
 	pl.recheck(until)
-	pl.excess, pl.from = 0, Unknown
+	pl.excess, pl.from = 0, capacity.Unknown
 	return true
 }
 
@@ -135,7 +139,7 @@ func (pl *planner) tellSupply() {
 			pl.note("%s: new replicas go on-demand, and a probe asks for such a node from time to time", o.Contradiction.reason())
 		case o.dry():
 			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, spot.UTC().Format(time.RFC3339))
-		case o.onDemandDry() && pl.mix.takesSpot(pl.on(o, Spot)):
+		case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):
 			pl.note("on-demand has had no room for pods of %s since %s: new replicas above the floor of %d go to spot", o.Name, onDemand.UTC().Format(time.RFC3339), pl.mix.Floor)
 		case o.onDemandDry():
 			pl.note("on-demand has had no room for pods of %s since %s: replicas wait for it, for none belongs on spot", o.Name, onDemand.UTC().Format(time.RFC3339))
@@ -148,15 +152,15 @@ func (pl *planner) tellSupply() {
 
 // tellComing tells of replicas that wait for nodes that are on their way.
 func (pl *planner) tellComing(o *ownerPods) {
-	var coming tally
+	var coming capacity.Tally
 	for _, pod := range o.alive {
 		if pod.NodeComing {
-			coming.add(pod.Capacity, 1)
+			coming.Add(pod.Capacity, 1)
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if n := coming.of(capacity); n > 0 {
-			pl.note("%s for %s capacity, and a node is on its way", count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacity)
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		if n := coming.Of(capacityType); n > 0 {
+			pl.note("%s for %s capacity, and a node is on its way", phrase.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacityType)
 		}
 	}
 }

@@ -3,6 +3,9 @@ package spot
 import (
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
 const (
@@ -52,7 +55,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 		standsIn := false
 		switch {
 		case !pod.serves():
-		case ofFloor > 0 && pod.Capacity == OnDemand:
+		case ofFloor > 0 && pod.Capacity == capacity.OnDemand:
 			standsIn = true
 			ofFloor--
 		case keep > 0:
@@ -66,7 +69,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 func servingOnDemand(pods []*Pod) int {
 	n := 0
 	for _, pod := range pods {
-		if pod.Capacity == OnDemand && pod.serves() {
+		if pod.Capacity == capacity.OnDemand && pod.serves() {
 			n++
 		}
 	}
@@ -116,7 +119,7 @@ func (pl *planner) standInUntil(purpose Purpose) time.Time {
 		if opens := w.Next(shuts); !opens.IsZero() {
 			shuts = opens.Add(w.Duration)
 		}
-		until = earlier(later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
+		until = when.Earlier(when.Later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
 	}
 	return until.Truncate(time.Second)
 }
@@ -136,7 +139,7 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		}
 	}
 	if missing := o.Replicas - len(o.alive) - len(o.doomed); missing > 0 {
-		if until := later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
+		if until := when.Later(first, pl.lastChange(o)).Add(StuckAfter); pl.now.Before(until) {
 			all, onDemand = missing, missing
 			pl.recheck(until)
 		}
@@ -149,12 +152,12 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 		if since {
 			all++
 		}
-		if pod.Capacity == OnDemand && (since || pl.startsUp(pod)) {
+		if pod.Capacity == capacity.OnDemand && (since || pl.startsUp(pod)) {
 			onDemand++
 		}
 	}
 	for _, pod := range o.doomed {
-		if pod.Capacity == OnDemand && !pl.available(pod) {
+		if pod.Capacity == capacity.OnDemand && !pl.available(pod) {
 			onDemand++
 		}
 	}

@@ -8,15 +8,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // releasing are 10 replicas of which some were released: the replacements of the first `ready` of them serve, those of the
 // next `starting` exist.
 func releasing(released, ready, starting int) Observed {
-	pods := replicas(10, Mix{Managed: true})
+	pods := replicas(10, policy.Mix{Managed: true})
 	for i := range released {
 		stand := pods[i]
-		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", Spot
+		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", capacity.Spot
 		stand.Hash = ReleasedHash("abc")
 		stand.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch.Add(-time.Minute)}
 		pods = append(pods, stand)
@@ -30,7 +33,7 @@ func releasing(released, ready, starting int) Observed {
 
 func TestAReleasedPodStandsInUntilItsReplacementIsReady(t *testing.T) {
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 3}
+	s.MaxMoves = policy.MoveLimit{Count: 3}
 	for name, c := range map[string]struct{ ready, starting, ends int }{
 		"missing": {0, 0, 0}, "starting": {0, 3, 0}, "one is ready": {1, 1, 1}, "all are": {3, 0, 3},
 	} {
@@ -82,7 +85,7 @@ func TestWhatWasReleasedIsFinishedWhateverBecomesOfItsWorkload(t *testing.T) {
 	if r := Plan(o, policyOf(100, 0), testSettings, epoch); !finishes(PlanResult{Evictions: r.Evictions[:2]}) {
 		t.Errorf("the policy changed back: %+v", r)
 	}
-	if r := Plan(o, Policy{}, testSettings, epoch); !finishes(r) {
+	if r := Plan(o, policy.Policy{}, testSettings, epoch); !finishes(r) {
 		t.Errorf("no policy any more: %+v", r)
 	}
 	if r := Finish(o, testSettings, epoch); !finishes(r) {
@@ -119,8 +122,8 @@ func TestAReleaseForTheMixEndsWithinTheWindowAndOneForAnInterruptionAtAnyTime(t 
 
 func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 	s := testSettings
-	s.Strategy, s.MaxMoves = StrategyRelease, MoveLimit{Count: 4}
-	pods := arrived(replicas(10, spotOnly), 4, OnDemand)
+	s.Strategy, s.MaxMoves = policy.StrategyRelease, policy.MoveLimit{Count: 4}
+	pods := arrived(replicas(10, spotOnly), 4, capacity.OnDemand)
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
@@ -150,7 +153,7 @@ func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 
 func TestAStatefulSetThatShouldReleaseSaysThatItEvicts(t *testing.T) {
 	s := testSettings
-	s.Strategy = StrategyRelease
+	s.Strategy = policy.StrategyRelease
 	o := observedOf(replicas(4, spotOnly), 4)
 	o.Ordinals = true
 	if r := Plan(o, policyOf(50, 0), s, epoch); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "StatefulSet") {
@@ -187,7 +190,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 	want := Released{Owner: testOwner, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: PurposeMove, At: epoch}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "1",
 		Labels: map[string]string{templateHash: ReleasedHash("abc")}, Annotations: map[string]string{testKeys.Released(): want.String()}}}
-	got := PodOf(testKeys, pod, Spot)
+	got := PodOf(testKeys, pod, capacity.Spot)
 	if got.Released == nil || got.Owner != testOwner || got.Supply() || !got.Alive() {
 		t.Fatalf("%+v", got)
 	}
@@ -195,7 +198,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 		t.Error(diff)
 	}
 	pod.Labels[templateHash] = "abc" // copied into a template, or given back by a person
-	if got := PodOf(testKeys, pod, Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
+	if got := PodOf(testKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{"", "true", `{"owner":""}`, `{"owner":"x"}`, string(make([]byte, 5000))} {
@@ -206,7 +209,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 }
 
 func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	pods := replicas(4, m)
 	for i := range pods {
 		pods[i].Version = 1
@@ -227,8 +230,8 @@ func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
 	}
 	a.Release("r")
 	a.Restore("2") // the write failed
-	if a.visible.all != 4 || a.moves != 0 || !a.LastMove().IsZero() {
-		t.Errorf("%d visible, %d moves", a.visible.all, a.moves)
+	if a.visible.All != 4 || a.moves != 0 || !a.LastMove().IsZero() {
+		t.Errorf("%d visible, %d moves", a.visible.All, a.moves)
 	}
 	a.LetGo("2", r, epoch)
 	released := pods[2]
@@ -243,7 +246,7 @@ func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
 		t.Error("it is evicted")
 	}
 	a.Restore("2")
-	if a.visible.all != 3 {
-		t.Errorf("%d visible: a released pod never holds a slot again", a.visible.all)
+	if a.visible.All != 3 {
+		t.Errorf("%d visible: a released pod never holds a slot again", a.visible.All)
 	}
 }

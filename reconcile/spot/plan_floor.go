@@ -1,5 +1,7 @@
 package spot
 
+import "github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+
 // floor is how many on-demand replicas of a workload serve, and how many of them must. Released pods are not among them: they end
 // as soon as their replacements are ready.
 type floor struct {
@@ -19,7 +21,7 @@ func (pl *planner) countFloor() {
 		missing -= len(o.alive) + len(o.doomed)
 		for _, pods := range [][]*Pod{o.alive, o.doomed} {
 			for _, pod := range pods {
-				if pod.Capacity == OnDemand {
+				if pod.Capacity == capacity.OnDemand {
 					f.expected++
 					f.count(pl, pod, 1)
 				}
@@ -32,7 +34,7 @@ func (pl *planner) countFloor() {
 // count adds or takes off a pod, if it is an on-demand replica that serves.
 func (f *floor) count(pl *planner, pod *Pod, n int) {
 	switch {
-	case pod.Capacity != OnDemand || pod.Released != nil || !pl.available(pod):
+	case pod.Capacity != capacity.OnDemand || pod.Released != nil || !pl.available(pod):
 	case pod.leaving():
 		f.leaving += n
 	default:
@@ -45,7 +47,7 @@ func (f *floor) count(pl *planner, pod *Pod, n int) {
 func (pl *planner) floorStands(pod *Pod) bool {
 	f := &pl.floor
 	switch {
-	case pod.Capacity != OnDemand || !pl.available(pod):
+	case pod.Capacity != capacity.OnDemand || !pl.available(pod):
 		return true
 	case pod.leaving():
 		return f.staying+f.leaving > f.least

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // budgetAgain is when a pod that a disruption budget holds back is looked at again, if nothing tells earlier.
@@ -18,7 +20,7 @@ const budgetAgain = 5 * time.Second
 func (pl *planner) leave(o *ownerPods, pod *Pod, purpose Purpose, why string) bool {
 	stands := pl.floorStands(pod)
 	switch {
-	case pl.releasable(pod) && (pl.settings.Strategy == StrategyRelease || purpose == PurposeAdvisory || (!stands && pod.Doom != nil)):
+	case pl.releasable(pod) && (pl.settings.Strategy == policy.StrategyRelease || purpose == PurposeAdvisory || (!stands && pod.Doom != nil)):
 		return pl.release(o, pod, purpose, why)
 	case !stands && !pl.floorYields(pod):
 		pl.hold(pod, WaitReplacement)
@@ -53,7 +55,7 @@ func (pl *planner) releasable(pod *Pod) bool {
 // noteStrategy says why replicas are evicted where it was asked for that they are released.
 func (pl *planner) noteStrategy() {
 	switch {
-	case pl.settings.Strategy != StrategyRelease:
+	case pl.settings.Strategy != policy.StrategyRelease:
 	case pl.Ordinals:
 		pl.note("replicas are evicted, and not released as the strategy says: of a StatefulSet each exists only once")
 	case pl.NoRelease != "":

@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // budgeted are 14 replicas under some budgets, of which 10 are on spot and should move.
 func budgeted(budgets ...Budget) Observed {
-	o := observedOf(arrived(replicas(10, spotOnly), 4, OnDemand), 14)
+	o := observedOf(arrived(replicas(10, spotOnly), 4, capacity.OnDemand), 14)
 	o.Budgets = budgets
 	for i := range o.Pods {
 		for at := range budgets {
@@ -19,7 +22,7 @@ func budgeted(budgets ...Budget) Observed {
 	return o
 }
 
-var manyMoves = Settings{MaxMoves: MoveLimit{Count: 5}, Cooldown: 10 * time.Second}
+var manyMoves = Settings{MaxMoves: policy.MoveLimit{Count: 5}, Cooldown: 10 * time.Second}
 
 func TestABatchIsNoLargerThanItsBudgetAllowsAndTellsWhatItWaitsFor(t *testing.T) {
 	r := Plan(budgeted(Budget{Name: "web", Allowed: 2}), policyOf(0, 0), manyMoves, epoch)
@@ -41,7 +44,7 @@ func TestAPodUnderSeveralBudgetsWaitsAndNamesThemAll(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	o, s := budgeted(Budget{Name: "web", Allowed: 5}, Budget{Name: "all", Allowed: 5}), manyMoves
-	s.Strategy, o.Pods[9].Hash = StrategyRelease, "abc"
+	s.Strategy, o.Pods[9].Hash = policy.StrategyRelease, "abc"
 	if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Releases) > 0 {
 		t.Errorf("a pod is released that nothing would end: %+v", r.Releases)
 	}
@@ -69,7 +72,7 @@ func TestAPodThatIsNotReadyGoesByTheRulesOfItsBudget(t *testing.T) {
 
 // When the replica that is not ready may not go, a ready one in its place would be one too many.
 func TestAReadyReplicaDoesNotGoInThePlaceOfOneThatABudgetHolds(t *testing.T) {
-	o := observedOf(replicas(4, Mix{Managed: true}), 4) // 4 on-demand, the floor is 3
+	o := observedOf(replicas(4, policy.Mix{Managed: true}), 4) // 4 on-demand, the floor is 3
 	o.Budgets = []Budget{{Name: "web"}}
 	o.Pods[2].Ready, o.Pods[2].Budgets = false, []int{0} // of another selector than the rest
 	if r := Plan(o, policyOf(100, 3), manyMoves, epoch); len(r.Evictions) > 0 {
@@ -121,7 +124,7 @@ func TestReadOnlyModeSaysWhoseItIs(t *testing.T) {
 
 func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 	for _, percent := range []int{10, 30, 100} {
-		o := observedOf(replicas(20, Mix{Percent: 70, Floor: 1, Managed: true}), 20)
+		o := observedOf(replicas(20, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 20)
 		for i := range o.Pods { // moves are at full pace
 			o.Pods[i].Moved, o.Pods[i].UnreadySince = true, epoch.Add(-time.Minute)
 		}

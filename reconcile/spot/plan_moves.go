@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // move sets the state and picks the batch of moves that may start now: for the mix, and off nodes of which an advisory notice
@@ -47,19 +50,19 @@ func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 	if len(o.alive) > o.Replicas {
 		return
 	}
-	var have tally
+	var have capacity.Tally
 	for _, pod := range o.alive {
 		if _, going := pl.moving[pod.UID]; !going {
-			have.add(pod.Capacity, 1)
+			have.Add(pod.Capacity, 1)
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if excess := have.of(capacity) - pl.mix.Wanted(capacity, o.Replicas); excess > pl.excess {
-			pl.excess, pl.from = excess, capacity
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		if excess := have.Of(capacityType) - pl.mix.Wanted(capacityType, o.Replicas); excess > pl.excess {
+			pl.excess, pl.from = excess, capacityType
 		}
 	}
-	if lacking := min(pl.mix.Floor, o.Replicas) - have.onDemand; stalled && (pl.from != Spot || lacking <= 0) {
-		pl.excess, pl.from = 0, Unknown
+	if lacking := min(pl.mix.Floor, o.Replicas) - have.OnDemand; stalled && (pl.from != capacity.Spot || lacking <= 0) {
+		pl.excess, pl.from = 0, capacity.Unknown
 	} else if stalled {
 		pl.excess = min(pl.excess, lacking)
 	}
@@ -81,9 +84,9 @@ func (pl *planner) stays(o *ownerPods) bool {
 // stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
 // could only wait.
 func (pl *planner) stayWhereTheyFit(o *ownerPods) {
-	pl.state(StateWaiting, "%s on %s: %s", count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
+	pl.state(StateWaiting, "%s on %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
 	pl.waitForNodes(o.Contradiction, pl.excess)
-	pl.excess, pl.from = 0, Unknown
+	pl.excess, pl.from = 0, capacity.Unknown
 }
 
 // atRest names the state of a workload without excess.
@@ -93,22 +96,22 @@ func (pl *planner) atRest(o *ownerPods) {
 	case pl.Rolling || o.Replicas != pl.Replicas:
 		pl.state(StateMoving, "the workload's controller is at work; replicas are placed as they come")
 	case missing < 0:
-		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", count(-missing, "pod"))
+		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", phrase.Count(-missing, "pod"))
 	case missing > 0:
-		pl.state(StateMoving, "%s missing; admission places the replacement", count(missing, "replica is", "replicas are"))
+		pl.state(StateMoving, "%s missing; admission places the replacement", phrase.Count(missing, "replica is", "replicas are"))
 	case pl.unexplained(o) > 0:
-		pl.state(StateMoving, "%s admitted that the cache does not explain yet", count(pl.unexplained(o), "pod was", "pods were"))
+		pl.state(StateMoving, "%s admitted that the cache does not explain yet", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.stranded(o) > 0:
-		pl.state(StateWaiting, "%s for a node: %s", count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
+		pl.state(StateWaiting, "%s for a node: %s", phrase.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
 		pl.waitForNodes(o.Contradiction, pl.stranded(o))
 	case pl.result.UnknownActual > 0:
-		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", count(pl.result.UnknownActual, "replica is", "replicas are"))
+		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", phrase.Count(pl.result.UnknownActual, "replica is", "replicas are"))
 		pl.wait(Wait{Kind: WaitCapacity, Replicas: pl.result.UnknownActual}, "no node has the replicas yet, or none of the known node labels tells its capacity type")
 	case pl.result.Pending > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", count(pl.result.Pending, "replica is", "replicas are"))
+		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", phrase.Count(pl.result.Pending, "replica is", "replicas are"))
 	case pl.result.Released > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s for its end", count(pl.result.Released, "released pod waits", "released pods wait"))
+		pl.state(StateMoving, "every replica is where it belongs; %s for its end", phrase.Count(pl.result.Released, "released pod waits", "released pods wait"))
 	default:
 		pl.state(StateConverged, "every replica is where it belongs")
 	}
@@ -118,7 +121,7 @@ func (pl *planner) atRest(o *ownerPods) {
 func (pl *planner) stranded(o *ownerPods) int {
 	n := 0
 	for _, pod := range o.alive {
-		if !pod.Bound && pod.Capacity != Unknown && o.Contradiction.leavesOut(pod.Capacity) {
+		if !pod.Bound && pod.Capacity != capacity.Unknown && o.Contradiction.leavesOut(pod.Capacity) {
 			n++
 		}
 	}
@@ -130,7 +133,7 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 	todo := pl.excess + pl.advised
 	switch {
 	case pl.inTransit():
-		pl.state(StateWaiting, "%s, or go, when the fleet placement has written that it is to have %s", pl.should(), count(pl.policy.Fleet.Replicas, "replica"))
+		pl.state(StateWaiting, "%s, or go, when the fleet placement has written that it is to have %s", pl.should(), phrase.Count(pl.policy.Fleet.Replicas, "replica"))
 		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement is about to change the number of replicas")
 	case pl.movedByFleet():
 		pl.state(StateWaiting, "%s when the fleet placement has other replicas ready in their place", pl.should())
@@ -139,11 +142,11 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 		pl.state(StateWaiting, "%s when the workload's controller is at rest", pl.should())
 		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload's controller is at work")
 	case pl.unexplained(o) > 0:
-		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", count(pl.unexplained(o), "pod was", "pods were"))
+		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
-			count(pl.unexplained(o), "pod was", "pods were"))
+			phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
-	case pl.from == OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
+	case pl.from == capacity.OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
 		until := o.Accounting.UnprovenUntil
 		pl.state(StateWaiting, "%s; the hub has just taken over, and moves wait until its cache shows what was done before", pl.should())
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: until}, "the hub has just taken over")
@@ -160,9 +163,9 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 // should says what waits: replicas that should move for the mix, and those that should leave their nodes.
 func (pl *planner) should() string {
 	if pl.excess > 0 {
-		return fmt.Sprintf("%s should move to %s", count(pl.excess, "replica"), pl.from.Other())
+		return fmt.Sprintf("%s should move to %s", phrase.Count(pl.excess, "replica"), pl.from.Other())
 	}
-	return count(pl.advised, "replica") + " should leave nodes that may go"
+	return phrase.Count(pl.advised, "replica") + " should leave nodes that may go"
 }
 
 // unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
@@ -186,7 +189,7 @@ func (pl *planner) promised(o *ownerPods) []Reservation {
 // moveExcess starts moves for the mix as far as those under way, the cool-down and the room on the other type allow it.
 func (pl *planner) moveExcess(o *ownerPods) {
 	to := pl.from.Other()
-	todo := fmt.Sprintf("%s still to move from %s to %s", count(pl.excess, "replica"), pl.from, to)
+	todo := fmt.Sprintf("%s still to move from %s to %s", phrase.Count(pl.excess, "replica"), pl.from, to)
 	if pl.waitsForNodes(o, to, pl.excess) {
 		pl.state(StateMoving, "%s; %s", todo, pl.reasonOf(WaitReplacement))
 		return
@@ -211,10 +214,10 @@ func (pl *planner) moveExcess(o *ownerPods) {
 
 // waitsForNodes tells whether replicas wait for nodes of a capacity type: until those come, no other gives up its place to join
 // them.
-func (pl *planner) waitsForNodes(o *ownerPods, to Capacity, replicas int) bool {
+func (pl *planner) waitsForNodes(o *ownerPods, to capacity.Type, replicas int) bool {
 	n := pl.unscheduled(o, to)
 	if n > 0 {
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", count(n, "replica waits", "replicas wait"), to)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", phrase.Count(n, "replica waits", "replicas wait"), to)
 	}
 	return n > 0
 }
@@ -249,17 +252,17 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 			budget = started
 		}
 	}
-	todo := fmt.Sprintf("%s should move from %s to %s", count(pl.excess, "replica"), pl.from, pl.from.Other())
+	todo := fmt.Sprintf("%s should move from %s to %s", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 	switch {
 	case started > 0:
-		pl.state(StateMoving, "moving %d of %s from %s to %s", started, count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateMoving, "moving %d of %s from %s to %s", started, phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 	case pl.waiting(WaitBudget):
 		pl.state(StateWaiting, "%s; a disruption budget allows none now", todo)
 	case pl.waiting(WaitReplacement), pl.waiting(WaitWindow), pl.waiting(WaitProtected), pl.waiting(WaitTemplate):
 		pl.state(StateWaiting, "%s; %s", todo, cmp.Or(pl.reasonOf(WaitReplacement), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), pl.reasonOf(WaitTemplate)))
 	default:
-		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", count(pl.excess, "replica"), pl.from, pl.from.Other())
+		pl.state(StateMoving, "%s to move from %s to %s, once they have a slot", phrase.Count(pl.excess, "replica"), pl.from, pl.from.Other())
 	}
 }
 

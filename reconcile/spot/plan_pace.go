@@ -1,6 +1,11 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+)
 
 const (
 	// provenFor is how long a replica that was moved, and is ready, proves that its capacity type has room.
@@ -18,7 +23,7 @@ func (pl *planner) limit(o *ownerPods) int {
 }
 
 // limitTo is the limit of moves to a capacity type: one at a time where nobody knows yet whether there is room.
-func (pl *planner) limitTo(o *ownerPods, to Capacity) int {
+func (pl *planner) limitTo(o *ownerPods, to capacity.Type) int {
 	if o.onTrial(to) {
 		return 1
 	}
@@ -28,7 +33,7 @@ func (pl *planner) limitTo(o *ownerPods, to Capacity) int {
 // budget returns how many replicas may start to move to a capacity type now: the limit less those on the move. Where moves there
 // have only begun, the limit is one more than the replicas that have arrived lately and are ready: 1, 2, 4 and so on, so that it
 // costs little to find out that there is no room.
-func (pl *planner) budget(o *ownerPods, to Capacity) int {
+func (pl *planner) budget(o *ownerPods, to capacity.Type) int {
 	limit := pl.limitTo(o, to)
 	t := pl.traffic(o, to.Other())
 	n := min(limit, pl.proven(o, to)+1) - len(o.doomed) - t.moving() - max(t.stuck-limit, 0)
@@ -41,13 +46,13 @@ func (pl *planner) budget(o *ownerPods, to Capacity) int {
 // paceOfDoomed returns how many replicas of nodes that go at no known time may be replaced now.
 func (pl *planner) paceOfDoomed(o *ownerPods) int {
 	limit := pl.limit(o)
-	t := pl.traffic(o, Unknown)
+	t := pl.traffic(o, capacity.Unknown)
 	return limit - t.moving() - max(t.stuck-limit, 0)
 }
 
 // cooling returns when the next batch may start, and whether that is later. A batch goes with the one before as long as the limit
 // was not reached yet, and moves there have only begun.
-func (pl *planner) cooling(o *ownerPods, to Capacity) (until time.Time, cooling bool) {
+func (pl *planner) cooling(o *ownerPods, to capacity.Type) (until time.Time, cooling bool) {
 	until = pl.last.Add(pl.settings.Cooldown)
 	if !pl.now.Before(until) {
 		return until, false
@@ -57,7 +62,7 @@ func (pl *planner) cooling(o *ownerPods, to Capacity) (until time.Time, cooling 
 }
 
 // proven counts the replicas that were moved to a capacity type, and have been ready there for not too long.
-func (pl *planner) proven(o *ownerPods, to Capacity) int {
+func (pl *planner) proven(o *ownerPods, to capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
 		if pod.Moved && pod.Capacity == to && pl.now.Sub(pod.UnreadySince) < provenFor && pl.available(pod) {
@@ -96,7 +101,7 @@ func (t *traffic) moving() int { return max(t.going, t.coming) + t.leaving }
 
 // traffic counts what is on the move. Pods that are not available where they should leave, if that is anywhere, are no obstacle:
 // they are the first to go.
-func (pl *planner) traffic(o *ownerPods, from Capacity) traffic {
+func (pl *planner) traffic(o *ownerPods, from capacity.Type) traffic {
 	t := traffic{going: o.standIns() + len(pl.strays), coming: max(o.Replicas-len(o.alive)-len(o.doomed), 0)}
 	for _, pod := range o.dying {
 		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
@@ -117,7 +122,7 @@ func (pl *planner) traffic(o *ownerPods, from Capacity) traffic {
 		switch {
 		case leaves:
 			t.leaving++
-		case pl.available(pod) || (pod.Capacity == from && from != Unknown):
+		case pl.available(pod) || (pod.Capacity == from && from != capacity.Unknown):
 		case pod.Ready || pl.now.Before(pod.UnreadySince.Add(StuckAfter)):
 			t.coming++
 			pl.recheck(pod.UnreadySince.Add(StuckAfter))
@@ -133,10 +138,10 @@ func (pl *planner) traffic(o *ownerPods, from Capacity) traffic {
 func (o *ownerPods) standIns() int { return len(o.released) - o.parked - o.stuck }
 
 // unscheduled counts the replicas for which the scheduler has found no node of a capacity type.
-func (pl *planner) unscheduled(o *ownerPods, capacity Capacity) int {
+func (pl *planner) unscheduled(o *ownerPods, capacityType capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
-		if _, leaves := pl.moving[pod.UID]; !leaves && pod.Capacity == capacity && !pod.Bound && !pod.UnschedulableSince.IsZero() {
+		if _, leaves := pl.moving[pod.UID]; !leaves && pod.Capacity == capacityType && !pod.Bound && !pod.UnschedulableSince.IsZero() {
 			n++
 		}
 	}
@@ -161,7 +166,7 @@ func (pl *planner) lastMove() time.Time {
 		if shown.IsZero() || shown.After(pl.now) || shown.Before(pl.LastMove.Add(SettleTime)) {
 			continue
 		}
-		last = later(last, shown.Add(time.Second))
+		last = when.Later(last, shown.Add(time.Second))
 	}
 	return last
 }

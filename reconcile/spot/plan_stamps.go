@@ -2,6 +2,10 @@ package spot
 
 import (
 	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
@@ -43,7 +47,7 @@ func (pl *planner) assign(o *ownerPods) {
 	rest := pl.excessOf(o, n)
 	var stay, leave []int
 	for at, pod := range o.alive {
-		if rest[at] || (pod.Capacity == Unknown && pl.mix.Managed) {
+		if rest[at] || (pod.Capacity == capacity.Unknown && pl.mix.Managed) {
 			leave = append(leave, at)
 		} else if !t.keep(at) {
 			stay = append(stay, at)
@@ -71,17 +75,17 @@ func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 	if !pl.mix.Managed {
 		return excess
 	}
-	var stay tally
+	var stay capacity.Tally
 	for at, pod := range o.alive {
 		if _, going := pl.moving[pod.UID]; going {
 			excess[at] = true
 		} else {
-			stay.add(pod.Capacity, 1)
+			stay.Add(pod.Capacity, 1)
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		if over := stay.of(capacity) - pl.mix.Wanted(capacity, n); over > 0 {
-			for _, at := range pl.victimOrder(o, capacity)[:over] {
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		if over := stay.Of(capacityType) - pl.mix.Wanted(capacityType, n); over > 0 {
+			for _, at := range pl.victimOrder(o, capacityType)[:over] {
 				excess[at] = true
 			}
 		}
@@ -93,8 +97,8 @@ func (pl *planner) excessOf(o *ownerPods, n int) []bool {
 // our making stays. A workload without a policy has no order in which to shrink.
 func (pl *planner) stampPod(pod *Pod, slot int) {
 	s := Stamp{Pod: pod.UID, Name: pod.Name, Slot: slot}
-	cost, ours := ownCost(pod.Slot, pod.DeletionCost)
-	if !pl.Ordinals && ((ours && cost != pl.mix.cost(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
+	cost, ours := policy.OwnCost(pod.Slot, pod.DeletionCost)
+	if !pl.Ordinals && ((ours && cost != pl.mix.CostOf(slot)) || (pod.DeletionCost == "" && pl.mix.Managed)) {
 		s.DeletionCost = pl.mix.Cost(slot)
 	}
 	if slot != pod.Slot || s.DeletionCost != "" {
@@ -113,26 +117,26 @@ func (pl *planner) noteCosts() {
 			if pod.DeletionCost == "" {
 				continue
 			}
-			if _, ours := ownCost(pod.Slot, pod.DeletionCost); !ours {
+			if _, ours := policy.OwnCost(pod.Slot, pod.DeletionCost); !ours {
 				own++
 			}
 		}
 	}
 	if own > 0 {
 		pl.note("%s a deletion cost that Plimsoll did not set, and it stays: when the workload shrinks, it decides which of them go, not the slot",
-			count(own, "pod has", "pods have"))
+			phrase.Count(own, "pod has", "pods have"))
 	}
 }
 
 // table is the slots of one ReplicaSet while they are assigned. Pods are named by their indexes in the order of their slots.
 type table struct {
-	mix   Mix
+	mix   policy.Mix
 	pods  []*Pod
 	taken []bool
 	slots []int32 // what each pod was given; NoSlot: nothing
 }
 
-func newTable(mix Mix, replicas int, pods []*Pod) *table {
+func newTable(mix policy.Mix, replicas int, pods []*Pod) *table {
 	t := &table{mix: mix, pods: pods, taken: make([]bool, replicas), slots: make([]int32, len(pods))}
 	for at := range t.slots {
 		t.slots[at] = NoSlot
@@ -171,11 +175,11 @@ func (t *table) fill(pods, others []int) (left []int) {
 	}
 	free := t.free(others)
 	for _, at := range pods {
-		capacity := t.pods[at].Capacity
+		capacityType := t.pods[at].Capacity
 		if !t.mix.Managed {
-			capacity = Unknown
+			capacityType = capacity.Unknown
 		}
-		slots := &free[codeOf(capacity)]
+		slots := &free[capacity.CodeOf(capacityType)]
 		if len(*slots) == 0 {
 			left = append(left, at)
 			continue
@@ -187,7 +191,7 @@ func (t *table) fill(pods, others []int) (left []int) {
 }
 
 // free returns the free slots of each type, those on which others sit last.
-func (t *table) free(others []int) (free [len(capacities)][]int) {
+func (t *table) free(others []int) (free [len(capacity.Types)][]int) {
 	occupied := make([]bool, len(t.taken))
 	for _, at := range others {
 		if slot := t.pods[at].Slot; slot >= 0 && slot < len(occupied) {
@@ -197,7 +201,7 @@ func (t *table) free(others []int) (free [len(capacities)][]int) {
 	for _, last := range []bool{false, true} {
 		for slot := range t.taken {
 			if occupied[slot] == last && !t.taken[slot] {
-				code := codeOf(t.mix.Of(slot))
+				code := capacity.CodeOf(t.mix.Of(slot))
 				free[code] = append(free[code], slot)
 			}
 		}

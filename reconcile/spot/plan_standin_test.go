@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-var releaseSettings = Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: StrategyRelease}
+var releaseSettings = Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: policy.StrategyRelease}
 
 func TestAStandInOfARevisionThatWantsNoReplicasEndsAtOnce(t *testing.T) {
 	o := releasing(1, 1, 0)
@@ -69,7 +72,7 @@ func TestAReplacementThatNeverGetsReadyDoesNotStopReleases(t *testing.T) {
 			stand.UID, stand.Name, stand.Hash = stand.UID+"-old", stand.Name+"-old", ReleasedHash("abc")
 			stand.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch.Add(-24 * time.Hour)}
 			p := &pods[9-i]
-			p.Capacity, p.Ready, p.Moved, p.Created, p.UnreadySince = OnDemand, false, true, epoch.Add(-24*time.Hour), epoch.Add(-24*time.Hour)
+			p.Capacity, p.Ready, p.Moved, p.Created, p.UnreadySince = capacity.OnDemand, false, true, epoch.Add(-24*time.Hour), epoch.Add(-24*time.Hour)
 			pods = append(pods, stand)
 		}
 		return observedOf(pods, 10)
@@ -127,7 +130,7 @@ func TestAStandInEndsInOrderBeforeItWouldByItself(t *testing.T) {
 }
 
 func TestAnInvalidPolicyStopsNeitherInterruptionsNorTheEndOfReleases(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "most"), nil, Defaults{})
+	p := policy.Parse(testKeys, annotations("spot-percentage", "most"), nil, policy.Defaults{})
 	if r := Plan(releasing(2, 2, 0), p, testSettings, epoch); r.State != StateInvalid || len(r.Evictions) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -145,7 +148,7 @@ func TestAnInvalidPolicyStopsNeitherInterruptionsNorTheEndOfReleases(t *testing.
 }
 
 func TestAMinorValueThatCannotBeUsedStopsNothingAndIsSaid(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "0"), annotations("spot-pending-timeout", "2s"), Defaults{})
+	p := policy.Parse(testKeys, annotations("spot-percentage", "0"), annotations("spot-pending-timeout", "2s"), policy.Defaults{})
 	r := Plan(observedOf(replicas(4, spotOnly), 4), p, testSettings, epoch)
 	if r.State != StateMoving || len(r.Evictions) != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "spot-pending-timeout") {
 		t.Errorf("%+v", r)
@@ -153,7 +156,7 @@ func TestAMinorValueThatCannotBeUsedStopsNothingAndIsSaid(t *testing.T) {
 }
 
 func TestAWindowThatCannotBeReadIsShut(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "0"), annotations("disruption-schedule", "at night", "disruption-duration", "1h"), Defaults{})
+	p := policy.Parse(testKeys, annotations("spot-percentage", "0"), annotations("disruption-schedule", "at night", "disruption-duration", "1h"), policy.Defaults{})
 	r := Plan(observedOf(replicas(4, spotOnly), 4), p, testSettings, epoch)
 	if r.State != StateWaiting || len(r.Evictions) > 0 || waitOf(&r, WaitWindow) == nil || !strings.Contains(r.Reason, "cannot be used") || !r.Recheck.IsZero() {
 		t.Errorf("%+v", r)

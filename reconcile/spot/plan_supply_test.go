@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // pendingFor makes a pod one for which the scheduler has found no node for so long.
@@ -18,7 +21,7 @@ func (p *Pod) pendingFor(long time.Duration) {
 func TestTheFirstBatchIsOneReplicaWhateverTheSizeOfTheWorkload(t *testing.T) {
 	for _, n := range []int{100, 1000, 5000} {
 		for _, percent := range []int{0, 100} {
-			r := Plan(observedOf(replicas(n, Mix{Percent: 100 - percent, Managed: true}), n), policyOf(percent, 0), testSettings, epoch)
+			r := Plan(observedOf(replicas(n, policy.Mix{Percent: 100 - percent, Managed: true}), n), policyOf(percent, 0), testSettings, epoch)
 			if len(r.Evictions) != 1 {
 				t.Errorf("%d replicas to %d %%: %d go first", n, percent, len(r.Evictions))
 			}
@@ -29,13 +32,13 @@ func TestTheFirstBatchIsOneReplicaWhateverTheSizeOfTheWorkload(t *testing.T) {
 func TestABatchIsTwiceTheOneBeforeUpToTheLimit(t *testing.T) {
 	var batches []int
 	for _, ready := range []int{0, 1, 3, 7, 15, 40} {
-		r := Plan(observedOf(arrived(replicas(100, spotOnly), ready, OnDemand), 100+ready), policyOf(0, 0), testSettings, epoch)
+		r := Plan(observedOf(arrived(replicas(100, spotOnly), ready, capacity.OnDemand), 100+ready), policyOf(0, 0), testSettings, epoch)
 		batches = append(batches, len(r.Evictions))
 	}
 	if diff := cmp.Diff([]int{1, 2, 4, 8, 11, 14}, batches); diff != "" {
 		t.Error(diff)
 	}
-	long := arrived(replicas(100, spotOnly), 7, OnDemand)
+	long := arrived(replicas(100, spotOnly), 7, capacity.OnDemand)
 	for i := range long[100:] {
 		long[100+i].UnreadySince = epoch.Add(-provenFor)
 	}
@@ -45,7 +48,7 @@ func TestABatchIsTwiceTheOneBeforeUpToTheLimit(t *testing.T) {
 }
 
 func TestTheSlowStartTakesNoMoreThanTheLimitWithinACoolDown(t *testing.T) {
-	o := observedOf(arrived(replicas(100, spotOnly), 7, OnDemand), 107)
+	o := observedOf(arrived(replicas(100, spotOnly), 7, capacity.OnDemand), 107)
 	for i := range 7 {
 		o.Pods[100+i].Created = epoch.Add(-time.Second)
 	}
@@ -53,12 +56,12 @@ func TestTheSlowStartTakesNoMoreThanTheLimitWithinACoolDown(t *testing.T) {
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 3 {
 		t.Errorf("%d go where seven of ten have gone", len(r.Evictions))
 	}
-	o.Pods = arrived(o.Pods, 3, OnDemand)
+	o.Pods = arrived(o.Pods, 3, capacity.OnDemand)
 	for i := range 3 {
 		o.Pods[107+i].Created = epoch.Add(-time.Second)
 	}
 	o.Replicas, o.Owners[0].Replicas = 110, 110
-	r := Plan(o, policyOf(0, 0), Settings{MaxMoves: MoveLimit{Count: 10}, Cooldown: time.Hour}, epoch)
+	r := Plan(o, policyOf(0, 0), Settings{MaxMoves: policy.MoveLimit{Count: 10}, Cooldown: time.Hour}, epoch)
 	if w := waitOf(&r, WaitCooldown); len(r.Evictions) != 0 || w == nil || !w.Until.Equal(o.LastMove.Add(time.Hour)) {
 		t.Errorf("%+v", r)
 	}
@@ -66,11 +69,11 @@ func TestTheSlowStartTakesNoMoreThanTheLimitWithinACoolDown(t *testing.T) {
 
 // Replicas that were moved wait for nodes that nobody makes. They used to count as stuck after five minutes, and others followed.
 func TestNoReplicaJoinsThoseThatWaitForANode(t *testing.T) {
-	for _, from := range []Capacity{Spot, OnDemand} {
-		pods := replicas(100, Mix{Percent: map[Capacity]int{Spot: 100, OnDemand: 0}[from], Managed: true})
+	for _, from := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		pods := replicas(100, policy.Mix{Percent: map[capacity.Type]int{capacity.Spot: 100, capacity.OnDemand: 0}[from], Managed: true})
 		pods[99].Capacity = from.Other()
 		pods[99].pendingFor(6 * time.Hour)
-		percent := map[Capacity]int{Spot: 0, OnDemand: 100}[from]
+		percent := map[capacity.Type]int{capacity.Spot: 0, capacity.OnDemand: 100}[from]
 		r := Plan(observedOf(pods, 100), policyOf(percent, 0), testSettings, epoch)
 		if len(r.Evictions) > 0 || waitOf(&r, WaitReplacement) == nil || !strings.Contains(r.Reason, "waits for a node with "+string(from.Other())) {
 			t.Errorf("from %s: %s: %s", from, r.State, r.Reason)
@@ -79,7 +82,7 @@ func TestNoReplicaJoinsThoseThatWaitForANode(t *testing.T) {
 }
 
 func TestWhereOnDemandHasNoRoomReplicasAboveTheFloorGoToSpot(t *testing.T) {
-	m := Mix{Percent: 50, Floor: 2, Managed: true}
+	m := policy.Mix{Percent: 50, Floor: 2, Managed: true}
 	pods := replicas(10, m) // five on-demand
 	for i := range pods {
 		if isOnDemand(&pods[i]) {
@@ -100,7 +103,7 @@ func TestWhereOnDemandHasNoRoomReplicasAboveTheFloorGoToSpot(t *testing.T) {
 	if left := names(r.Evictions); slices.Contains(left, "web-0") || slices.Contains(left, "web-1") {
 		t.Errorf("slots of the floor are given up: %v", left)
 	}
-	o.Pods[9].Capacity, o.Pods[9].NodeComing = OnDemand, true
+	o.Pods[9].Capacity, o.Pods[9].NodeComing = capacity.OnDemand, true
 	o.Pods[9].pendingFor(10 * time.Minute)
 	if r := Plan(o, p, testSettings, epoch); slices.Contains(names(r.Evictions), "web-9") {
 		t.Error("a node is coming for it")
@@ -122,7 +125,7 @@ func TestReplicasStayOnSpotWhileOnDemandHasNoRoom(t *testing.T) {
 }
 
 func TestAReplicaIsNotThereBeforeItHasBeenReadyForMinReadySeconds(t *testing.T) {
-	o := observedOf(arrived(replicas(20, spotOnly), 1, OnDemand), 21)
+	o := observedOf(arrived(replicas(20, spotOnly), 1, capacity.OnDemand), 21)
 	o.MinReady = 2 * time.Minute
 	r := Plan(o, policyOf(0, 0), testSettings, epoch)
 	if len(r.Evictions) > 0 || !r.Recheck.Equal(epoch.Add(time.Minute)) {
@@ -142,7 +145,7 @@ func TestAReplicaIsNotThereBeforeItHasBeenReadyForMinReadySeconds(t *testing.T) 
 func stuckRollout(since time.Duration) Observed {
 	pods := replicas(10, spotOnly)
 	bad := pods[0]
-	bad.UID, bad.Name, bad.Owner, bad.Ready, bad.Capacity = "bad", "web-bad", "new-set", false, OnDemand
+	bad.UID, bad.Name, bad.Owner, bad.Ready, bad.Capacity = "bad", "web-bad", "new-set", false, capacity.OnDemand
 	bad.Created, bad.UnreadySince = epoch.Add(-since), epoch.Add(-since)
 	o := observedOf(append(pods, bad), 10)
 	o.Owners = append(o.Owners, Owner{UID: "new-set", Name: "new-set", Replicas: 1})
@@ -173,10 +176,10 @@ func TestAStalledRolloutDoesNotKeepTheFloorFromBeingRestored(t *testing.T) {
 	}
 	o := stuckRollout(time.Hour)
 	for i := range 4 {
-		o.Pods[i].Capacity = OnDemand
+		o.Pods[i].Capacity = capacity.OnDemand
 	}
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 5}
+	s.MaxMoves = policy.MoveLimit{Count: 5}
 	for i := range 4 {
 		o.Pods[i].Moved, o.Pods[i].UnreadySince = true, epoch.Add(-time.Minute)
 	}
@@ -186,25 +189,25 @@ func TestAStalledRolloutDoesNotKeepTheFloorFromBeingRestored(t *testing.T) {
 }
 
 func TestWhenAWorkloadShrinksPodsWithoutASlotGoBeforeTheFloor(t *testing.T) {
-	m := Mix{Percent: 50, Floor: 3, Managed: true}
+	m := policy.Mix{Percent: 50, Floor: 3, Managed: true}
 	pods := replicas(10, m)
 	for i := 5; i < 10; i++ { // these came while the webhook was away
-		pods[i].Slot, pods[i].DeletionCost, pods[i].Capacity, pods[i].Created = NoSlot, "", Spot, epoch.Add(-time.Minute)
+		pods[i].Slot, pods[i].DeletionCost, pods[i].Capacity, pods[i].Created = NoSlot, "", capacity.Spot, epoch.Add(-time.Minute)
 	}
 	slices.SortFunc(pods, func(a, b Pod) int { return deletedFirst(&a, &b) })
-	var left tally
+	var left capacity.Tally
 	for _, pod := range pods[6:] {
-		left.add(pod.Capacity, 1)
+		left.Add(pod.Capacity, 1)
 	}
-	if left.onDemand != 3 {
-		t.Errorf("of ten replicas four are left, %d of them on-demand", left.onDemand)
+	if left.OnDemand != 3 {
+		t.Errorf("of ten replicas four are left, %d of them on-demand", left.OnDemand)
 	}
 }
 
 func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
-	pods := replicas(4, Mix{Percent: 50, Floor: 3, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 50, Floor: 3, Managed: true})
 	pods[0].DeletionCost, pods[1].DeletionCost = "0", "-1" // of a hub of before
-	pods[3].DeletionCost = Mix{Floor: 4}.Cost(3)
+	pods[3].DeletionCost = policy.Mix{Floor: 4}.Cost(3)
 	r := Plan(observedOf(pods, 4), policyOf(50, 3), testSettings, epoch)
 	want := []Stamp{{Pod: "0", Name: "web-0", Slot: 0, DeletionCost: "1000000"}, {Pod: "1", Name: "web-1", Slot: 1, DeletionCost: "999999"},
 		{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}
@@ -215,17 +218,17 @@ func TestCostsOfBeforeAndOfAnotherFloorAreStampedAnew(t *testing.T) {
 
 func TestACostIsOursOnlyAsWeWriteIt(t *testing.T) {
 	for cost, want := range map[string]bool{"-7": true, "999993": true, "7": false, "-07": false, "+7": false, "": false, "-": false, "-8": false, "0": false, "1000000": false, "99999999999": false} {
-		if _, own := ownCost(7, cost); own != want {
+		if _, own := policy.OwnCost(7, cost); own != want {
 			t.Errorf("%q: %v", cost, own)
 		}
 	}
-	if _, own := ownCost(0, "0"); !own {
+	if _, own := policy.OwnCost(0, "0"); !own {
 		t.Error("slot 0 without a floor")
 	}
-	if _, own := ownCost(0, "-0"); own {
+	if _, own := policy.OwnCost(0, "-0"); own {
 		t.Error("-0")
 	}
-	if _, own := ownCost(NoSlot, "1"); own {
+	if _, own := policy.OwnCost(NoSlot, "1"); own {
 		t.Error("a pod without a slot")
 	}
 }
@@ -261,7 +264,7 @@ func TestAFloorThatNoBudgetProtectsIsSaidSo(t *testing.T) {
 
 func TestALadderOfFallBacksIsExplained(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy   Policy
+		policy   policy.Policy
 		patience time.Duration
 		want     string
 	}{
@@ -280,7 +283,7 @@ func TestMovesIntoCapacityThatIsNotThereCostOneReplica(t *testing.T) {
 	for _, percent := range []int{100, 0} {
 		c := newSimCluster(3)
 		c.strict = true
-		c.addNode(map[int]Capacity{100: Spot, 0: OnDemand}[percent], 40)
+		c.addNode(map[int]capacity.Type{100: capacity.Spot, 0: capacity.OnDemand}[percent], 40)
 		w := &simWorkload{name: "w", replicas: 40, size: 1, policy: policyOf(percent, 0), settings: testSettings}
 		c.workloads = append(c.workloads, w)
 		c.newSet(w, w.replicas)

@@ -8,12 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-var testSettings = Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
+var testSettings = Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
 
 // replicas returns n ready pods of one owner, on their slots under a mix, created long ago.
-func replicas(n int, m Mix) []Pod {
+func replicas(n int, m policy.Mix) []Pod {
 	pods := make([]Pod, n)
 	for i := range pods {
 		pods[i] = Pod{
@@ -26,12 +29,12 @@ func replicas(n int, m Mix) []Pod {
 
 // arrived adds n replicas that were moved to a capacity type a minute ago and are ready: the slow start of moves there is over
 // for batches of up to n+1.
-func arrived(pods []Pod, n int, capacity Capacity) []Pod {
+func arrived(pods []Pod, n int, capacityType capacity.Type) []Pod {
 	for slot := len(pods); n > 0; n-- {
 		at := epoch.Add(-time.Minute)
 		pods = append(pods, Pod{
-			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: testOwner, Slot: slot, Capacity: capacity,
-			DeletionCost: Mix{}.Cost(slot), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
+			Name: fmt.Sprintf("web-%d", slot), UID: types.UID(fmt.Sprint(slot)), Owner: testOwner, Slot: slot, Capacity: capacityType,
+			DeletionCost: policy.Mix{}.Cost(slot), Created: at, UnreadySince: at, Bound: true, Ready: true, Moved: true,
 		})
 		slot++
 	}
@@ -51,14 +54,14 @@ func names(evictions []Eviction) []string {
 }
 
 func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
-	p := ParsePolicy(testKeys, annotations("spot-percentage", "most"), nil, Defaults{})
-	pods := replicas(4, Mix{Percent: 100, Managed: true})
+	p := policy.Parse(testKeys, annotations("spot-percentage", "most"), nil, policy.Defaults{})
+	pods := replicas(4, policy.Mix{Percent: 100, Managed: true})
 	pods[0].Slot = NoSlot
 	r := Plan(observedOf(pods, 4), p, testSettings, epoch)
 	if r.State != StateInvalid || len(r.Stamps)+len(r.Evictions) > 0 || r.SpotActual != 4 || r.OnDemandWanted != 4 {
 		t.Errorf("%+v", r)
 	}
-	for _, part := range []string{testKeys.SpotPercentage(), `"most"`, rulePercentage} {
+	for _, part := range []string{testKeys.SpotPercentage(), `"most"`, "a whole number from 0 to 100, with or without %"} {
 		if !strings.Contains(r.Reason, part) {
 			t.Errorf("the reason does not name %s: %s", part, r.Reason)
 		}
@@ -67,9 +70,9 @@ func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
 
 // Enabled without a value: the predecessor's controller and webhook disagreed, and evicted for ever.
 func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
-	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[3].Slot, pods[3].DeletionCost = NoSlot, ""
-	r := Plan(observedOf(pods, 4), Policy{}, testSettings, epoch)
+	r := Plan(observedOf(pods, 4), policy.Policy{}, testSettings, epoch)
 	want := []Stamp{{Pod: "3", Name: "web-3", Slot: 3}} // a slot, so that it is seen, and no order in which to go
 	if r.State != StateUnmanaged || len(r.Evictions) > 0 || r.SpotActual != 2 || r.OnDemandActual != 2 {
 		t.Errorf("%+v", r)
@@ -80,44 +83,23 @@ func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
 }
 
 func TestThePodsThatDoNotServeAreMovedFirst(t *testing.T) {
-	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 	pods[2].Ready = false                       // running, not ready
 	pods[7].Ready, pods[7].Bound = false, false // pending
 	pods[4].Created = epoch.Add(-time.Minute)   // younger
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 4}
-	r := Plan(observedOf(arrived(pods, 3, OnDemand), 13), policyOf(50, 0), s, epoch)
+	s.MaxMoves = policy.MoveLimit{Count: 4}
+	r := Plan(observedOf(arrived(pods, 3, capacity.OnDemand), 13), policyOf(50, 0), s, epoch)
 	// Slots 0, 2, 4, 6 and 8 are on-demand slots now: of the ready pods those on them go, from the highest down.
 	if diff := cmp.Diff([]string{"web-7", "web-2", "web-8", "web-6"}, names(r.Evictions)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestABatchIsAShareOfTheReplicasAndAtLeastOne(t *testing.T) {
-	for value, want := range map[string]map[int]int{
-		"10%": {1: 1, 9: 1, 10: 1, 19: 1, 20: 2, 100: 10}, "100%": {1: 1, 7: 7}, "3": {1: 3, 100: 3}, "1%": {50: 1, 300: 3},
-	} {
-		limit, err := ParseMoveLimit(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n, moves := range want {
-			if got := limit.Of(n); got != moves {
-				t.Errorf("%s of %d is %d, want %d", value, n, got, moves)
-			}
-		}
-	}
-	for _, bad := range []string{"", "0", "0%", "101%", "-1", "ten", "1.5%", "%"} {
-		if _, err := ParseMoveLimit(bad); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
 func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
-	full := Mix{Percent: 100, Managed: true}
+	full := policy.Mix{Percent: 100, Managed: true}
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 3}
+	s.MaxMoves = policy.MoveLimit{Count: 3}
 	for name, c := range map[string]struct {
 		change func(o *Observed)
 		want   int
@@ -134,11 +116,11 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 		}, 3},
 		"finished pods are no one": {func(o *Observed) { o.Pods = append(o.Pods, Pod{UID: "x", Owner: testOwner, Finished: true}) }, 3},
 		"starting where they went": {func(o *Observed) {
-			o.Pods[0].Capacity, o.Pods[0].Ready, o.Pods[0].UnreadySince = OnDemand, false, epoch.Add(-time.Second)
+			o.Pods[0].Capacity, o.Pods[0].Ready, o.Pods[0].UnreadySince = capacity.OnDemand, false, epoch.Add(-time.Second)
 		}, 2},
 		"not ready where they leave": {func(o *Observed) { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 3},
 	} {
-		o := observedOf(arrived(replicas(20, full), 3, OnDemand), 23)
+		o := observedOf(arrived(replicas(20, full), 3, capacity.OnDemand), 23)
 		c.change(&o)
 		if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Evictions) != c.want {
 			t.Errorf("%s: %d moves, want %d (%s: %s)", name, len(r.Evictions), c.want, r.State, r.Reason)
@@ -148,9 +130,9 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 
 // Spot pods that stay pending made the predecessor leave a workload alone for ever.
 func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
-	pods := replicas(10, Mix{Percent: 70, Managed: true})
+	pods := replicas(10, policy.Mix{Percent: 70, Managed: true})
 	for i := range pods {
-		if pods[i].Capacity == Spot {
+		if pods[i].Capacity == capacity.Spot {
 			pods[i].Ready, pods[i].Bound, pods[i].UnreadySince = false, false, epoch.Add(-time.Second)
 		}
 	}
@@ -161,9 +143,9 @@ func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
 
 func TestAReplicaThatNeverComesUpDoesNotStopAWorkloadForEver(t *testing.T) {
 	plan := func(broken int, since time.Duration) PlanResult {
-		pods := replicas(9, Mix{Percent: 50, Managed: true})
+		pods := replicas(9, policy.Mix{Percent: 50, Managed: true})
 		for i := range pods {
-			if pods[i].Capacity == OnDemand && broken > 0 {
+			if pods[i].Capacity == capacity.OnDemand && broken > 0 {
 				pods[i].Ready, pods[i].UnreadySince = false, epoch.Add(-since)
 				broken--
 			}
@@ -182,7 +164,7 @@ func TestAReplicaThatNeverComesUpDoesNotStopAWorkloadForEver(t *testing.T) {
 }
 
 func TestAReplicaThatNobodyMakesDoesNotStopAWorkloadForEver(t *testing.T) {
-	o := observedOf(replicas(9, Mix{Percent: 50, Managed: true}), 10)
+	o := observedOf(replicas(9, policy.Mix{Percent: 50, Managed: true}), 10)
 	o.Pods[0].Created = epoch.Add(-time.Minute)
 	if r := Plan(o, policyOf(10, 0), testSettings, epoch); len(r.Evictions) != 0 || r.Recheck.IsZero() {
 		t.Errorf("it may still come: %+v", r)
@@ -194,7 +176,7 @@ func TestAReplicaThatNobodyMakesDoesNotStopAWorkloadForEver(t *testing.T) {
 
 // The predecessor lost its cool-down with every restart.
 func TestTheCoolDownIsReadOffTheCluster(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10)
+	o := observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
 	o.Pods[5].Created = epoch.Add(-2 * time.Second)
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) == 0 {
 		t.Errorf("a pod that came by itself makes moves wait: %+v", r)
@@ -217,7 +199,7 @@ func TestTheCoolDownIsReadOffTheCluster(t *testing.T) {
 func TestMovesWaitForTheDisruptionWindow(t *testing.T) {
 	p := policyOf(0, 0)
 	p.Window = mustWindow(t, "30 4 * * *", "1h")
-	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o := observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	r := Plan(o, p, testSettings, epoch)
 	if r.State != StateWaiting || len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(4*time.Hour+30*time.Minute)) {
 		t.Errorf("%+v", r)
@@ -230,21 +212,21 @@ func TestMovesWaitForTheDisruptionWindow(t *testing.T) {
 func TestReadOnlyPlansNothingThatWrites(t *testing.T) {
 	s := testSettings
 	s.ReadOnly = true
-	pods := replicas(4, Mix{Percent: 100, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 100, Managed: true})
 	pods[1].Slot = NoSlot
 	r := Plan(observedOf(pods, 4), policyOf(0, 0), s, epoch)
 	if r.State != StateReadOnly || len(r.Stamps)+len(r.Evictions) > 0 || !strings.Contains(r.Reason, "4 replicas should move") {
 		t.Errorf("%+v", r)
 	}
-	if r := Plan(observedOf(replicas(4, Mix{Managed: true}), 4), policyOf(0, 0), s, epoch); r.State != StateConverged {
+	if r := Plan(observedOf(replicas(4, policy.Mix{Managed: true}), 4), policyOf(0, 0), s, epoch); r.State != StateConverged {
 		t.Errorf("%+v", r)
 	}
 }
 
 // The predecessor counted old ReplicaSets, and moved pods that a rollout was about to take.
 func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T) {
-	m := Mix{Percent: 50, Managed: true}
-	o := observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 6)
+	m := policy.Mix{Percent: 50, Managed: true}
+	o := observedOf(replicas(6, policy.Mix{Percent: 100, Managed: true}), 6)
 	o.Replicas = 8
 	o.Owners = append(o.Owners, Owner{UID: "new", Name: "web-new", Replicas: 2})
 	for i, pod := range replicas(2, m) {
@@ -260,7 +242,7 @@ func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T)
 	}, cmp.Ignore())); diff != "" {
 		t.Error(diff)
 	}
-	o = observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 6)
+	o = observedOf(replicas(6, policy.Mix{Percent: 100, Managed: true}), 6)
 	o.Rolling = true
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 0 || r.State != StateWaiting {
 		t.Errorf("%+v", r)
@@ -268,9 +250,9 @@ func TestDuringARolloutNothingMovesAndEachReplicaSetHasItsOwnSlots(t *testing.T)
 }
 
 func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
-	o := observedOf(replicas(4, Mix{Percent: 50, Managed: true}), 4)
+	o := observedOf(replicas(4, policy.Mix{Percent: 50, Managed: true}), 4)
 	stranger := o.Pods[0]
-	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", Spot
+	stranger.UID, stranger.Owner, stranger.Capacity = "x", "stranger", capacity.Spot
 	o.Pods = append(o.Pods, stranger)
 	if r := Plan(o, policyOf(50, 0), testSettings, epoch); r.State != StateConverged || len(r.Stamps) > 0 {
 		t.Errorf("%+v", r)
@@ -278,8 +260,8 @@ func TestPodsOfOtherOwnersAreNobodysBusiness(t *testing.T) {
 }
 
 func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
-	pods := replicas(6, Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
-	pods[3].Slot, pods[3].DeletionCost = 1, Mix{}.Cost(1)
+	pods := replicas(6, policy.Mix{Percent: 50, Managed: true}) // slots 1, 3 and 5 are spot
+	pods[3].Slot, pods[3].DeletionCost = 1, policy.Mix{}.Cost(1)
 	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
 	if diff := cmp.Diff([]Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" || len(r.Evictions) > 0 {
 		t.Errorf("%+v %s", r, diff)
@@ -287,8 +269,8 @@ func TestADuplicateSlotIsMendedByAStampAlone(t *testing.T) {
 }
 
 func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
-	pods := replicas(6, Mix{Percent: 50, Managed: true})
-	pods[2].Capacity, pods[3].Capacity = Spot, OnDemand
+	pods := replicas(6, policy.Mix{Percent: 50, Managed: true})
+	pods[2].Capacity, pods[3].Capacity = capacity.Spot, capacity.OnDemand
 	r := Plan(observedOf(pods, 6), policyOf(50, 0), testSettings, epoch)
 	want := []Stamp{{Pod: "2", Name: "web-2", Slot: 3, DeletionCost: "-3"}, {Pod: "3", Name: "web-3", Slot: 2, DeletionCost: "-2"}}
 	if diff := cmp.Diff(want, r.Stamps); diff != "" || len(r.Evictions) > 0 {
@@ -297,10 +279,10 @@ func TestTwoPodsThatSitOnEachOthersTypeSwapSlots(t *testing.T) {
 }
 
 func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
-	pods := replicas(6, Mix{Percent: 50, Managed: true})[:5]
-	pods[4].Slot, pods[4].DeletionCost = 2, Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
+	pods := replicas(6, policy.Mix{Percent: 50, Managed: true})[:5]
+	pods[4].Slot, pods[4].DeletionCost = 2, policy.Mix{}.Cost(2) // two on slot 2; 4 and 5 are empty, 4 is promised
 	o := observedOf(pods, 6)
-	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: OnDemand, At: epoch}}
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 4, Capacity: capacity.OnDemand, At: epoch}}
 	for _, s := range Plan(o, policyOf(50, 0), testSettings, epoch).Stamps {
 		if s.Slot == 4 {
 			t.Errorf("stamped with a promised slot: %+v", s)
@@ -309,7 +291,7 @@ func TestASlotPromisedToAPodOnItsWayIsNotGivenToAnother(t *testing.T) {
 }
 
 func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
-	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[1].DeletionCost = "1000"
 	pods[2].Slot, pods[2].DeletionCost = NoSlot, "7"
 	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
@@ -322,7 +304,7 @@ func TestAUsersOwnDeletionCostStaysAndIsExplained(t *testing.T) {
 }
 
 func TestAMissingDeletionCostIsStamped(t *testing.T) {
-	pods := replicas(4, Mix{Percent: 50, Managed: true})
+	pods := replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[3].DeletionCost = ""
 	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
 	if diff := cmp.Diff([]Stamp{{Pod: "3", Name: "web-3", Slot: 3, DeletionCost: "-3"}}, r.Stamps); diff != "" {
@@ -331,7 +313,7 @@ func TestAMissingDeletionCostIsStamped(t *testing.T) {
 }
 
 func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
-	pods := replicas(5, Mix{Percent: 100, Managed: true})
+	pods := replicas(5, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i+3), ""
 	}
@@ -339,7 +321,7 @@ func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
 	o := observedOf(pods, 5)
 	o.Ordinals, o.Owners[0].Start = true, 3
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 4}
+	s.MaxMoves = policy.MoveLimit{Count: 4}
 	r := Plan(o, policyOf(40, 0), s, epoch)
 	if diff := cmp.Diff([]string{"db-7"}, names(r.Evictions)); diff != "" {
 		t.Error(diff)
@@ -354,9 +336,9 @@ func TestAStatefulSetMovesOneOrdinalAtATimeTheHighestFirst(t *testing.T) {
 }
 
 func TestUnknownCapacityIsNeverMoved(t *testing.T) {
-	pods := replicas(4, Mix{Managed: true})
+	pods := replicas(4, policy.Mix{Managed: true})
 	for i := range pods {
-		pods[i].Capacity = Unknown
+		pods[i].Capacity = capacity.Unknown
 	}
 	r := Plan(observedOf(pods, 4), policyOf(50, 0), testSettings, epoch)
 	if r.State != StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.UnknownActual != 4 {
@@ -365,17 +347,17 @@ func TestUnknownCapacityIsNeverMoved(t *testing.T) {
 }
 
 func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
-	o := observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o := observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	o.Owners[0].Accounting.Unexplained = 1
 	r := Plan(o, policyOf(0, 0), testSettings, epoch)
 	if r.State != StateWaiting || len(r.Evictions)+len(r.Stamps) > 0 || r.Recheck.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	o = observedOf(replicas(6, Mix{Percent: 100, Managed: true}), 4) // two are about to go
+	o = observedOf(replicas(6, policy.Mix{Percent: 100, Managed: true}), 4) // two are about to go
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); r.State != StateMoving || len(r.Evictions)+len(r.Stamps) > 0 {
 		t.Errorf("%+v", r)
 	}
-	o = observedOf(replicas(4, Mix{Percent: 100, Managed: true}), 4)
+	o = observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
 	o.Replicas = 6 // the Deployment controller has not scaled the ReplicaSet yet
 	if r := Plan(o, policyOf(0, 0), testSettings, epoch); r.State != StateWaiting || len(r.Evictions) > 0 {
 		t.Errorf("%+v", r)
@@ -383,7 +365,7 @@ func TestNothingMovesWhileCountsCannotBeTrusted(t *testing.T) {
 }
 
 func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) {
-	o := observedOf(arrived(replicas(20, Mix{Percent: 100, Managed: true}), 1, OnDemand), 21)
+	o := observedOf(arrived(replicas(20, policy.Mix{Percent: 100, Managed: true}), 1, capacity.OnDemand), 21)
 	o.Pods[3].Evicted, o.Pods[4].Evicted = true, true // as far as we know
 	o.Owners[0].Accounting.UnansweredUntil = epoch.Add(SettleTime)
 	r := Plan(o, policyOf(0, 0), testSettings, epoch)
@@ -405,12 +387,12 @@ func TestAPlanLooksAgainWhenTheDoubtAboutAnUnansweredEvictionEnds(t *testing.T) 
 }
 
 func TestMorePromisesThanSlotsWait(t *testing.T) {
-	pods := replicas(3, Mix{Percent: 50, Managed: true}) // found by a live list: the accounting does not know them
+	pods := replicas(3, policy.Mix{Percent: 50, Managed: true}) // found by a live list: the accounting does not know them
 	for i := range pods {
 		pods[i].Slot = NoSlot
 	}
 	o := observedOf(pods, 3)
-	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 0, Capacity: OnDemand, At: epoch}}
+	o.Owners[0].Accounting.Reserved = []Reservation{{ID: "r", Slot: 0, Capacity: capacity.OnDemand, At: epoch}}
 	r := Plan(o, policyOf(50, 0), testSettings, epoch)
 	if r.State == StateConverged || len(r.Stamps) > 0 || r.Recheck.IsZero() {
 		t.Errorf("%+v", r)
@@ -428,7 +410,7 @@ func TestAWorkloadScaledToNothingIsConverged(t *testing.T) {
 }
 
 func TestTheExplanationSaysWhatIsWantedWhatIsThereAndWhatIsDone(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10)
+	o := observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
 	p := policyOf(70, 1)
 	r := Plan(o, p, testSettings, epoch)
 	want := []string{

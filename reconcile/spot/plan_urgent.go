@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // maxUrgent bounds how many pods of a workload one plan replaces for a drought or an interruption; the next plan goes on.
@@ -94,11 +96,11 @@ func (pl *planner) tellUrgent() {
 	u := &pl.urgent
 	switch {
 	case u.doomed > 0:
-		pl.state(StateMoving, "replacing %s of nodes that go", count(u.doomed, "replica"))
+		pl.state(StateMoving, "replacing %s of nodes that go", phrase.Count(u.doomed, "replica"))
 	case u.pending > 0:
-		pl.state(StateMoving, "replacing %s for capacity that has no room", count(u.pending, "replica that waits", "replicas that wait"))
+		pl.state(StateMoving, "replacing %s for capacity that has no room", phrase.Count(u.pending, "replica that waits", "replicas that wait"))
 	case u.doomedWait > 0:
-		pl.state(StateWaiting, "%s of nodes that go; %s", count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitProtected), "they get a slot first"))
+		pl.state(StateWaiting, "%s of nodes that go; %s", phrase.Count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitProtected), "they get a slot first"))
 	}
 }
 

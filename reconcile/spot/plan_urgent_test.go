@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-var spotOnly = Mix{Percent: 100, Managed: true}
+var spotOnly = policy.Mix{Percent: 100, Managed: true}
 
 // doom gives the pods of some slots a node that goes.
 func doom(pods []Pod, d Doom, slots ...int) []Pod {
@@ -62,7 +65,7 @@ func TestPodsOfANodeThatGoesAreReplacedAllAtOnceAndAtAnyTime(t *testing.T) {
 }
 
 func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 2, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 2, Managed: true}
 	pods := replicas(6, m)
 	for i := range pods {
 		pods[i].Version = 1
@@ -80,14 +83,14 @@ func TestADoomedPodIsNoSupplyAndItsSlotIsFreeForItsReplacement(t *testing.T) {
 	pods[2].Doom = nil
 	a.Restore("2")
 	a.Observe(&pods[2], epoch)
-	if a.visible.all != 6 {
-		t.Errorf("%d visible when its node stays after all", a.visible.all)
+	if a.visible.All != 6 {
+		t.Errorf("%d visible when its node stays after all", a.visible.All)
 	}
 }
 
 func TestADoomedPodServesOnWhileItsReplacementStartsIfItCanBeReleased(t *testing.T) {
 	s := testSettings
-	s.Strategy = StrategyRelease
+	s.Strategy = policy.StrategyRelease
 	plan := func(d Doom, change func(o *Observed)) map[string]int {
 		pods := doom(replicas(10, spotOnly), d, 0, 1, 2)
 		for i := range pods {
@@ -162,10 +165,10 @@ func TestAStatefulSetLosesOneDoomedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) 
 
 // dryPods are 10 replicas at 70 %: three on-demand, one ready on spot, six that spot has no room for.
 func dryPods() Observed {
-	m := Mix{Percent: 70, Managed: true}
+	m := policy.Mix{Percent: 70, Managed: true}
 	pods, pending := replicas(10, m), 0
 	for i := range pods {
-		if pods[i].Capacity == Spot && pending < 6 {
+		if pods[i].Capacity == capacity.Spot && pending < 6 {
 			pending++
 			pods[i].Ready, pods[i].Bound, pods[i].UnschedulableSince = false, false, epoch.Add(-time.Minute)
 		}
@@ -217,9 +220,9 @@ func TestWhereAnOwnerShrinksThePodsThatWaitAreItsOwnToTake(t *testing.T) {
 
 // Others evict healthy pods to probe whether spot is back.
 func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Floor: 1, Managed: true}), 10) // all on-demand
+	o := observedOf(replicas(10, policy.Mix{Floor: 1, Managed: true}), 10) // all on-demand
 	o.Owners[0].DrySince = epoch.Add(-time.Hour)
-	for _, strategy := range []Strategy{StrategyEvict, StrategyRelease} {
+	for _, strategy := range []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease} {
 		s := testSettings
 		s.Strategy = strategy
 		r := Plan(o, policyOf(70, 1), s, epoch)
@@ -242,23 +245,23 @@ func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
 }
 
 func TestWhileSpotIsDryNewPodsGoOnDemandWhateverTheirSlot(t *testing.T) {
-	m := Mix{Percent: 100, Managed: true, Dry: true}
+	m := policy.Mix{Percent: 100, Managed: true, Dry: true}
 	for name, a := range map[string]*Accounting{"ReplicaSet": NewAccounting(false), "StatefulSet": NewAccounting(true)} {
 		for i := range 5 {
 			got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 4, Ordinal: i, Mix: m, Final: true}, epoch)
-			if got.Capacity != OnDemand || got.Slot != min(i, 4) && name == "StatefulSet" {
+			if got.Capacity != capacity.OnDemand || got.Slot != min(i, 4) && name == "StatefulSet" {
 				t.Errorf("%s: pod %d gets %+v", name, i, got)
 			}
 		}
 	}
 	a := NewAccounting(false)
 	for i := range 4 {
-		a.Observe(&Pod{UID: "p", Slot: i, Capacity: Spot, Version: uint64(i + 1)}, epoch)
+		a.Observe(&Pod{UID: "p", Slot: i, Capacity: capacity.Spot, Version: uint64(i + 1)}, epoch)
 	}
-	if got := a.Reserve(Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, epoch); got.Capacity != OnDemand {
+	if got := a.Reserve(Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, epoch); got.Capacity != capacity.OnDemand {
 		t.Errorf("%+v", got)
 	}
-	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: Mix{Dry: true}}, epoch); got.Capacity != Unknown {
+	if got := a.Reserve(Ask{ID: "unmanaged", Wanted: 3, Mix: policy.Mix{Dry: true}}, epoch); got.Capacity != capacity.Unknown {
 		t.Errorf("a workload without a policy is steered: %+v", got)
 	}
 }

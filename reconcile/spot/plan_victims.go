@@ -3,6 +3,8 @@ package spot
 import (
 	"cmp"
 	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // victims returns the alive pods of a type in the order in which they are moved: those that do not serve anyway, then those on
@@ -12,8 +14,8 @@ import (
 //
 // Alive pods are in the order of their slots, so those of a ReplicaSet need no sorting, which would cost most of the plan of a
 // very large one.
-func (pl *planner) victims(o *ownerPods, capacity Capacity) []*Pod {
-	order := pl.victimOrder(o, capacity)
+func (pl *planner) victims(o *ownerPods, capacityType capacity.Type) []*Pod {
+	order := pl.victimOrder(o, capacityType)
 	pods := make([]*Pod, len(order))
 	for i, at := range order {
 		pods[i] = o.alive[at]
@@ -29,15 +31,15 @@ type orderOfVictims struct {
 
 // victimOrder returns the victims as indexes of the owner's alive pods. It is asked for again when moves have begun, and its callers
 // do not change it.
-func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
+func (pl *planner) victimOrder(o *ownerPods, capacityType capacity.Type) []int32 {
 	if u := pl.spreadOf(o); u != nil { // each pod that goes changes the order of the others
-		classes := pl.victimClasses(o, capacity)
+		classes := pl.victimClasses(o, capacityType)
 		for class := range classes {
-			classes[class] = pl.balance(o, u, classes[class], capacity.Other())
+			classes[class] = pl.balance(o, u, classes[class], capacityType.Other())
 		}
 		return slices.Concat(classes[:]...)
 	}
-	known, ok := o.victims[capacity]
+	known, ok := o.victims[capacityType]
 	switch {
 	case ok && known.going == len(pl.moving): // nothing that goes by a plan stays after all
 		return known.order
@@ -47,21 +49,21 @@ func (pl *planner) victimOrder(o *ownerPods, capacity Capacity) []int32 {
 			return going
 		})
 	default:
-		classes := pl.victimClasses(o, capacity)
+		classes := pl.victimClasses(o, capacityType)
 		known.order = slices.Concat(classes[:]...)
 	}
 	known.going = len(pl.moving)
 	if o.victims == nil {
-		o.victims = map[Capacity]orderOfVictims{}
+		o.victims = map[capacity.Type]orderOfVictims{}
 	}
-	o.victims[capacity] = known
+	o.victims[capacityType] = known
 	return known.order
 }
 
 // victimClasses sorts the pods of a type that stay so far into classes, see classOf, each in the order of its slots.
-func (pl *planner) victimClasses(o *ownerPods, capacity Capacity) (classes [1 << 5][]int32) {
+func (pl *planner) victimClasses(o *ownerPods, capacityType capacity.Type) (classes [1 << 5][]int32) {
 	for at, pod := range slices.Backward(o.alive) {
-		if pod.Capacity != capacity {
+		if pod.Capacity != capacityType {
 			continue
 		}
 		if _, going := pl.moving[pod.UID]; !going {

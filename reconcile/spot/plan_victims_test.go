@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
@@ -18,7 +20,7 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 		pods := make([]Pod, n)
 		for i := range pods {
 			pods[i] = Pod{Name: fmt.Sprintf("db-%d", rapid.IntRange(0, 20).Draw(t, "ordinal")), UID: types.UID(fmt.Sprint(i)), Owner: testOwner,
-				Slot: rapid.IntRange(NoSlot, 8).Draw(t, "slot"), Capacity: rapid.SampledFrom([]Capacity{Unknown, Spot, OnDemand}).Draw(t, "capacity"),
+				Slot: rapid.IntRange(NoSlot, 8).Draw(t, "slot"), Capacity: rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"),
 				Ready: !flag("unready"), Bound: !flag("unbound"), DoNotDisrupt: flag("do not disrupt"),
 				Created: epoch.Add(time.Duration(rapid.IntRange(-2, 0).Draw(t, "age")) * time.Hour)}
 			if flag("advised") {
@@ -35,21 +37,21 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 				pl.take(pod, PurposeDrought)
 			}
 		}
-		for _, capacity := range []Capacity{Spot, OnDemand} {
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 			want := slices.DeleteFunc(slices.Clone(owner.alive), func(p *Pod) bool {
 				_, going := pl.moving[p.UID]
-				return p.Capacity != capacity || going
+				return p.Capacity != capacityType || going
 			})
 			slices.SortFunc(want, func(a, b *Pod) int {
 				order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
 					compareBool(b.advised(), a.advised()))
 				if order == 0 && !o.Ordinals {
-					order = compareBool(pl.mix.Of(a.Slot) == capacity, pl.mix.Of(b.Slot) == capacity)
+					order = compareBool(pl.mix.Of(a.Slot) == capacityType, pl.mix.Of(b.Slot) == capacityType)
 				}
 				return cmp.Or(order, cmp.Compare(pl.slotOf(owner, b), pl.slotOf(owner, a)), byAge(b, a))
 			})
-			if got := pl.victims(owner, capacity); !slices.Equal(got, want) {
-				t.Fatalf("%s: %v, want %v", capacity, got, want)
+			if got := pl.victims(owner, capacityType); !slices.Equal(got, want) {
+				t.Fatalf("%s: %v, want %v", capacityType, got, want)
 			}
 		}
 	})

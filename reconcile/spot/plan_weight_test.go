@@ -9,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // doomed gives the pods for which it is asked a node that goes.
@@ -21,7 +24,7 @@ func doomed(pods []Pod, d *Doom, which func(*Pod) bool) []Pod {
 	return pods
 }
 
-func isOnDemand(p *Pod) bool { return p.Capacity == OnDemand }
+func isOnDemand(p *Pod) bool { return p.Capacity == capacity.OnDemand }
 
 func releasableAll(pods []Pod) []Pod {
 	for i := range pods {
@@ -36,7 +39,7 @@ func doomOfTaint(t *testing.T, key string) *Doom {
 	return (&Interruptions{}).Of(node, epoch)
 }
 
-var seventyOverThree = Mix{Percent: 70, Floor: 3, Managed: true}
+var seventyOverThree = policy.Mix{Percent: 70, Floor: 3, Managed: true}
 
 // Karpenter consolidates a member: the on-demand nodes are tainted, and their replacements do not exist yet.
 func TestAnAdvisoryNoticeKeepsThePaceOfMovesAndTheFloorAndWaitsForTheWindow(t *testing.T) {
@@ -72,7 +75,7 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 	if r = Plan(observedOf(releasableAll(slices.Clone(pods)), 50), policyOf(100, 0), testSettings, epoch); len(r.Releases) != 1 || len(r.Evictions) > 0 {
 		t.Errorf("what can be released is, whatever the strategy: %+v", r)
 	}
-	pods = arrived(pods, 7, Spot)
+	pods = arrived(pods, 7, capacity.Spot)
 	if r = Plan(observedOf(pods, 57), policyOf(100, 0), testSettings, epoch); len(r.Evictions) != 5 {
 		t.Errorf("%d of 57 go where ten percent may", len(r.Evictions))
 	}
@@ -90,7 +93,7 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 }
 
 func TestAPodThatMayHaveToGoHoldsItsSlotUntilItIsReplaced(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Managed: true}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	pods := doomed(replicas(4, m), &Doom{Node: "n", Weight: WeightAdvisory}, func(p *Pod) bool { return p.Slot == 2 })
 	for i := range pods {
 		pods[i].Version = 1
@@ -134,18 +137,18 @@ func TestANodeThatGoesForCertainIsLeftInBatchesOutsideTheWindow(t *testing.T) {
 func TestTheFloorOnNodesThatGoServesUntilItsReplacementsDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		doom     Doom
-		strategy Strategy
+		strategy policy.Strategy
 		change   func(o *Observed)
 		want     map[string]int
 	}{
-		"it is released, whatever the strategy":       {Doom{Node: "n"}, StrategyEvict, func(*Observed) {}, map[string]int{"release interruption": 1}},
-		"all at once where there is a deadline":       {Doom{Node: "n", By: epoch.Add(2 * time.Minute)}, StrategyEvict, func(*Observed) {}, map[string]int{"release interruption": 3}},
-		"in the last minute it ends in order":         {Doom{Node: "n", By: epoch.Add(DoomMargin)}, StrategyEvict, func(*Observed) {}, map[string]int{"evict interruption": 3}},
-		"one at a time where it cannot be":            {Doom{Node: "n"}, StrategyRelease, func(o *Observed) { o.NoRelease = "Service web" }, map[string]int{"evict interruption": 1}},
-		"a node that has gone serves nobody":          {Doom{Node: "n", Gone: true}, StrategyEvict, func(*Observed) {}, map[string]int{"evict interruption": 3}},
-		"on-demand replicas that stay are the floor":  {Doom{Node: "n"}, StrategyEvict, moreOnDemand, map[string]int{"evict interruption": 1}},
-		"the next waits until the last one is back":   {Doom{Node: "n"}, StrategyEvict, oneOfTheFloorIsGone, nil},
-		"and until it has been ready for long enough": {Doom{Node: "n"}, StrategyEvict, oneOfTheFloorIsYoung, nil},
+		"it is released, whatever the strategy":       {Doom{Node: "n"}, policy.StrategyEvict, func(*Observed) {}, map[string]int{"release interruption": 1}},
+		"all at once where there is a deadline":       {Doom{Node: "n", By: epoch.Add(2 * time.Minute)}, policy.StrategyEvict, func(*Observed) {}, map[string]int{"release interruption": 3}},
+		"in the last minute it ends in order":         {Doom{Node: "n", By: epoch.Add(DoomMargin)}, policy.StrategyEvict, func(*Observed) {}, map[string]int{"evict interruption": 3}},
+		"one at a time where it cannot be":            {Doom{Node: "n"}, policy.StrategyRelease, func(o *Observed) { o.NoRelease = "Service web" }, map[string]int{"evict interruption": 1}},
+		"a node that has gone serves nobody":          {Doom{Node: "n", Gone: true}, policy.StrategyEvict, func(*Observed) {}, map[string]int{"evict interruption": 3}},
+		"on-demand replicas that stay are the floor":  {Doom{Node: "n"}, policy.StrategyEvict, moreOnDemand, map[string]int{"evict interruption": 1}},
+		"the next waits until the last one is back":   {Doom{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsGone, nil},
+		"and until it has been ready for long enough": {Doom{Node: "n"}, policy.StrategyEvict, oneOfTheFloorIsYoung, nil},
 	} {
 		o := observedOf(releasableAll(doomed(replicas(10, seventyOverThree), &c.doom, isOnDemand)), 10)
 		c.change(&o)
@@ -165,8 +168,8 @@ func TestTheFloorOnNodesThatGoServesUntilItsReplacementsDo(t *testing.T) {
 func moreOnDemand(o *Observed) {
 	more := 3
 	for i := range o.Pods {
-		if p := &o.Pods[i]; p.Capacity == Spot && more > 0 {
-			p.Capacity = OnDemand
+		if p := &o.Pods[i]; p.Capacity == capacity.Spot && more > 0 {
+			p.Capacity = capacity.OnDemand
 			more--
 		}
 	}
@@ -186,7 +189,7 @@ func oneOfTheFloorIsYoung(o *Observed) {
 }
 
 func TestAStatefulSetLosesOneOrdinalOfTheFloorAtATimeAndNoneForAdvice(t *testing.T) {
-	pods := replicas(3, Mix{Managed: true})
+	pods := replicas(3, policy.Mix{Managed: true})
 	for i := range pods {
 		pods[i].Name, pods[i].DeletionCost = fmt.Sprintf("db-%d", i), ""
 	}

@@ -2,19 +2,19 @@ package spot
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // NoSlot is the slot of a pod that holds none.
 const NoSlot = -1
-
-// maxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.
-const maxSlot = 1 << 17
 
 // Annotations by which a pod asks to be left where it is.
 const (
@@ -33,7 +33,7 @@ type Pod struct {
 	// Slot that the pod's label names; NoSlot when it has none, or not a number.
 	Slot int
 	// Capacity of its node or, while no node has it yet, what its spec asks for.
-	Capacity Capacity
+	Capacity capacity.Type
 	// Reservation is the id of the reservation that the pod was admitted on; empty: none.
 	Reservation string
 	// DeletionCost is the annotation as it is written; empty: none.
@@ -91,12 +91,12 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 // its controller counts on it.
 func (p *Pod) Supply() bool { return p.Alive() && !p.leaving() && p.Released == nil }
 
-// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [CapacityLabels.OfPod].
-func PodOf(keys Keys, pod *corev1.Pod, capacity Capacity) Pod {
+// PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod].
+func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{
-		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacity,
-		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[DeletionCost],
-		Moved: pod.Annotations[keys.Moved()] == movedValue, Created: pod.CreationTimestamp.Time,
+		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
+		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[policy.DeletionCost],
+		Moved: pod.Annotations[keys.Moved()] == policy.MovedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Bound:    pod.Spec.NodeName != "", Node: pod.Spec.NodeName, UnreadySince: pod.CreationTimestamp.Time,
 	}
@@ -124,7 +124,7 @@ func (p *Pod) triedBefore(text string) {
 		return
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		p.TriedUntil = at.Add(triedTime)
+		p.TriedUntil = at.Add(policy.TriedTime)
 	}
 }
 
@@ -143,55 +143,16 @@ func (p *Pod) conditions(pod *corev1.Pod) {
 	}
 }
 
-// OfPod returns the capacity type of a pod: that of its node once it is bound, else what its spec asks for. node returns
-// the labels of a node; false when it is not known, or no more.
-func (c CapacityLabels) OfPod(pod *corev1.Pod, node func(name string) (map[string]string, bool)) Capacity {
-	if pod.Spec.NodeName != "" {
-		if labels, ok := node(pod.Spec.NodeName); ok {
-			return c.OfNode(labels)
-		}
-	}
-	var required *corev1.NodeSelector
-	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
-		required = pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return c.OfPodSpec(pod.Spec.NodeSelector, required)
-}
-
 // parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
 func parseSlot(value string) int {
-	slot, ok := parseNumber(value, maxSlot)
+	slot, ok := phrase.Number(value, policy.MaxSlot)
 	if !ok || (len(value) > 1 && value[0] == '0') {
 		return NoSlot
 	}
 	return slot
 }
 
-// floorCost is the deletion cost of slot 0 where the floor needs it; the costs of the other slots of the floor are below, and
-// above 0.
-const floorCost = 1_000_000
-
-// Cost returns the deletion cost of a slot, by which a ReplicaSet that shrinks gives up the highest slot first: minus the slot.
-// Slots of the floor have costs above 0, which is the cost of a pod without one: those that nobody has given a slot, because the
-// hub was away, go before the floor does.
-func (m Mix) Cost(slot int) string { return strconv.Itoa(m.cost(slot)) }
-
-func (m Mix) cost(slot int) int {
-	if slot < m.Floor {
-		return floorCost - slot
-	}
-	return -slot
-}
-
-// ownCost reads a deletion cost; false when it is none that we stamp with a slot. Any other was set by the user and stays.
-func ownCost(slot int, text string) (cost int, own bool) {
-	digits, negative := strings.CutPrefix(text, "-")
-	cost, ok := parseNumber(digits, floorCost)
-	if !ok || (digits[0] == '0' && text != "0") {
-		return 0, false
-	}
-	if negative {
-		cost = -cost
-	}
-	return cost, slot >= 0 && (cost == -slot || cost == floorCost-slot)
+// waits tells whether the scheduler found no node for a pod that counts.
+func (p *Pod) waits() bool {
+	return p.Alive() && p.Capacity != capacity.Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
 }

@@ -15,6 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // probeSlot is the value of the slot label of probes: it keeps them in the cache, and is no slot.
@@ -27,15 +32,15 @@ const (
 	ProbePriority      = -10
 )
 
-// ProbeOptions say how and where probes are made; see [Probe].
+// ProbeOptions say how and where probes are made; see [shortage.Probe].
 type ProbeOptions struct {
 	// Namespace of probes in every member. Empty: plimsoll-system. In a member that is registered for other namespaces only,
 	// the first of those in the order of names.
 	Namespace string
 	// Image that the probe would run; it is removed before it does. Empty: registry.k8s.io/pause:3.10.
 	Image string
-	// Times of droughts. The zero value: [DefaultDroughtSettings].
-	Times DroughtSettings
+	// Times of droughts. The zero value: [shortage.DefaultSettings].
+	Times shortage.Settings
 }
 
 func (o ProbeOptions) withDefaults() ProbeOptions {
@@ -45,8 +50,8 @@ func (o ProbeOptions) withDefaults() ProbeOptions {
 	if o.Image == "" {
 		o.Image = "registry.k8s.io/pause:3.10"
 	}
-	if o.Times == (DroughtSettings{}) {
-		o.Times = DefaultDroughtSettings()
+	if o.Times == (shortage.Settings{}) {
+		o.Times = shortage.DefaultSettings()
 	}
 	return o
 }
@@ -76,7 +81,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 	for ctx.Err() == nil {
 		recheck, err := m.tendOnce(ctx, dir, time.Now())
 		if err != nil {
-			if dir.droughts.setProblem(err.Error()) {
+			if dir.droughts.SetProblem(err.Error()) {
 				m.engine.Log.WarnContext(ctx, "probes for capacity cannot be looked after", "member", m.name, "error", err)
 			}
 			pause(ctx, retry) // news do not hurry it
@@ -84,7 +89,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 			continue
 		}
 		retry = tendRetry
-		dir.droughts.setProblem("")
+		dir.droughts.SetProblem("")
 		pause(ctx, tendPause) // news come in bursts
 		wait := tendInterval
 		if !recheck.IsZero() {
@@ -92,7 +97,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-dir.droughts.news:
+		case <-dir.droughts.News:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -114,26 +119,26 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if m.directory.Load() != dir {
 		return now.Add(tendRetry), nil // not complete yet
 	}
-	dir.droughts.forget(dir, now)
+	dir.droughts.Forget(dir.shapes, now)
 	if !m.mayTend() {
-		dir.droughts.step(now)
+		dir.droughts.Step(now)
 		return now.Add(tendHeld), nil
 	}
 	m.askForProbes(ctx, dir, now)
-	plan := dir.droughts.step(now)
+	plan := dir.droughts.Step(now)
 	dir.dry = m.engine.toldDroughts(m.name, dir.dry, dir.droughts, now)
 	m.noteStrays(ctx, m.finishStrays(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
-	return earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
+	return when.Earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
 }
 
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
 func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time) {
-	for _, p := range dir.droughts.askOf(0, now) {
-		coming := dir.nodeComing(ctx, &awaited{namespace: m.probeNamespace(), uid: p.UID, capacity: p.Capacity, shape: p.Shape}, now)
-		dir.droughts.probeSign(&p, coming, now)
+	for _, p := range dir.droughts.AskOf(0, now) {
+		coming := dir.nodeComing(ctx, &awaited{namespace: m.probeNamespace(), uid: p.UID, capacity: p.Capacity, shape: p.Requirements}, now)
+		dir.droughts.ProbeSign(&p, coming, now)
 	}
 }
 
@@ -143,10 +148,10 @@ func (m *member) mayTend() bool {
 	if _, held := e.heldMember(m.name); held {
 		return false
 	}
-	return !e.Settings.For(Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
+	return !e.Settings.For(policy.Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
 }
 
-func (m *member) applyProbes(ctx context.Context, steering *Steering, plan DroughtPlan, now time.Time) error {
+func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, plan shortage.Plan, now time.Time) error {
 	c, namespace := m.cluster.GetClient(), m.probeNamespace()
 	var problems []error
 	for _, name := range plan.Delete {
@@ -185,7 +190,7 @@ func deleteProbe(ctx context.Context, c client.Client, namespace, name string) e
 }
 
 // createProbe makes a probe, of the lowest priority if the member knows our class. One that is there already is the same one.
-func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, steering *Steering, p *Probe) error {
+func (e *Engine) createProbe(ctx context.Context, c client.Client, namespace string, steering *capacity.Steering, p *shortage.Probe) error {
 	pod := e.probePod(p, namespace, steering)
 	err := c.Create(ctx, pod)
 	if apierrors.IsNotFound(err) { // the namespace is missing
@@ -236,20 +241,20 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 }
 
 // steeredOtherwise tells whether a probe was made when pods were steered another way: it could wait for nodes that never come.
-func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *Steering, name string) bool {
+func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *capacity.Steering, name string) bool {
 	var pod corev1.Pod
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err != nil {
 		return false
 	}
-	probe, ok := ProbeOf(e.Keys, &pod)
-	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.way(probe.Capacity).String()
+	probe, ok := shortage.ProbeOf(e.Keys, &pod)
+	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.Direction(probe.Capacity).String()
 }
 
 // probePod is the pod of a probe.
-func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev1.Pod {
-	spec := p.Shape.PodSpec()
-	steering.steer(&spec, p.Capacity, e.SpotTolerations)
+func (e *Engine) probePod(p *shortage.Probe, namespace string, steering *capacity.Steering) *corev1.Pod {
+	spec := p.Requirements.PodSpec()
+	steering.Steer(&spec, p.Capacity, e.SpotTolerations)
 	if p.Gated {
 		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
 	}
@@ -268,7 +273,7 @@ func (e *Engine) probePod(p *Probe, namespace string, steering *Steering) *corev
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	annotations := p.Annotations(e.Keys)
-	annotations[e.Keys.ProbeSteering()] = steering.way(p.Capacity).String()
+	annotations[e.Keys.ProbeSteering()] = steering.Direction(p.Capacity).String()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
 			Labels: map[string]string{
@@ -286,10 +291,10 @@ func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache cli
 	err := cache.Get(ctx, client.ObjectKeyFromObject(probe), &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	switch {
 	case apierrors.IsNotFound(err):
-		dir.droughts.probeGone(probe.GetName())
+		dir.droughts.ProbeGone(probe.GetName())
 	case err == nil:
-		dir.droughts.probeSeen(e.Keys, &pod, dir.nodes.joinedOf, time.Now())
+		dir.droughts.ProbeSeen(e.Keys, &pod, dir.nodes.joinedOf, time.Now())
 	}
-	dir.droughts.judge(time.Now())
-	return dir.droughts.affectedOf(kind)
+	dir.droughts.Judge(time.Now())
+	return dir.droughts.AffectedOf(kind)
 }

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 func probingEngine(t *testing.T) *Engine {
@@ -23,10 +26,10 @@ func probingEngine(t *testing.T) *Engine {
 	return s.Engine
 }
 
-func someProbe(e *Engine) *Probe {
+func someProbe(e *Engine) *shortage.Probe {
 	since := time.Now().Truncate(time.Second).UTC()
-	shape := Shape{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
-	return &Probe{Name: "plimsoll-probe-1", Gated: true, Verdict: Verdict{Shape: shape, Capacity: Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
+	shape := capacity.Requirements{CPU: 500, Memory: 1 << 30, Constraints: []string{"select:disk=ssd"}}
+	return &shortage.Probe{Name: "plimsoll-probe-1", Gated: true, Decision: shortage.Decision{Requirements: shape, Capacity: capacity.Spot, Since: since, Tries: 2, NextProbe: since.Add(time.Minute)}}
 }
 
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
@@ -34,12 +37,12 @@ func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	want := someProbe(e)
 	pod := e.probePod(want, "plimsoll-system", byConfiguration)
 
-	got, ok := ProbeOf(e.Keys, pod)
-	if !ok || got.Name != want.Name || got.Shape.String() != want.Shape.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
+	got, ok := shortage.ProbeOf(e.Keys, pod)
+	if !ok || got.Name != want.Name || got.Requirements.String() != want.Requirements.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
 		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
 		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
 	}
-	key, value := e.Capacity.Steer(Spot)
+	key, value := steersBy(e.Capacity, capacity.Spot)
 	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
@@ -101,7 +104,7 @@ func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
 		t.Fatal(err)
 	}
-	if probe, ok := ProbeOf(e.Keys, pod); !ok || probe.Gated || !probe.OpenedAt.Equal(now) {
+	if probe, ok := shortage.ProbeOf(e.Keys, pod); !ok || probe.Gated || !probe.OpenedAt.Equal(now) {
 		t.Errorf("got %+v", probe)
 	}
 	for _, name := range []string{pod.Name, pod.Name} { // the second time it is gone already
@@ -118,7 +121,7 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 	m := s.member(testMember)
 	m.cluster = &probeWriter{m.cluster, c}
 	probe, now := someProbe(s.Engine), time.Now()
-	apply := func(plan DroughtPlan) *corev1.Pod {
+	apply := func(plan shortage.Plan) *corev1.Pod {
 		t.Helper()
 		if err := m.applyProbes(context.Background(), s.follower.directory.nodes.census.steering(), plan, now); err != nil {
 			t.Fatal(err)
@@ -129,16 +132,16 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 		}
 		return &pod
 	}
-	apply(DroughtPlan{Create: []Probe{*probe}})
+	apply(shortage.Plan{Create: []shortage.Probe{*probe}})
 	s.cache(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{labelGKEPool: "a"}}})
-	if pod := apply(DroughtPlan{Open: []string{probe.Name}}); pod != nil {
+	if pod := apply(shortage.Plan{Open: []string{probe.Name}}); pod != nil {
 		t.Fatalf("the probe that was sent by %v is kept", pod.Spec.NodeSelector)
 	}
-	pod := apply(DroughtPlan{Create: []Probe{*probe}})
+	pod := apply(shortage.Plan{Create: []shortage.Probe{*probe}})
 	if !schedulable(&pod.Spec, map[string]string{labelGKEPool: "b", labelGKESpot: "true", "disk": "ssd"}, noSchedule(labelGKESpot, "true")) {
-		t.Errorf("the new probe fits no spot node of the member: %s", textOf(pod.Spec))
+		t.Errorf("the new probe fits no spot node of the member: %s", capacity.JSONOf(pod.Spec))
 	}
-	if pod = apply(DroughtPlan{Open: []string{probe.Name}}); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
+	if pod = apply(shortage.Plan{Open: []string{probe.Name}}); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
 		t.Errorf("it is not opened: %v", pod)
 	}
 }

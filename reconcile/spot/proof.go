@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
 	// proofPods bounds how many pods a live list after a takeover reads of one owner, and proofTimeout how long it may take: with
 	// [SettleTime] nobody needs it any more. Admissions wait for it for a second at most.
-	proofPods    = maxSlot
+	proofPods    = policy.MaxSlot
 	proofTimeout = SettleTime
 	// proofsAtOnce bounds the live lists after a takeover that a member answers at a time.
 	proofsAtOnce = 4

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // succession is a shell whose replica may or may not act on the member, and whose lists of pods can be made to fail.
@@ -47,48 +50,48 @@ func newSuccession(t *testing.T, live ...client.Object) *succession {
 }
 
 // slotted is a pod that was admitted to a slot of the ReplicaSet.
-func slotted(slot int, capacity Capacity) *corev1.Pod {
+func slotted(slot int, capacityType capacity.Type) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-1-%d", slot), UID: types.UID(fmt.Sprintf("pod-%d", slot)),
 		Labels: map[string]string{"app": "web", testKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}}}
-	pod.Spec.NodeSelector = map[string]string{steerKey: string(capacity)}
+	pod.Spec.NodeSelector = map[string]string{steerKey: string(capacityType)}
 	return pod
 }
 
 func TestTheFirstPodThatASuccessorSendsToSpotRestsOnOneLiveList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The predecessor has admitted two pods that the cache does not show yet.
-		s := newSuccession(t, slotted(0, OnDemand), slotted(1, Spot))
+		s := newSuccession(t, slotted(0, capacity.OnDemand), slotted(1, capacity.Spot))
 		s.acts.Store(true)
-		if got := s.place(incoming(1)).Reservation; got.Capacity != OnDemand || s.lists.Load() > 0 {
+		if got := s.place(incoming(1)).Reservation; got.Capacity != capacity.OnDemand || s.lists.Load() > 0 {
 			t.Errorf("on-demand needs no list: %+v after %d lists", got, s.lists.Load())
 		}
 		answers := make(chan Reservation)
 		for n := range 2 {
 			go func() { answers <- s.place(incoming(2 + n)).Reservation }()
 		}
-		count := tally{}
+		count := capacity.Tally{}
 		for range 2 {
 			r := <-answers
-			count.add(r.Capacity, 1)
+			count.Add(r.Capacity, 1)
 		}
 		if s.lists.Load() != 1 {
 			t.Errorf("%d lists for two admissions", s.lists.Load())
 		}
-		if count.spot != 1 { // of four replicas two belong on spot, and one is there
-			t.Errorf("sent to spot: %d of two pods", count.spot)
+		if count.Spot != 1 { // of four replicas two belong on spot, and one is there
+			t.Errorf("sent to spot: %d of two pods", count.Spot)
 		}
 	})
 }
 
 func TestAnAdmissionSecondsAfterATakeoverWaitsForAListThatIsNotThereAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSuccession(t, slotted(0, OnDemand), slotted(1, OnDemand))
+		s := newSuccession(t, slotted(0, capacity.OnDemand), slotted(1, capacity.OnDemand))
 		s.acts.Store(true)
 		s.place(incoming(1))
 		time.Sleep(3 * time.Second)
 		s.slow.Store(int64(300 * time.Millisecond))
-		if got := s.place(incoming(2)).Reservation; got.Capacity != Spot || s.lists.Load() != 1 {
+		if got := s.place(incoming(2)).Reservation; got.Capacity != capacity.Spot || s.lists.Load() != 1 {
 			t.Errorf("two of four replicas are on-demand, so the third belongs on spot: %+v after %d lists", got, s.lists.Load())
 		}
 	})
@@ -101,7 +104,7 @@ func TestWhereNothingCanBeListedASuccessorSendsPodsOnDemandForAWhile(t *testing.
 		s.fails.Store(true)
 		s.place(incoming(0))
 		for n := range 2 {
-			if got := s.place(incoming(1 + n)); got.Reservation.Capacity != OnDemand {
+			if got := s.place(incoming(1 + n)); got.Reservation.Capacity != capacity.OnDemand {
 				t.Errorf("pod %d: %+v", 1+n, got)
 			}
 		}
@@ -109,7 +112,7 @@ func TestWhereNothingCanBeListedASuccessorSendsPodsOnDemandForAWhile(t *testing.
 			t.Errorf("%d lists within a moment", s.lists.Load())
 		}
 		time.Sleep(SettleTime)
-		if got := s.place(incoming(9)); got.Reservation.Capacity != Spot {
+		if got := s.place(incoming(9)); got.Reservation.Capacity != capacity.Spot {
 			t.Errorf("when the cache has caught up: %+v", got)
 		}
 	})
@@ -155,7 +158,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		set := replicaSet(replicas+extra, replicas+extra)
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		s.cache(deployment(replicas+extra, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
-		m := Mix{Percent: 50, Floor: 5, Managed: true}
+		m := policy.Mix{Percent: 50, Floor: 5, Managed: true}
 		pages := 0
 		member := s.members[testMember].cluster.(*apiServer)
 		member.reader = interceptor.NewClient(member.reader.(client.WithWatch), interceptor.Funcs{
@@ -185,14 +188,14 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 			s.place(incoming(1 + n)) // the floor
 		}
 		start := time.Now()
-		if got := s.place(incoming(5)); got.Reservation.Capacity != OnDemand || got.Reason != reasonUnproven {
+		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != reasonUnproven {
 			t.Errorf("while the list is read: %+v", got)
 		}
 		if waited := time.Since(start); waited > storeTime+liveReadTimeout {
 			t.Errorf("the admission waited for %s", waited)
 		}
 		time.Sleep(3 * time.Second) // 40 pages take two
-		if got := s.place(incoming(6)); got.Reservation.Capacity != Spot || got.Reservation.Slot < replicas {
+		if got := s.place(incoming(6)); got.Reservation.Capacity != capacity.Spot || got.Reservation.Slot < replicas {
 			t.Errorf("when the list is read: %+v", got)
 		}
 		if pages != 40 || time.Since(start) >= SettleTime {

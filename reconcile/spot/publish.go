@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // publish tells the API, the metrics and, when the state has changed, the member's Events what the plan said.
@@ -26,7 +29,7 @@ func (e *Engine) publish(dir *directory, s *subject, p *planned) {
 }
 
 // viewOf is what a plan says to people.
-func viewOf(member string, key WorkloadKey, p *planned) WorkloadView {
+func viewOf(member string, key policy.WorkloadKey, p *planned) WorkloadView {
 	plan := &p.plan
 	waits := slices.Clone(plan.Waits)
 	slices.SortStableFunc(waits, compareWaits)
@@ -61,26 +64,26 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 	var all []announcement
 	for _, problem := range now.Policy.Problems {
 		if !known || !slices.Contains(before.Policy.Problems, problem) {
-			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; " + problem.Severity.consequence()})
+			all = append(all, announcement{true, "InvalidPolicy", problem.String() + "; " + problem.Severity.Consequence()})
 		}
 	}
 	if now.Unprotected && (!known || !before.Unprotected) {
 		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
 	}
 	if now.Skew != "" && (!known || before.Skew == "") {
-		all = append(all, announcement{true, "Skewed", sentence(now.Skew)})
+		all = append(all, announcement{true, "Skewed", phrase.Sentence(now.Skew)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
-		all = append(all, announcement{true, "Contradiction", sentence(c.reason()) + " " + c.consequence()})
+		all = append(all, announcement{true, "Contradiction", phrase.Sentence(c.reason()) + " " + c.consequence()})
 	}
 	if !known || signOf(before) == signOf(now) {
 		return all
 	}
 	switch now.State {
 	case StateConverged:
-		all = append(all, announcement{false, "Converged", count(now.SpotActual, "replica") + " on spot, " + count(now.OnDemandActual, "replica") + " on on-demand capacity"})
+		all = append(all, announcement{false, "Converged", phrase.Count(now.SpotActual, "replica") + " on spot, " + phrase.Count(now.OnDemandActual, "replica") + " on on-demand capacity"})
 	case StateWaiting, StateReadOnly, StateUnmanaged:
-		all = append(all, announcement{false, string(now.State), sentence(now.Reason)})
+		all = append(all, announcement{false, string(now.State), phrase.Sentence(now.Reason)})
 	}
 	return all // Moving: each batch says what it moves
 }
@@ -118,13 +121,13 @@ func tellOfPods(pods []PodView, plans []PodPlan) {
 }
 
 // forget takes back what was published of a workload that is gone, or not enabled any more.
-func (e *Engine) forget(member string, key WorkloadKey) {
+func (e *Engine) forget(member string, key policy.WorkloadKey) {
 	e.metrics.forgetWorkload(member, key)
 	e.moves.Forget(MoveKey{Member: member, WorkloadKey: key})
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
 		dir.journal.forget(key)
-		dir.droughts.note(key, false)
+		dir.droughts.Note(key, false)
 		dir.waits.note(key, nil)
 	}
 }

@@ -15,7 +15,7 @@ const templateHash = "pod-template-hash"
 // releasedPrefix stands before the hash of a pod that has left its ReplicaSet. No hash begins with it.
 const releasedPrefix = "released-"
 
-// Released is why and when a pod left its ReplicaSet. It is written on the pod as the annotation [Keys.Released], so that a
+// Released is why and when a pod left its ReplicaSet. It is written on the pod as the annotation [policy.Keys.Released], so that a
 // hub that starts at any moment can finish what another has begun.
 type Released struct {
 	// Owner is the UID of the ReplicaSet, and OwnerName its name: the pod has no controller reference any more.
@@ -44,9 +44,6 @@ func activeDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {
 	has := pod.Spec.ActiveDeadlineSeconds
 	return seconds, has == nil || *has > seconds
 }
-
-// Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
-func (k Keys) Released() string { return k.Prefix + "/released" }
 
 // ReleasedHash is the pod-template-hash of a pod that was released. Its ReplicaSet selects it no more, and no other does.
 func ReleasedHash(hash string) string { return releasedPrefix + hash }

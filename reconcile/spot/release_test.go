@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
@@ -40,7 +42,7 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 
 // A released pod has no owner: if the hub never comes back, Kubernetes ends it.
 func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
-	pods := replicas(10, Mix{Percent: 100, Managed: true})
+	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
 	var objects []client.Object
 	now := time.Now().Truncate(time.Second)
 	for i := range pods {
@@ -62,7 +64,7 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 	}}, objects...)
 	s := newShell(t, nil, false)
 	settings := testSettings
-	settings.Strategy = StrategyRelease
+	settings.Strategy = policy.StrategyRelease
 	plan := Plan(observedOf(pods, 10), policyOf(0, 0), settings, now)
 	plan.Stamps = nil
 	if _, err := s.act(t.Context(), s.follower.directory, s.acting(c, pods), &plan, now); err != nil {

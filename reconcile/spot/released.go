@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // releasedIndex finds the pods that were released.
@@ -21,7 +23,7 @@ const releasedIndex = "plimsoll.released"
 
 // ownerOf returns the controller of a pod and its kind, also of one that has left it because we released it; empty: it has
 // none.
-func ownerOf(keys Keys, pod *corev1.Pod) (types.UID, string) {
+func ownerOf(keys policy.Keys, pod *corev1.Pod) (types.UID, string) {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		if !isApps(ref.APIVersion) {
 			return ref.UID, "" // a StatefulSet of another group, for example
@@ -35,7 +37,7 @@ func ownerOf(keys Keys, pod *corev1.Pod) (types.UID, string) {
 }
 
 // releasedOf returns what is written on a pod that was released; nil: it was not.
-func releasedOf(keys Keys, pod *corev1.Pod) *Released {
+func releasedOf(keys policy.Keys, pod *corev1.Pod) *Released {
 	r, ok := ParseReleased(pod.Annotations[keys.Released()])
 	if !ok || pod.Labels[templateHash] != ReleasedHash(r.Hash) {
 		return nil
@@ -61,7 +63,7 @@ func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, setting
 		return reconcile.Done(), nil
 	}
 	plan := Finish(observed, settings, now)
-	plan.Recheck = earlier(plan.Recheck, recheck)
+	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	result, err := e.act(ctx, dir, s, &plan, now)
 	return result, errors.Join(err, e.removeEnded(ctx, s, observed.Pods, settings))
 }

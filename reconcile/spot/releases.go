@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. One that fails stops no
@@ -52,7 +53,7 @@ func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial
 	err := releasePod(ctx, a.subject.client, a.Keys, namespace, &r)
 	if err == nil {
 		a.dir.denials.end(o.uid)
-		a.dir.noteMove(o, r.move(time.Now()))
+		a.dir.noteMove(o, moveOfRelease(&r, time.Now()))
 		return true, denial{}, nil
 	}
 	o.failed(r.Pod, r.Released.For, unanswered(err))
@@ -76,7 +77,7 @@ func (o *owner) release(pod types.UID, r *Released) bool {
 
 // releasePod relabels a pod and gives it a time to end without us, in one merge patch that names its UID: a namesake is not
 // touched.
-func releasePod(ctx context.Context, c client.Client, keys Keys, namespace string, r *Release) error {
+func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, r *Release) error {
 	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
 		"labels":      map[string]string{templateHash: ReleasedHash(r.Released.Hash)},

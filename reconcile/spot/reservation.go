@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // queue is a list of reservations, the oldest first. A reservation is in one queue of all types, of those that wait or of
 // those that are lost, and while it waits in one of its own type, so that the oldest of each is at hand.
@@ -40,8 +44,8 @@ func (a *Accounting) pull(q *queue, in int, r ref) {
 func (a *Accounting) hold(r Reservation, ordinal int) ref {
 	held := a.promised.add(r, ordinal)
 	a.push(&a.waiting, inAll, held)
-	a.push(&a.waitingFor[codeOf(r.Capacity)], inType, held)
-	a.reserved.add(r.Capacity, 1)
+	a.push(&a.waitingFor[capacity.CodeOf(r.Capacity)], inType, held)
+	a.reserved.Add(r.Capacity, 1)
 	a.slots.take(r.Slot)
 	return held
 }
@@ -51,7 +55,7 @@ func (a *Accounting) unhold(r ref) {
 	held := a.promised.at(r)
 	a.pull(&a.waiting, inAll, r)
 	a.pull(&a.waitingFor[held.capacity], inType, r)
-	a.reserved.add(held.capacity.capacity(), -1)
+	a.reserved.Add(held.capacity.Type(), -1)
 	a.slots.give(int(held.slot))
 }
 
@@ -61,7 +65,7 @@ func (a *Accounting) lose(r ref) {
 	lost := a.promised.at(r)
 	lost.lost = true
 	a.push(&a.replaced, inAll, r)
-	a.lost.add(lost.capacity.capacity(), 1)
+	a.lost.Add(lost.capacity.Type(), 1)
 }
 
 // drop forgets a reservation.
@@ -69,7 +73,7 @@ func (a *Accounting) drop(r ref) {
 	dropped := *a.promised.at(r)
 	if dropped.lost {
 		a.pull(&a.replaced, inAll, r)
-		a.lost.add(dropped.capacity.capacity(), -1)
+		a.lost.Add(dropped.capacity.Type(), -1)
 	} else {
 		a.unhold(r)
 		if a.ordinals != nil {

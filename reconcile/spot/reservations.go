@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // reservations keeps the promises of one accounting. A burst makes hundreds of thousands of them within seconds, all alive
@@ -26,7 +28,7 @@ type reservation struct {
 	made          time.Duration // since the epoch
 	slot, ordinal int32
 	links         [2]link // in the queues that it is in
-	capacity      capacityCode
+	capacity      capacity.Code
 	moved, lost   bool
 }
 
@@ -50,23 +52,6 @@ func idOf(text string) (id reservationID) {
 	return reservationID(sum[:len(id)])
 }
 
-// capacityCode is a Capacity without a pointer.
-type capacityCode uint8
-
-var capacities = [...]Capacity{Unknown, Spot, OnDemand}
-
-func codeOf(capacity Capacity) capacityCode {
-	switch capacity {
-	case Spot:
-		return 1
-	case OnDemand:
-		return 2
-	}
-	return 0
-}
-
-func (c capacityCode) capacity() Capacity { return capacities[c] }
-
 // at returns a reservation to read or change; the pointer is good until the next add.
 func (t *reservations) at(r ref) *reservation { return &t.items[r] }
 
@@ -83,7 +68,7 @@ func (t *reservations) find(id string) ref {
 // show returns a reservation without its id, which only whoever asks knows as text.
 func (t *reservations) show(r ref) Reservation {
 	item := t.at(r)
-	return Reservation{Slot: int(item.slot), Capacity: item.capacity.capacity(), Moved: item.moved, At: t.madeAt(r)}
+	return Reservation{Slot: int(item.slot), Capacity: item.capacity.Type(), Moved: item.moved, At: t.madeAt(r)}
 }
 
 func (t *reservations) add(r Reservation, ordinal int) ref {
@@ -91,7 +76,7 @@ func (t *reservations) add(r Reservation, ordinal int) ref {
 		t.epoch, t.byID, t.items = r.At, map[reservationID]ref{}, make([]reservation, 1, 8)
 	}
 	item := reservation{id: idOf(r.ID), made: r.At.Sub(t.epoch), slot: int32(r.Slot), ordinal: int32(ordinal),
-		capacity: codeOf(r.Capacity), moved: r.Moved}
+		capacity: capacity.CodeOf(r.Capacity), moved: r.Moved}
 	at := t.spare
 	if at != 0 {
 		t.spare = t.items[at].links[inAll].next

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestTheIDOfAReservationIsOneOfItsTextAlone(t *testing.T) {
@@ -38,8 +41,8 @@ func TestReservationsAreKeptLikeInAMap(t *testing.T) {
 					return
 				}
 				now = now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ms")) * time.Millisecond)
-				model[id] = Reservation{ID: id, Slot: rapid.IntRange(-1, maxSlot).Draw(t, "slot"), At: now, Moved: rapid.Bool().Draw(t, "moved"),
-					Capacity: rapid.SampledFrom([]Capacity{Unknown, Spot, OnDemand}).Draw(t, "capacity")}
+				model[id] = Reservation{ID: id, Slot: rapid.IntRange(-1, policy.MaxSlot).Draw(t, "slot"), At: now, Moved: rapid.Bool().Draw(t, "moved"),
+					Capacity: rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")}
 				refs[id] = kept.add(model[id], 0)
 			},
 			"remove": func(t *rapid.T) {

@@ -1,6 +1,11 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
 
 // Ask is a question to [Accounting.Reserve].
 type Ask struct {
@@ -9,7 +14,7 @@ type Ask struct {
 	// Wanted is how many replicas the owner is known to want.
 	Wanted int
 	// Mix is the policy of the owner's workload.
-	Mix Mix
+	Mix policy.Mix
 	// Ordinal of the pod's name and the StatefulSet's first ordinal; not looked at for ReplicaSets.
 	Ordinal, Start int
 	// Final asks for a decision where otherwise the answer would be a doubt.
@@ -65,7 +70,7 @@ const (
 // decision is an answer that nothing was done about yet.
 type decision struct {
 	slot     int
-	capacity Capacity
+	capacity capacity.Type
 	reuse    ref // 0: none
 	doubt    Doubt
 	reason   string
@@ -119,7 +124,7 @@ func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
 	if d.reuse != 0 {
 		a.lose(d.reuse)
 		// More of them than this change no decision, and requests without end must not fill the memory.
-		for limit := max(64, ask.Wanted); a.lost.all > limit; {
+		for limit := max(64, ask.Wanted); a.lost.All > limit; {
 			a.drop(a.replaced.first)
 		}
 	}
@@ -132,11 +137,11 @@ func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
 
 func (a *Accounting) decide(ask *Ask) decision {
 	switch {
-	case a.visible.all+a.reserved.all < ask.Wanted:
+	case a.visible.All+a.reserved.All < ask.Wanted:
 		d := decision{slot: a.slots.free()}
 		d.capacity, d.reason = a.place(ask, d.slot, 0)
 		return d
-	case a.visible.all < ask.Wanted:
+	case a.visible.All < ask.Wanted:
 		return a.retry(ask)
 	}
 	return a.guess(ask)
@@ -144,41 +149,41 @@ func (a *Accounting) decide(ask *Ask) decision {
 
 // place returns the capacity type for a pod in a slot: the slot's own, unless the replicas that are held without the given
 // reservation already have enough of that type, the floor forbids, or spot has no room.
-func (a *Accounting) place(ask *Ask, slot int, without ref) (Capacity, string) {
+func (a *Accounting) place(ask *Ask, slot int, without ref) (capacity.Type, string) {
 	if ask.Mix.Managed && ask.Mix.Dry {
-		return OnDemand, reasonDry
+		return capacity.OnDemand, reasonDry
 	}
-	others := tally{spot: a.visible.spot + a.reserved.spot, onDemand: a.visible.onDemand + a.reserved.onDemand}
+	others := capacity.Tally{Spot: a.visible.Spot + a.reserved.Spot, OnDemand: a.visible.OnDemand + a.reserved.OnDemand}
 	if without != 0 {
-		others.add(a.promised.at(without).capacity.capacity(), -1)
+		others.Add(a.promised.at(without).capacity.Type(), -1)
 	}
-	capacity, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
-	if capacity == OnDemand && ask.Mix.fallsBack(others.spot) && a.spotIsSafe(ask) {
-		return Spot, reasonNoRoom
+	capacityType, reason := balance(ask.Mix, ask.Wanted, others, ask.Mix.Of(slot), reasonSlot)
+	if capacityType == capacity.OnDemand && ask.Mix.FallsBack(others.Spot) && a.spotIsSafe(ask) {
+		return capacity.Spot, reasonNoRoom
 	}
-	if capacity == Spot && !a.spotIsSafe(ask) {
-		return OnDemand, reasonFloor
+	if capacityType == capacity.Spot && !a.spotIsSafe(ask) {
+		return capacity.OnDemand, reasonFloor
 	}
-	return capacity, reason
+	return capacityType, reason
 }
 
 // balance keeps to the preferred type unless the others have enough of it for the wanted replicas. That is how pods that
 // come and go anyway repair a mix, instead of evictions. When both types have enough, on-demand is the safer one.
-func balance(mix Mix, wanted int, others tally, preferred Capacity, reason string) (Capacity, string) {
-	spotFull := others.spot >= mix.Spot(wanted)
+func balance(mix policy.Mix, wanted int, others capacity.Tally, preferred capacity.Type, reason string) (capacity.Type, string) {
+	spotFull := others.Spot >= mix.Spot(wanted)
 	switch {
-	case preferred == Spot && spotFull:
-		return OnDemand, reasonMix
-	case preferred == OnDemand && others.onDemand >= mix.OnDemand(wanted) && !spotFull:
-		return Spot, reasonMix
+	case preferred == capacity.Spot && spotFull:
+		return capacity.OnDemand, reasonMix
+	case preferred == capacity.OnDemand && others.OnDemand >= mix.OnDemand(wanted) && !spotFull:
+		return capacity.Spot, reasonMix
 	}
 	return preferred, reason
 }
 
 // spotIsSafe tells whether the floor stands if one more pod goes on spot; see [Accounting.Reserve] for why.
 func (a *Accounting) spotIsSafe(ask *Ask) bool {
-	possible := a.visible.all + a.reserved.all + a.lost.all + 1
-	onDemand := a.visible.onDemand + a.reserved.onDemand + a.lost.onDemand
+	possible := a.visible.All + a.reserved.All + a.lost.All + 1
+	onDemand := a.visible.OnDemand + a.reserved.OnDemand + a.lost.OnDemand
 	return max(onDemand-max(possible-ask.Wanted, 0), 0) >= ask.Mix.Floor
 }
 
@@ -186,7 +191,7 @@ func (a *Accounting) spotIsSafe(ask *Ask) bool {
 func (a *Accounting) retry(ask *Ask) decision {
 	d := decision{reuse: a.waiting.first, doubt: DoubtWanted}
 	if ask.Mix.Managed && !a.spotIsSafe(ask) {
-		if r := a.waitingFor[codeOf(OnDemand)].first; r != 0 {
+		if r := a.waitingFor[capacity.CodeOf(capacity.OnDemand)].first; r != 0 {
 			d.reuse = r
 		}
 	}
@@ -205,22 +210,22 @@ func (a *Accounting) retry(ask *Ask) decision {
 // type that is further below its share is the one to replace.
 func (a *Accounting) guess(ask *Ask) decision {
 	d := decision{doubt: DoubtGone, reason: reasonGuess}
-	all := a.visible.all + a.reserved.all + a.lost.all
+	all := a.visible.All + a.reserved.All + a.lost.All
 	if ask.Wanted == 0 || all == 0 {
 		d.slot = a.slots.free()
 		d.capacity = ask.Mix.Of(d.slot)
 	} else {
-		onDemand := a.visible.onDemand + a.reserved.onDemand + a.lost.onDemand
+		onDemand := a.visible.OnDemand + a.reserved.OnDemand + a.lost.OnDemand
 		d.capacity = guessType(ask.Mix, ask.Wanted, all, onDemand)
 	}
-	if d.capacity == Spot && ask.Mix.Dry {
-		d.capacity, d.reason = OnDemand, reasonDry
-	} else if d.capacity == OnDemand && ask.Mix.fallsBack(a.visible.spot+a.reserved.spot) && a.spotIsSafe(ask) {
-		d.capacity, d.reason = Spot, reasonNoRoom
-	} else if d.capacity == Spot && !a.spotIsSafe(ask) {
-		d.capacity, d.reason = OnDemand, reasonFloor
+	if d.capacity == capacity.Spot && ask.Mix.Dry {
+		d.capacity, d.reason = capacity.OnDemand, reasonDry
+	} else if d.capacity == capacity.OnDemand && ask.Mix.FallsBack(a.visible.Spot+a.reserved.Spot) && a.spotIsSafe(ask) {
+		d.capacity, d.reason = capacity.Spot, reasonNoRoom
+	} else if d.capacity == capacity.Spot && !a.spotIsSafe(ask) {
+		d.capacity, d.reason = capacity.OnDemand, reasonFloor
 	}
-	d.reuse = a.waitingFor[codeOf(d.capacity)].first
+	d.reuse = a.waitingFor[capacity.CodeOf(d.capacity)].first
 	if d.reuse != 0 && int(a.promised.at(d.reuse).slot) < max(ask.Wanted, 1) {
 		d.slot = int(a.promised.at(d.reuse).slot)
 	} else {
@@ -231,21 +236,21 @@ func (a *Accounting) guess(ask *Ask) decision {
 
 // guessType is on-demand when the wanted − 1 replicas that are left of all, a fraction onDemand/all of them on-demand, are
 // short of on-demand replicas by half a replica or more.
-func guessType(mix Mix, wanted, all, onDemand int) Capacity {
+func guessType(mix policy.Mix, wanted, all, onDemand int) capacity.Type {
 	if !mix.Managed {
-		return Unknown
+		return capacity.Unknown
 	}
 	if 2*(mix.OnDemand(wanted)*all-onDemand*(wanted-1)) >= all {
-		return OnDemand
+		return capacity.OnDemand
 	}
-	return Spot
+	return capacity.Spot
 }
 
 // shared returns a slot of the given type for a pod that replaces one of unknown slot: the first that the wanted replicas
 // have, so that slots above them are never used, or without any the lowest that is free. It is held by another as well, most
 // likely; stamps repair that when more is known.
-func (a *Accounting) shared(ask *Ask, capacity Capacity) int {
-	if slot := ask.Mix.first(capacity); slot < ask.Wanted {
+func (a *Accounting) shared(ask *Ask, capacityType capacity.Type) int {
+	if slot := ask.Mix.First(capacityType); slot < ask.Wanted {
 		return slot
 	}
 	return a.slots.free()

@@ -8,6 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -42,7 +45,7 @@ type replicaCounts struct {
 // countsOf are the values that a plan's outcome gives.
 func countsOf(v *WorkloadView) replicaCounts {
 	counts := replicaCounts{spotWanted: v.SpotWanted, spotActual: v.SpotActual, onDemandWanted: v.OnDemandWanted, onDemandActual: v.OnDemandActual}
-	if v.State == StateUnmanaged || v.waitsFor(WaitReadOnly) || v.waitsFor(WaitPaused) || v.Policy.ReadOnly != SourceNone || v.Policy.Paused != SourceNone {
+	if v.State == StateUnmanaged || v.waitsFor(WaitReadOnly) || v.waitsFor(WaitPaused) || v.Policy.ReadOnly != policy.SourceNone || v.Policy.Paused != policy.SourceNone {
 		return counts
 	}
 	if mix := v.Policy.Mix(); mix.Managed && v.Policy.Valid() {
@@ -75,23 +78,23 @@ type workloadSeries struct {
 	limit int // of workloads of a member
 
 	mu      sync.Mutex
-	members map[string]map[WorkloadKey]replicaCounts
+	members map[string]map[policy.WorkloadKey]replicaCounts
 }
 
 func newWorkloadSeries(limit int) *workloadSeries {
-	return &workloadSeries{limit: cmp.Or(limit, DefaultWorkloadSeries), members: map[string]map[WorkloadKey]replicaCounts{}}
+	return &workloadSeries{limit: cmp.Or(limit, DefaultWorkloadSeries), members: map[string]map[policy.WorkloadKey]replicaCounts{}}
 }
 
-func (s *workloadSeries) set(member string, key WorkloadKey, counts replicaCounts) {
+func (s *workloadSeries) set(member string, key policy.WorkloadKey, counts replicaCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.members[member] == nil {
-		s.members[member] = map[WorkloadKey]replicaCounts{}
+		s.members[member] = map[policy.WorkloadKey]replicaCounts{}
 	}
 	s.members[member][key] = counts
 }
 
-func (s *workloadSeries) forget(member string, key WorkloadKey) {
+func (s *workloadSeries) forget(member string, key policy.WorkloadKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.members[member], key)
@@ -113,7 +116,7 @@ func (s *workloadSeries) Describe(into chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *workloadSeries) Collect(into chan<- prometheus.Metric) {
 	s.mu.Lock()
-	members := make(map[string]map[WorkloadKey]replicaCounts, len(s.members))
+	members := make(map[string]map[policy.WorkloadKey]replicaCounts, len(s.members))
 	for member, workloads := range s.members {
 		members[member] = maps.Clone(workloads)
 	}
@@ -131,34 +134,34 @@ func (s *workloadSeries) Collect(into chan<- prometheus.Metric) {
 		for _, counts := range workloads {
 			rest.others(counts)
 		}
-		sendReplicas(into, member, WorkloadKey{Kind: otherWorkloads, NamespacedName: types.NamespacedName{Namespace: otherWorkloads, Name: otherWorkloads}}, rest)
+		sendReplicas(into, member, policy.WorkloadKey{Kind: otherWorkloads, NamespacedName: types.NamespacedName{Namespace: otherWorkloads, Name: otherWorkloads}}, rest)
 	}
 }
 
 // ownSeries picks the workloads that have series of their own: the namespaces choose in turn, so that a tenant with many takes
 // those of no other tenant. The choice follows from the workloads alone, so a restart changes no series.
-func ownSeries(workloads map[WorkloadKey]replicaCounts, limit int) []WorkloadKey {
-	keys := slices.SortedFunc(maps.Keys(workloads), WorkloadKey.Compare)
+func ownSeries(workloads map[policy.WorkloadKey]replicaCounts, limit int) []policy.WorkloadKey {
+	keys := slices.SortedFunc(maps.Keys(workloads), policy.WorkloadKey.Compare)
 	if len(keys) <= limit {
 		return keys
 	}
-	ranks, inNamespace := make(map[WorkloadKey]int, len(keys)), map[string]int{}
+	ranks, inNamespace := make(map[policy.WorkloadKey]int, len(keys)), map[string]int{}
 	for _, key := range keys {
 		ranks[key] = inNamespace[key.Namespace]
 		inNamespace[key.Namespace]++
 	}
-	slices.SortStableFunc(keys, func(a, b WorkloadKey) int { return cmp.Compare(ranks[a], ranks[b]) })
+	slices.SortStableFunc(keys, func(a, b policy.WorkloadKey) int { return cmp.Compare(ranks[a], ranks[b]) })
 	return keys[:limit]
 }
 
-func sendReplicas(into chan<- prometheus.Metric, member string, key WorkloadKey, counts replicaCounts) {
+func sendReplicas(into chan<- prometheus.Metric, member string, key policy.WorkloadKey, counts replicaCounts) {
 	for _, series := range []struct {
-		capacity Capacity
+		capacity capacity.Type
 		count    string
 		value    int
 	}{
-		{Spot, "wanted", counts.spotWanted}, {Spot, "actual", counts.spotActual},
-		{OnDemand, "wanted", counts.onDemandWanted}, {OnDemand, "actual", counts.onDemandActual},
+		{capacity.Spot, "wanted", counts.spotWanted}, {capacity.Spot, "actual", counts.spotActual},
+		{capacity.OnDemand, "wanted", counts.onDemandWanted}, {capacity.OnDemand, "actual", counts.onDemandActual},
 	} {
 		into <- prometheus.MustNewConstMetric(workloadReplicas, prometheus.GaugeValue, float64(series.value),
 			member, key.Namespace, key.Kind, key.Name, string(series.capacity), series.count)

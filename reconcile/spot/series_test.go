@@ -8,15 +8,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-func workloadOf(namespace, name string) WorkloadKey {
-	return WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+func workloadOf(namespace, name string) policy.WorkloadKey {
+	return policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
 func TestATenantWithManyWorkloadsTakesTheSeriesOfNoOtherTenant(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry, 10, func() map[string]int { return nil }, func(Capacity) map[string]int { return nil })
+	m, err := newMetrics(registry, 10, func() map[string]int { return nil }, func(capacity.Type) map[string]int { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,24 +55,24 @@ func TestATenantWithManyWorkloadsTakesTheSeriesOfNoOtherTenant(t *testing.T) {
 
 // An alert on these pages somebody at night: they count what the hub should have put right and has not.
 func TestTheSeriesOfAFloorCountWhatTheHubShouldHavePutRight(t *testing.T) {
-	policy := func(percentage, floor int, modes Modes) Policy {
-		return Policy{Percentage: &percentage, PercentageSource: SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: SourceWorkload, Modes: modes}
+	pol := func(percentage, floor int, modes policy.Modes) policy.Policy {
+		return policy.Policy{Percentage: &percentage, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceWorkload, Modes: modes}
 	}
-	invalid := policy(70, 3, Modes{})
-	invalid.Problems = []Problem{{Severity: SeverityPlacement}}
+	invalid := pol(70, 3, policy.Modes{})
+	invalid.Problems = []policy.Problem{{Severity: policy.SeverityPlacement}}
 	for name, c := range map[string]struct {
 		view             WorkloadView
 		floor, misplaced int
 	}{
-		"as wanted":                 {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 7, OnDemandWanted: 3, OnDemandActual: 3}, 0, 0},
-		"above the floor":           {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 8, OnDemandWanted: 3, OnDemandActual: 2}, 0, 1},
-		"below the floor":           {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1}, 1, 2},
-		"too many on-demand":        {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 6}, 0, 3},
-		"missing altogether":        {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 3}, 0, 0},
-		"fewer replicas than floor": {WorkloadView{Replicas: 2, Policy: policy(70, 5, Modes{}), OnDemandWanted: 2, OnDemandActual: 1, SpotActual: 1}, 1, 1},
-		"a shut window":             {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1, Waits: []Wait{{Kind: WaitWindow}}}, 1, 0},
-		"paused":                    {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{Paused: SourceNamespace}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3}, 0, 0},
-		"read-only":                 {WorkloadView{Replicas: 10, Policy: policy(70, 2, Modes{}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3, Waits: []Wait{{Kind: WaitReadOnly, Subject: "the hub"}}}, 0, 0},
+		"as wanted":                 {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 7, OnDemandWanted: 3, OnDemandActual: 3}, 0, 0},
+		"above the floor":           {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 8, OnDemandWanted: 3, OnDemandActual: 2}, 0, 1},
+		"below the floor":           {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1}, 1, 2},
+		"too many on-demand":        {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 6}, 0, 3},
+		"missing altogether":        {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 3}, 0, 0},
+		"fewer replicas than floor": {WorkloadView{Replicas: 2, Policy: pol(70, 5, policy.Modes{}), OnDemandWanted: 2, OnDemandActual: 1, SpotActual: 1}, 1, 1},
+		"a shut window":             {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1, Waits: []Wait{{Kind: WaitWindow}}}, 1, 0},
+		"paused":                    {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{Paused: policy.SourceNamespace}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3}, 0, 0},
+		"read-only":                 {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3, Waits: []Wait{{Kind: WaitReadOnly, Subject: "the hub"}}}, 0, 0},
 		"an invalid policy":         {WorkloadView{Replicas: 10, Policy: invalid, OnDemandWanted: 10, OnDemandActual: 1, SpotActual: 9}, 0, 9},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // annotationShape carries the text of a shape on cached objects. It is never written to a member: it stands in for the spec
@@ -57,9 +61,9 @@ func (in *interned) textLocked(s string) string {
 }
 
 // keepShape notes the shape of a pod, or of a template, on the object that is cached. known is its text, if it was read already.
-func keepShape(into client.Object, known string, spec *corev1.PodSpec, name string, capacity CapacityLabels) {
+func keepShape(into client.Object, known string, spec *corev1.PodSpec, name string, capacityType capacity.Labels) {
 	if known == "" {
-		known = internedShapes.text(ShapeOf(spec, into.GetNamespace(), name, capacity).String())
+		known = internedShapes.text(capacity.RequirementsOf(spec, into.GetNamespace(), name, capacityType).String())
 	}
 	annotations := into.GetAnnotations()
 	if annotations == nil {
@@ -70,26 +74,26 @@ func keepShape(into client.Object, known string, spec *corev1.PodSpec, name stri
 }
 
 // keepTemplate notes what a template tells of its pods: their labels and their shape.
-func keepTemplate(into client.Object, from, template *corev1.PodTemplateSpec, capacity CapacityLabels) {
+func keepTemplate(into client.Object, from, template *corev1.PodTemplateSpec, capacityType capacity.Labels) {
 	template.Labels = from.Labels
-	keepShape(into, "", &from.Spec, "", capacity)
+	keepShape(into, "", &from.Spec, "", capacityType)
 }
 
 // shapeOf reads what keepShape noted; false when there is nothing.
-func shapeOf(obj client.Object) (Shape, bool) {
+func shapeOf(obj client.Object) (capacity.Requirements, bool) {
 	text := obj.GetAnnotations()[annotationShape]
 	if text == "" {
-		return Shape{}, false
+		return capacity.Requirements{}, false
 	}
-	shape, err := ParseShape(text)
+	shape, err := capacity.ParseRequirements(text)
 	return shape, err == nil
 }
 
 // template is what is known of an owner's pod template.
 type template struct {
 	labels map[string]string
-	shape  Shape
-	needs  nodeNeeds
+	shape  capacity.Requirements
+	needs  capacity.NodeRequirements
 	memo   contradictionMemo
 
 	constraints []corev1.TopologySpreadConstraint // that must hold
@@ -102,7 +106,7 @@ func templateOf(obj client.Object, labels map[string]string) *template {
 	if !ok {
 		return nil
 	}
-	return &template{labels: labels, shape: shape, needs: needsOf(shape), constraints: shape.spreadConstraints()}
+	return &template{labels: labels, shape: shape, needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}
 }
 
 // learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.
@@ -114,7 +118,7 @@ func (o *owner) learnShape(pod *corev1.Pod) {
 }
 
 // shapeLocked returns the shape of an owner's pods; false when nothing tells. The caller holds the directory's mu.
-func (o *owner) shapeLocked() (Shape, bool) {
+func (o *owner) shapeLocked() (capacity.Requirements, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -123,7 +127,7 @@ func (o *owner) shapeLocked() (Shape, bool) {
 	case o.template != nil:
 		return o.template.shape, true
 	}
-	return Shape{}, false
+	return capacity.Requirements{}, false
 }
 
 // drySinceLocked tells since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
@@ -131,27 +135,27 @@ func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
 	if found, since := d.contradictionLocked(o); found == ContradictionSpot {
 		spot = since // as far as this member's nodes tell, which is as good as dry
 	}
-	if !d.droughts.dry.Load() {
+	if !d.droughts.AnyDry.Load() {
 		return spot, onDemand
 	}
 	if shape, ok := o.shapeLocked(); ok {
-		spot, onDemand = earlier(spot, d.droughts.since(Spot, shape)), d.droughts.since(OnDemand, shape)
+		spot, onDemand = when.Earlier(spot, d.droughts.Since(capacity.Spot, shape)), d.droughts.Since(capacity.OnDemand, shape)
 	}
 	return spot, onDemand
 }
 
 // mix is the arithmetic of the workload as it holds now.
-func (s *standing) mix() Mix {
+func (s *standing) mix() policy.Mix {
 	mix := s.policy.Mix()
 	mix.Dry, mix.OnDemandDry = s.dry, s.onDemandDry && s.policy.Valid()
 	return mix
 }
 
 // shapes returns those of all owners that want replicas.
-func (d *directory) shapes() []Shape {
+func (d *directory) shapes() []capacity.Requirements {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	shapes := make([]Shape, 0, len(d.owners))
+	shapes := make([]capacity.Requirements, 0, len(d.owners))
 	for _, o := range d.owners {
 		if shape, ok := o.shapeLocked(); ok && (o.kind == "" || o.replicas > 0) {
 			shapes = append(shapes, shape)
@@ -168,7 +172,7 @@ func (d *directory) drySince(o *owner) (spot, onDemand time.Time) {
 }
 
 // shape returns the shape of an owner's pods; the zero value, which is the easiest to place, when nothing tells.
-func (d *directory) shape(o *owner) Shape {
+func (d *directory) shape(o *owner) capacity.Requirements {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	shape, _ := o.shapeLocked()

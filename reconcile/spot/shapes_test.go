@@ -3,14 +3,18 @@ package spot
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
-	keys, capacity := Keys{Prefix: DefaultPrefix}, CapacityLabels{}
-	kind := podKind(keys, capacity)
+	keys, capacityType := policy.Keys{Prefix: policy.DefaultPrefix}, capacity.Labels{}
+	kind := podKind(keys, capacityType)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", templateHash: "abc", "app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
@@ -50,5 +54,25 @@ func TestEqualShapesAreHeldOnce(t *testing.T) {
 	}
 	if len(in.texts) > maxInterned {
 		t.Errorf("%d are held", len(in.texts))
+	}
+}
+
+// Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
+func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
+	labels := mustLabels(t)
+	zones := required(term(requirement("zone", corev1.NodeSelectorOpIn, "a")), term(requirement("zone", corev1.NodeSelectorOpIn, "b")))
+	for name, own := range map[string]*corev1.Affinity{
+		"none":         nil,
+		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
+		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
+	} {
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+			template := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}, Affinity: own.DeepCopy()}
+			pod := *template.DeepCopy()
+			steered(t, labels, map[string]string{labelAKSPool: "a"}, map[string]string{labelEKS: "SPOT"}).Steer(&pod, capacityType, nil)
+			if diff := cmp.Diff(capacity.RequirementsOf(&template, "shop", "", labels), capacity.RequirementsOf(&pod, "shop", "", labels)); diff != "" {
+				t.Errorf("%s, %s: %s", name, capacityType, diff)
+			}
+		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // checkPlan checks what a plan says against what it was made from.
@@ -33,9 +36,9 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 		case PurposeMove:
 			moves++
 			h.assert(!pod.leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
-			h.assert(e.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
+			h.assert(e.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
 		case PurposeDrought:
-			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != Unknown, "%s is replaced for a drought, and has a node", e.Name)
+			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != capacity.Unknown, "%s is replaced for a drought, and has a node", e.Name)
 			h.assert(!pod.NodeComing, "%s is replaced for a drought, and a node is coming", e.Name)
 		case PurposeInterruption:
 			h.assert(pod.leaving(), "%s is replaced, and its node stays", e.Name)
@@ -54,13 +57,13 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		floor := (release.From == OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
-		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == StrategyRelease), "%s is released", release.Name)
+		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
+		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == policy.StrategyRelease), "%s is released", release.Name)
 		if release.Released.For.Paced() {
 			moves++
 		}
 		if release.Released.For == PurposeMove {
-			h.assert(release.From == Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
+			h.assert(release.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
 		}
 	}
 	limit := w.limit()
@@ -134,17 +137,17 @@ func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
 func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *PlanResult) {
 	moves, have := 0, 0
 	for _, e := range r.Evictions {
-		if e.For == PurposeMove && e.From == OnDemand {
+		if e.For == PurposeMove && e.From == capacity.OnDemand {
 			moves++
 		}
 	}
 	for _, release := range r.Releases {
-		if release.Released.For == PurposeMove && release.From == OnDemand {
+		if release.Released.For == PurposeMove && release.From == capacity.OnDemand {
 			moves++
 		}
 	}
 	for i := range o.Pods {
-		if o.Pods[i].Supply() && o.Pods[i].Capacity == OnDemand {
+		if o.Pods[i].Supply() && o.Pods[i].Capacity == capacity.OnDemand {
 			have++
 		}
 	}
@@ -153,11 +156,11 @@ func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *PlanResult) {
 }
 
 // checkLeft checks by the truth that a move has left as many on-demand replicas as the floor asks for.
-func (h *simHub) checkLeft(w *simWorkload, name string, from Capacity, purpose Purpose) {
-	if from != OnDemand || purpose != PurposeMove {
+func (h *simHub) checkLeft(w *simWorkload, name string, from capacity.Type, purpose Purpose) {
+	if from != capacity.OnDemand || purpose != PurposeMove {
 		return
 	}
 	have, _ := h.supply(w)
 	floor := min(w.policy.Mix().Floor, w.replicas)
-	h.assert(have.onDemand >= floor, "%s was moved to spot, and %d on-demand replicas are left, the floor is %d", name, have.onDemand, floor)
+	h.assert(have.OnDemand >= floor, "%s was moved to spot, and %d on-demand replicas are left, the floor is %d", name, have.OnDemand, floor)
 }

@@ -8,6 +8,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // simCluster is a model of one member: nodes, a scheduler, kubelets, the controllers of workloads and of disruption budgets,
@@ -22,7 +27,7 @@ type simCluster struct {
 	scaler    simScaler
 	workloads []*simWorkload
 	pods      map[types.UID]*simPod
-	probes    map[string]*Probe
+	probes    map[string]*shortage.Probe
 	events    []event // of pods, not seen by the hub yet
 
 	admit  func(s *simSet, p *simPod) // what the webhook does
@@ -32,7 +37,7 @@ type simCluster struct {
 
 type simNode struct {
 	name     string
-	capacity Capacity
+	capacity capacity.Type
 	room     int
 	doom     *Doom
 	joined   time.Time
@@ -47,7 +52,7 @@ type simWorkload struct {
 	replicas int
 	size     int // what a pod takes of a node's room
 	probed   int // what a probe takes, which may be less: volumes and topology spread are no part of it
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 	sets     []*simSet // of a Deployment the newest last
 	past     []*simSet // sets that want nothing and have nothing, kept to go back to
@@ -81,15 +86,17 @@ type simPod struct {
 	readyAt    time.Time
 }
 
-func (w *simWorkload) shape() Shape { return Shape{CPU: int64(w.probed)} }
-
-func newSimCluster(seed uint64) *simCluster {
-	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*Probe{}}
+func (w *simWorkload) shape() capacity.Requirements {
+	return capacity.Requirements{CPU: int64(w.probed)}
 }
 
-func (c *simCluster) addNode(capacity Capacity, room int) *simNode {
+func newSimCluster(seed uint64) *simCluster {
+	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
+}
+
+func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
 	c.serial++
-	n := &simNode{name: fmt.Sprintf("%s-%d", capacity, c.serial), capacity: capacity, room: room, joined: c.now}
+	n := &simNode{name: fmt.Sprintf("%s-%d", capacityType, c.serial), capacity: capacityType, room: room, joined: c.now}
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -159,10 +166,10 @@ func (c *simCluster) active(s *simSet) []*simPod {
 }
 
 // supply counts the pods of a workload that are there and stay.
-func (c *simCluster) supply(w *simWorkload) (t tally, ready int) {
+func (c *simCluster) supply(w *simWorkload) (t capacity.Tally, ready int) {
 	for _, p := range c.of(w) {
 		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
-			t.add(p.Capacity, 1)
+			t.Add(p.Capacity, 1)
 			if p.Ready {
 				ready++
 			}
@@ -230,12 +237,12 @@ func (c *simCluster) rollout(w *simWorkload) {
 func (c *simCluster) controlOrdinals(s *simSet, active []*simPod) {
 	have, busy := map[int]bool{}, map[int]bool{}
 	for _, p := range c.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
-		number, _ := OrdinalOf(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		have[number] = true
 		busy[number] = !p.Ready || !p.GoneBy.IsZero()
 	}
 	for _, p := range active {
-		if number, _ := OrdinalOf(p.Name); number >= s.replicas {
+		if number, _ := phrase.Ordinal(p.Name); number >= s.replicas {
 			c.end(p)
 		}
 	}
@@ -277,10 +284,10 @@ func (c *simCluster) schedule() {
 			used[p.node] += p.set.size
 		}
 	}
-	place := func(capacity Capacity, size int) *simNode {
+	place := func(capacityType capacity.Type, size int) *simNode {
 		for _, at := range c.rand.Perm(len(c.nodes)) {
 			n := c.nodes[at]
-			if n.goneAt.IsZero() && n.doom == nil && n.room-used[n] >= size && (capacity == Unknown || capacity == n.capacity) {
+			if n.goneAt.IsZero() && n.doom == nil && n.room-used[n] >= size && (capacityType == capacity.Unknown || capacityType == n.capacity) {
 				return n
 			}
 		}
@@ -304,7 +311,7 @@ func (c *simCluster) schedule() {
 		if probe.Gated || !probe.BoundAt.IsZero() {
 			continue
 		}
-		if n := place(probe.Capacity, int(probe.Shape.CPU)); n != nil {
+		if n := place(probe.Capacity, int(probe.Requirements.CPU)); n != nil {
 			probe.BoundAt, probe.NodeJoined = c.now, n.joined
 		}
 	}

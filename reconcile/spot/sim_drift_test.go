@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // simSight is how late a hub may see what others do; see sightDelay of test/fleet.
@@ -23,23 +26,23 @@ type simDrift struct {
 }
 
 // driftOf is one workload of 20 replicas at 100 % with a floor of 3, on nodes with room for one to three, all of which drift.
-func driftOf(t *testing.T, seed uint64, strategy Strategy) *simDrift {
+func driftOf(t *testing.T, seed uint64, strategy policy.Strategy) *simDrift {
 	t.Helper()
 	c := newSimCluster(seed)
 	c.strict = true
-	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[Capacity]int{Spot: 3, OnDemand: 3},
-		most: map[Capacity]int{Spot: 30, OnDemand: 30}, ordered: map[Capacity]simOrder{}}
+	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[capacity.Type]int{capacity.Spot: 3, capacity.OnDemand: 3},
+		most: map[capacity.Type]int{capacity.Spot: 30, capacity.OnDemand: 30}, ordered: map[capacity.Type]simOrder{}}
 	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: policyOf(100, 3),
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
 	c.workloads = []*simWorkload{w}
 	c.newSet(w, w.replicas)
 	d := &simDrift{simHub: newSimHub(c), tainted: map[*simNode]time.Time{}}
 	for range 6 + c.rand.IntN(5) { // with room for more than the replicas, or not
-		c.addNode(Spot, 3).scaled = true
+		c.addNode(capacity.Spot, 3).scaled = true
 	}
 	room := []int{3, 2, 1}[seed%3]
 	for range (2 + room) / room {
-		c.addNode(OnDemand, room).scaled = true
+		c.addNode(capacity.OnDemand, room).scaled = true
 	}
 	d.round = time.Duration(1+c.rand.IntN(10)) * time.Second
 	d.until(t, "at rest", 5*time.Minute, func() bool { return d.atRest() && d.exactMix() })
@@ -52,12 +55,12 @@ func driftOf(t *testing.T, seed uint64, strategy Strategy) *simDrift {
 // judge notes when an eviction by the hub leaves fewer ready on-demand replicas than the floor, those apart that the drain took
 // so lately that the hub could not see it.
 func (d *simDrift) judge(w *simWorkload, p *simPod, e Eviction) {
-	if p.Capacity != OnDemand {
+	if p.Capacity != capacity.OnDemand {
 		return
 	}
 	ready := 0
 	for _, other := range d.of(w) {
-		if other.Capacity == OnDemand && other.Ready && other.GoneBy.IsZero() {
+		if other.Capacity == capacity.OnDemand && other.Ready && other.GoneBy.IsZero() {
 			ready++
 		}
 	}
@@ -98,7 +101,7 @@ func (d *simDrift) step() {
 func (d *simDrift) drain(n *simNode) {
 	pods := d.sorted(func(p *simPod) bool { return p.node == n })
 	for _, p := range pods {
-		if p.GoneBy.IsZero() && p.Ready && p.Capacity == OnDemand {
+		if p.GoneBy.IsZero() && p.Ready && p.Capacity == capacity.OnDemand {
 			d.drained = append(d.drained, d.now)
 		}
 		d.end(p)
@@ -110,7 +113,7 @@ func (d *simDrift) drain(n *simNode) {
 }
 
 func TestTheHubTakesNoReplicaOfTheFloorWhileAllNodesDrift(t *testing.T) {
-	strategies := []Strategy{StrategyEvict, StrategyRelease}
+	strategies := []policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}
 	for seed := range uint64(60) {
 		for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
 			d := driftOf(t, seed, strategies[seed%2])

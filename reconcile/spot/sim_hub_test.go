@@ -8,6 +8,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // simHub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
@@ -17,7 +23,7 @@ type simHub struct {
 
 	cache    map[types.UID]Pod
 	owners   map[types.UID]*owner
-	droughts map[Capacity]*Drought
+	droughts map[capacity.Type]*shortage.Tracker
 	started  time.Time // when the process that acts began to
 	taken    time.Time // until when another one acted; zero: none did
 	away     time.Time // until when the member cannot be reached
@@ -63,10 +69,10 @@ func (h *simHub) restart() {
 	clear(h.recent)
 	h.events, h.cache, h.owners = nil, map[types.UID]Pod{}, map[types.UID]*owner{}
 	h.started = h.now
-	starts := &startTimes{}
-	h.droughts = map[Capacity]*Drought{}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		h.droughts[capacity] = newDrought(capacity, DefaultDroughtSettings(), starts)
+	starts := &shortage.StartTimes{}
+	h.droughts = map[capacity.Type]*shortage.Tracker{}
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		h.droughts[capacityType] = shortage.NewTracker(capacityType, shortage.DefaultSettings(), starts)
 	}
 	for _, p := range h.probes {
 		h.droughts[p.Capacity].ObserveProbe(*p, h.now)
@@ -97,13 +103,13 @@ func (h *simHub) see(p Pod) {
 // tellDrought tells of a pod that is steered to a capacity type. Its shape never changes, so it is read off the truth.
 func (h *simHub) tellDrought(p *Pod) {
 	truth := h.pods[p.UID]
-	for capacity, d := range h.droughts {
-		if truth == nil || p.Capacity != capacity || !p.Alive() {
+	for capacityType, d := range h.droughts {
+		if truth == nil || p.Capacity != capacityType || !p.Alive() {
 			d.Gone(p.UID)
 			continue
 		}
-		s := SpotPod{UID: p.UID, Shape: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
-			NodeComing: !p.Bound && h.coming(capacity)}
+		s := shortage.Pod{UID: p.UID, Requirements: truth.set.shape(), Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince,
+			NodeComing: !p.Bound && h.coming(capacityType)}
 		if p.Bound && truth.node != nil {
 			s.BoundAt, s.NodeJoined = truth.boundAt, truth.node.joined
 		}
@@ -170,10 +176,10 @@ func (h *simHub) doomed() {
 	}
 }
 
-func (h *simHub) mix(w *simWorkload) Mix {
+func (h *simHub) mix(w *simWorkload) policy.Mix {
 	m := w.policy.Mix()
-	_, m.Dry = h.droughts[Spot].Dry(w.shape())
-	_, m.OnDemandDry = h.droughts[OnDemand].Dry(w.shape())
+	_, m.Dry = h.droughts[capacity.Spot].Dry(w.shape())
+	_, m.OnDemandDry = h.droughts[capacity.OnDemand].Dry(w.shape())
 	return m
 }
 
@@ -185,14 +191,14 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	h.requests++
 	a := h.accounting(s.uid)
 	ask := Ask{ID: fmt.Sprintf("request-%d", h.requests), Wanted: s.replicas, Mix: h.mix(s.simWorkload)}
-	ask.Ordinal, _ = OrdinalOf(p.Name)
+	ask.Ordinal, _ = phrase.Ordinal(p.Name)
 	answer := a.Reserve(ask, h.now)
 	if answer.Doubt == DoubtUnproven && h.rand.Float64() >= h.blind {
 		var pods []Pod
 		for _, p := range h.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
 			pods = append(pods, h.enrich(p.Pod))
 		}
-		a.Sync(pods, later(h.now, a.ProvenBy()), h.now)
+		a.Sync(pods, when.Later(h.now, a.ProvenBy()), h.now)
 		answer = a.Reserve(ask, h.now)
 		h.assert(answer.Doubt != DoubtUnproven, "%s rests on a live list, and is in doubt", ask.ID)
 	}
@@ -204,9 +210,9 @@ func (h *simHub) place(s *simSet, p *simPod) {
 		again := a.Reserve(ask, h.now)
 		h.assert(again.Reservation == answer.Reservation, "%s is answered %+v, then %+v", ask.ID, answer, again)
 	}
-	h.assert(!ask.Mix.Dry || answer.Capacity != Spot, "%s is sent to spot, which is dry", p.Name)
+	h.assert(!ask.Mix.Dry || answer.Capacity != capacity.Spot, "%s is sent to spot, which is dry", p.Name)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
-	if !s.ordinals && answer.Capacity != Unknown {
+	if !s.ordinals && answer.Capacity != capacity.Unknown {
 		p.DeletionCost = ask.Mix.Cost(answer.Slot)
 	}
 }
@@ -234,10 +240,10 @@ func (h *simHub) observed(w *simWorkload) Observed {
 		o.Pods = append(o.Pods, h.cached(s.uid)...)
 		a := h.accounting(s.uid)
 		owner := Owner{UID: s.uid, Name: string(s.uid), Replicas: s.replicas, Accounting: a.Summary(s.replicas, h.now)}
-		owner.DrySince, _ = h.droughts[Spot].Dry(w.shape())
-		owner.OnDemandDrySince, _ = h.droughts[OnDemand].Dry(w.shape())
-		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts[Spot].OnTrial(w.shape()), h.droughts[OnDemand].OnTrial(w.shape())
-		o.LastMove = later(o.LastMove, a.LastMove())
+		owner.DrySince, _ = h.droughts[capacity.Spot].Dry(w.shape())
+		owner.OnDemandDrySince, _ = h.droughts[capacity.OnDemand].Dry(w.shape())
+		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts[capacity.Spot].OnTrial(w.shape()), h.droughts[capacity.OnDemand].OnTrial(w.shape())
+		o.LastMove = when.Later(o.LastMove, a.LastMove())
 		o.Owners = append(o.Owners, owner)
 	}
 	for i, s := range sets {
@@ -246,7 +252,7 @@ func (h *simHub) observed(w *simWorkload) Observed {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		pod.Budgets = selected
-		if pod.Capacity != Unknown {
+		if pod.Capacity != capacity.Unknown {
 			pod.NodeComing = h.droughts[pod.Capacity].NodeComing(pod.UID, h.now)
 			if w.ordinals {
 				pod.TriedUntil = h.droughts[pod.Capacity.Other()].Tried(replicaOf(pod))
@@ -451,16 +457,16 @@ func (h *simHub) countLeaving(w *simWorkload, purpose Purpose) {
 
 // stepDroughts does what droughts ask for.
 func (h *simHub) stepDroughts() {
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		h.stepDrought(capacity, h.droughts[capacity])
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		h.stepDrought(capacityType, h.droughts[capacityType])
 	}
 }
 
-func (h *simHub) stepDrought(capacity Capacity, d *Drought) {
+func (h *simHub) stepDrought(capacityType capacity.Type, d *shortage.Tracker) {
 	for _, p := range h.probes {
-		if p.Capacity == capacity {
+		if p.Capacity == capacityType {
 			d.ObserveProbe(*p, h.now)
-			d.ProbeSign(p.Name, h.coming(capacity), h.now)
+			d.ProbeSign(p.Name, h.coming(capacityType), h.now)
 		}
 	}
 	plan := d.Step(h.now)

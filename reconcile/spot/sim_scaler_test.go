@@ -3,6 +3,8 @@ package spot
 import (
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // simScaler is the autoscaler of a cluster: it brings nodes for what waits for one, a while after that began, and takes nodes of
@@ -10,9 +12,9 @@ import (
 type simScaler struct {
 	takes   time.Duration
 	idle    time.Duration // how long a node may be empty
-	room    map[Capacity]int
-	most    map[Capacity]int // nodes of its own; 0: there is no such capacity
-	ordered map[Capacity]simOrder
+	room    map[capacity.Type]int
+	most    map[capacity.Type]int // nodes of its own; 0: there is no such capacity
+	ordered map[capacity.Type]simOrder
 }
 
 // simOrder is a node that is on its way.
@@ -24,19 +26,19 @@ type simOrder struct {
 // scale lets the autoscaler do its work once. It returns the nodes that have joined.
 func (c *simCluster) scale() []*simNode {
 	var joined []*simNode
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		order, ordered := c.scaler.ordered[capacity]
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		order, ordered := c.scaler.ordered[capacityType]
 		switch {
 		case ordered && c.now.Sub(order.at) >= c.scaler.takes:
-			delete(c.scaler.ordered, capacity)
+			delete(c.scaler.ordered, capacityType)
 			if !c.strict && c.rand.IntN(6) == 0 {
 				continue // it never came
 			}
-			n := c.addNode(capacity, c.scaler.room[capacity])
+			n := c.addNode(capacityType, c.scaler.room[capacityType])
 			n.scaled = true
 			joined = append(joined, n)
-		case !ordered && c.waits(capacity) && c.made(capacity) < c.scaler.most[capacity]:
-			c.scaler.ordered[capacity] = simOrder{at: c.now, tells: c.rand.IntN(4) > 0}
+		case !ordered && c.waits(capacityType) && c.made(capacityType) < c.scaler.most[capacityType]:
+			c.scaler.ordered[capacityType] = simOrder{at: c.now, tells: c.rand.IntN(4) > 0}
 		}
 	}
 	c.scaleDown()
@@ -44,23 +46,23 @@ func (c *simCluster) scale() []*simNode {
 }
 
 // waits tells whether something waits for a node of a type.
-func (c *simCluster) waits(capacity Capacity) bool {
+func (c *simCluster) waits(capacityType capacity.Type) bool {
 	for _, p := range c.pods {
-		if p.node == nil && p.Capacity == capacity && p.GoneBy.IsZero() && !p.UnschedulableSince.IsZero() {
+		if p.node == nil && p.Capacity == capacityType && p.GoneBy.IsZero() && !p.UnschedulableSince.IsZero() {
 			return true
 		}
 	}
 	for _, p := range c.probes {
-		if !p.Gated && p.BoundAt.IsZero() && p.Capacity == capacity {
+		if !p.Gated && p.BoundAt.IsZero() && p.Capacity == capacityType {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *simCluster) made(capacity Capacity) (n int) {
+func (c *simCluster) made(capacityType capacity.Type) (n int) {
 	for _, node := range c.nodes {
-		if node.scaled && node.capacity == capacity && node.goneAt.IsZero() {
+		if node.scaled && node.capacity == capacityType && node.goneAt.IsZero() {
 			n++
 		}
 	}
@@ -82,4 +84,6 @@ func (c *simCluster) scaleDown() {
 }
 
 // coming tells whether it can be seen that a node is on its way for pods of a type.
-func (c *simCluster) coming(capacity Capacity) bool { return c.scaler.ordered[capacity].tells }
+func (c *simCluster) coming(capacityType capacity.Type) bool {
+	return c.scaler.ordered[capacityType].tells
+}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // drawWorkload draws a workload of any kind and policy.
@@ -13,11 +16,11 @@ func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
 	m := drawMix(t)
 	w := &simWorkload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
 		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: policyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
-		settings: Settings{MaxMoves: MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
-			Strategy: rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")}}
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
+			Strategy: rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")}}
 	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
 	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
-		w.policy.Window, _ = ParseWindow("*/10 * * * *", "4m", "UTC")
+		w.policy.Window, _ = policy.ParseWindow("*/10 * * * *", "4m", "UTC")
 	}
 	for i := range rapid.SampledFrom([]int{0, 0, 1, 1, 1, 2}).Draw(t, "budgets") {
 		w.budgets = append(w.budgets, drawBudget(t, fmt.Sprintf("%s-%d", name, i)))
@@ -103,8 +106,8 @@ func (h *simHub) calm() {
 			p.GoneBy = h.now
 		}
 	}
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		h.joined([]*simNode{h.addNode(capacity, 1000)})
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		h.joined([]*simNode{h.addNode(capacityType, 1000)})
 	}
 	for _, w := range h.workloads {
 		w.settings.ReadOnly, w.policy.Problems = false, nil
@@ -138,14 +141,14 @@ func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
 			}
 		}
 	}
-	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[Spot].Verdicts(), h.droughts[OnDemand].Verdicts(), h.probes)
+	t.Fatalf("never %s; verdicts %+v %+v, probes %+v", what, h.droughts[capacity.Spot].Decisions(), h.droughts[capacity.OnDemand].Decisions(), h.probes)
 }
 
 // atRest tells whether every replica is there, ready and alone, and nothing is left of earlier troubles.
 func (h *simHub) atRest() bool {
 	for _, w := range h.workloads {
 		have, ready := h.supply(w)
-		if have.all != w.replicas || ready != w.replicas || len(h.of(w)) != w.replicas || len(w.sets) > 1 {
+		if have.All != w.replicas || ready != w.replicas || len(h.of(w)) != w.replicas || len(w.sets) > 1 {
 			return false
 		}
 		for _, p := range h.of(w) {
@@ -154,14 +157,14 @@ func (h *simHub) atRest() bool {
 			}
 		}
 	}
-	return len(h.droughts[Spot].Verdicts())+len(h.droughts[OnDemand].Verdicts())+len(h.probes) == 0
+	return len(h.droughts[capacity.Spot].Decisions())+len(h.droughts[capacity.OnDemand].Decisions())+len(h.probes) == 0
 }
 
 // exactMix tells whether every workload is as its policy wants it.
 func (h *simHub) exactMix() bool {
 	for _, w := range h.workloads {
 		have, _ := h.supply(w)
-		if m := w.policy.Mix(); have.spot != m.Spot(w.replicas) || have.onDemand != m.OnDemand(w.replicas) {
+		if m := w.policy.Mix(); have.Spot != m.Spot(w.replicas) || have.OnDemand != m.OnDemand(w.replicas) {
 			return false
 		}
 	}
@@ -178,11 +181,11 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			drawWorkload(t, c, fmt.Sprintf("w%d", i))
 		}
 		for range 3 {
-			c.addNode(Spot, 8)
-			c.addNode(OnDemand, 16)
+			c.addNode(capacity.Spot, 8)
+			c.addNode(capacity.OnDemand, 16)
 		}
 		c.scaler = simScaler{takes: time.Duration(rapid.SampledFrom([]int{5, 45, 90, 150}).Draw(t, "node start")) * time.Second, idle: 2 * time.Minute,
-			room: map[Capacity]int{Spot: 8, OnDemand: 8}, most: map[Capacity]int{Spot: 3, OnDemand: 3}, ordered: map[Capacity]simOrder{}}
+			room: map[capacity.Type]int{capacity.Spot: 8, capacity.OnDemand: 8}, most: map[capacity.Type]int{capacity.Spot: 3, capacity.OnDemand: 3}, ordered: map[capacity.Type]simOrder{}}
 		c.hangs = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "hangs")
 		h := newSimHub(c)
 		h.blind = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "blind")
@@ -245,17 +248,17 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"lose spot": func(*rapid.T) {
 				for _, n := range h.nodes {
-					if n.capacity == Spot && n.goneAt.IsZero() {
+					if n.capacity == capacity.Spot && n.goneAt.IsZero() {
 						h.lose(n)
 					}
 				}
 				h.doomed()
 			},
 			"join": func(t *rapid.T) {
-				h.joined([]*simNode{h.addNode(rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity"), 8)})
+				h.joined([]*simNode{h.addNode(rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"), 8)})
 			},
 			"dry": func(t *rapid.T) {
-				h.scaler.most[rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")] = rapid.IntRange(0, 3).Draw(t, "nodes")
+				h.scaler.most[rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")] = rapid.IntRange(0, 3).Draw(t, "nodes")
 			},
 			"relabel": func(t *rapid.T) {
 				if n := node(t); !n.scaled {
@@ -278,7 +281,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 				w := one(t)
 				w.policy.Problems = nil
 				if rapid.Bool().Draw(t, "bad") {
-					w.policy.Problems = []Problem{{Key: "key", Value: "value", Rule: "a rule"}}
+					w.policy.Problems = []policy.Problem{{Key: "key", Value: "value", Rule: "a rule"}}
 				}
 			},
 			"recreate": func(t *rapid.T) {
@@ -293,7 +296,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"take over": func(*rapid.T) { h.takeover() },
 			"strategy": func(t *rapid.T) {
-				one(t).settings.Strategy = rapid.SampledFrom([]Strategy{StrategyEvict, StrategyRelease}).Draw(t, "strategy")
+				one(t).settings.Strategy = rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")
 			},
 			"mode": func(t *rapid.T) {
 				w := one(t)
@@ -328,9 +331,9 @@ func (h *simHub) wantsNothing(t *rapid.T) {
 			t.Fatalf("%s is at rest, and its plan is %+v", w.name, r)
 		}
 	}
-	for capacity, d := range h.droughts {
+	for capacityType, d := range h.droughts {
 		if plan := d.Step(h.now); len(plan.Create)+len(plan.Open)+len(plan.Delete) > 0 {
-			t.Fatalf("no drought of %s, and its plan is %+v", capacity, plan)
+			t.Fatalf("no drought of %s, and its plan is %+v", capacityType, plan)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package spot
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
 
 // slotTable counts the holders of every slot and finds the lowest free one. Slots are 0 to maxSlot; others are ignored.
 // The zero value is an empty table. It grows to the highest slot that was ever held.
@@ -12,7 +16,7 @@ type slotTable struct {
 
 // take adds a holder.
 func (t *slotTable) take(slot int) {
-	if slot < 0 || slot > maxSlot {
+	if slot < 0 || slot > policy.MaxSlot {
 		return
 	}
 	for slot >= len(t.holders) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestTheLowestFreeSlotIsFoundWhateverHappened(t *testing.T) {
@@ -11,7 +13,7 @@ func TestTheLowestFreeSlotIsFoundWhateverHappened(t *testing.T) {
 		var table slotTable
 		model := map[int]int{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			slot := rapid.OneOf(rapid.IntRange(-2, 20), rapid.IntRange(0, 300), rapid.Just(maxSlot+1)).Draw(t, "slot")
+			slot := rapid.OneOf(rapid.IntRange(-2, 20), rapid.IntRange(0, 300), rapid.Just(policy.MaxSlot+1)).Draw(t, "slot")
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 0:
 				table.give(slot)
@@ -21,7 +23,7 @@ func TestTheLowestFreeSlotIsFoundWhateverHappened(t *testing.T) {
 				fallthrough
 			default:
 				table.take(slot)
-				if slot >= 0 && slot <= maxSlot {
+				if slot >= 0 && slot <= policy.MaxSlot {
 					model[slot]++
 				}
 			}

@@ -2,12 +2,14 @@ package spot
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // Spread is a topology spread constraint of an owner's template that must hold (whenUnsatisfiable: DoNotSchedule), with the
@@ -40,8 +42,8 @@ type Domain struct {
 }
 
 // has tells whether the domain has nodes of a capacity type that the template allows.
-func (d *Domain) has(capacity Capacity) bool {
-	return (capacity == Spot && d.Spot) || (capacity == OnDemand && d.OnDemand)
+func (d *Domain) has(capacityType capacity.Type) bool {
+	return (capacityType == capacity.Spot && d.Spot) || (capacityType == capacity.OnDemand && d.OnDemand)
 }
 
 // String names the constraint.
@@ -49,70 +51,24 @@ func (s *Spread) String() string {
 	return fmt.Sprintf("topology spread constraint over %s (maxSkew %d)", s.Key, s.MaxSkew)
 }
 
-// maxSpreads is how many topology spread constraints of a template are looked at, in the order of their texts.
-const maxSpreads = 4
-
-// spreadMemo remembers the spreads of a template while the nodes stay what they are.
-type spreadMemo struct {
-	last atomic.Pointer[spreadsFound]
-}
-
-type spreadsFound struct {
-	nodes   uint64 // the table's generation
-	spreads []Spread
-}
-
-// spreadConstraints are the topology spread constraints of a shape that must hold.
-func (s Shape) spreadConstraints() []corev1.TopologySpreadConstraint {
-	var list []corev1.TopologySpreadConstraint
-	for _, constraint := range s.Constraints {
-		text, ok := strings.CutPrefix(constraint, constraintSpread)
-		_, text, _ = strings.Cut(text, "/") // after the namespace
-		if c, read := parsePart[corev1.TopologySpreadConstraint](text); ok && read && len(list) < maxSpreads {
-			if slices.Contains(s.Constraints, constraintSpreadAll+c.TopologyKey) {
-				c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
-			}
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-// spreads returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
-// be changed.
-func (t *nodeTable) spreads(tmpl *template, capacity CapacityLabels) []Spread {
-	if len(tmpl.constraints) == 0 {
-		return nil
-	}
-	generation := t.generation.Load()
-	if before := tmpl.spreadMemo.last.Load(); before != nil && before.nodes == generation {
-		return before.spreads
-	}
-	t.mu.RLock()
-	found := &spreadsFound{generation, spreadsOf(tmpl.constraints, tmpl.needs, capacity, t.known)}
-	t.mu.RUnlock()
-	tmpl.spreadMemo.last.Store(found)
-	return found.spreads
-}
-
 // spreadsOf reads constraints and the domains that nodes form. Only nodes that have the keys of all constraints form any.
-func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs nodeNeeds, capacity CapacityLabels, nodes map[string]*nodeFacts) []Spread {
+func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) []Spread {
 	domains := make([]map[string]Domain, len(constraints))
 	for i := range domains {
 		domains[i] = map[string]Domain{}
 	}
-	for name, facts := range nodes {
+	for name, labels := range nodes {
 		if slices.ContainsFunc(constraints, func(c corev1.TopologySpreadConstraint) bool {
-			_, has := facts.labels[c.TopologyKey]
+			_, has := labels[c.TopologyKey]
 			return !has
 		}) {
 			continue
 		}
-		of, fits := capacity.OfNode(facts.labels), needs.fit(name, facts.labels)
+		of, fits := capacityType.OfNode(labels), needs.Fit(name, labels)
 		for i := range constraints {
-			value := facts.labels[constraints[i].TopologyKey]
+			value := labels[constraints[i].TopologyKey]
 			d := domains[i][value]
-			d.Name, d.Spot, d.OnDemand = value, d.Spot || (fits && of == Spot), d.OnDemand || (fits && of == OnDemand)
+			d.Name, d.Spot, d.OnDemand = value, d.Spot || (fits && of == capacity.Spot), d.OnDemand || (fits && of == capacity.OnDemand)
 			domains[i][value] = d
 		}
 	}
@@ -144,86 +100,23 @@ func spreadOf(c *corev1.TopologySpreadConstraint, domains map[string]Domain) Spr
 // which a pod cannot be keeps the fewest at what is there, and soon no other domain may take one more.
 func apart(c *corev1.TopologySpreadConstraint, domains []Domain) string {
 	switch {
-	case policyOfSpread(c.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore:
+	case capacity.InclusionPolicy(c.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore:
 		return ""
 	case c.NodeAffinityPolicy != nil:
 		return "its nodeAffinityPolicy asks for it"
-	case policyOfSpread(c.NodeTaintsPolicy) == corev1.NodeInclusionPolicyHonor:
+	case capacity.InclusionPolicy(c.NodeTaintsPolicy) == corev1.NodeInclusionPolicyHonor:
 		return "its nodeTaintsPolicy leaves out nodes whose taints a pod does not tolerate"
 	case len(domains) == 0:
 		return "no node has the labels that it asks for"
 	}
 	for i := range domains {
-		for _, capacity := range []Capacity{Spot, OnDemand} {
-			if !domains[i].has(capacity) {
-				return fmt.Sprintf("%s has no %s node that the template allows", domains[i].Name, capacity)
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+			if !domains[i].has(capacityType) {
+				return fmt.Sprintf("%s has no %s node that the template allows", domains[i].Name, capacityType)
 			}
 		}
 	}
 	return ""
-}
-
-func policyOfSpread(p *corev1.NodeInclusionPolicy) corev1.NodeInclusionPolicy {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
-// together returns the topology keys of an owner's constraints for which admission has all nodes counted.
-func (d *directory) together(o *owner) []string {
-	d.mu.RLock()
-	tmpl := o.template
-	d.mu.RUnlock()
-	if tmpl == nil {
-		return nil
-	}
-	var keys []string
-	for _, s := range d.nodes.spreads(tmpl, d.capacity) {
-		if s.Together {
-			keys = append(keys, s.Key)
-		}
-	}
-	return keys
-}
-
-// observeSpreads sets the topology spread constraints of a workload's owners, and the domains in which their pods are.
-func (d *directory) observeSpreads(o *Observed) {
-	spread := map[string]*Owner{}
-	for i := range o.Owners {
-		known := d.owner(o.Owners[i].UID)
-		if known == nil {
-			continue
-		}
-		d.mu.RLock()
-		tmpl := known.template
-		d.mu.RUnlock()
-		if tmpl == nil || len(tmpl.constraints) == 0 {
-			continue
-		}
-		o.Owners[i].Spreads = d.nodes.spreads(tmpl, d.capacity)
-		spread[string(o.Owners[i].UID)] = &o.Owners[i]
-	}
-	if len(spread) == 0 {
-		return
-	}
-	type place struct{ owner, node string }
-	places := map[place][]int32{}
-	for i := range o.Pods {
-		pod := &o.Pods[i]
-		owner := spread[string(pod.Owner)]
-		if owner == nil || pod.Node == "" {
-			continue
-		}
-		at := place{string(pod.Owner), pod.Node}
-		domains, known := places[at]
-		if !known {
-			labels, _ := d.nodes.labelsOf(pod.Node)
-			domains = domainsOf(owner.Spreads, labels)
-			places[at] = domains
-		}
-		pod.Domains = domains
-	}
 }
 
 // domainsOf returns in which domain of each spread a node with these labels is; negative: in none.

@@ -1,6 +1,10 @@
 package spot
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // unbalance counts the replicas of an owner by the domains of its topology spread constraints, as the scheduler does, while some
 // are taken away.
@@ -46,22 +50,22 @@ func (p *Pod) domain(i int) int {
 	return int(p.Domains[i])
 }
 
-func (c *unbalanced) of(capacity Capacity) *domainCount {
-	switch capacity {
-	case Spot:
+func (c *unbalanced) of(capacityType capacity.Type) *domainCount {
+	switch capacityType {
+	case capacity.Spot:
 		return &c.spot
-	case OnDemand:
+	case capacity.OnDemand:
 		return &c.onDemand
 	}
 	return &c.all
 }
 
 // counted returns the replicas that the scheduler counts for a pod of a capacity type, and the others.
-func (c *unbalanced) counted(capacity Capacity) (own, other *domainCount) {
+func (c *unbalanced) counted(capacityType capacity.Type) (own, other *domainCount) {
 	if c.Together {
-		return &c.all, c.of(capacity)
+		return &c.all, c.of(capacityType)
 	}
-	return c.of(capacity), &c.all
+	return c.of(capacityType), &c.all
 }
 
 // keeps tells whether every skew stays within its bound when a pod goes.
@@ -76,7 +80,7 @@ func (u unbalance) keeps(pod *Pod) bool {
 }
 
 // weights tells how full the domains of a pod are, constraint by constraint: the higher, the sooner one of their pods goes.
-func (u unbalance) weights(pod *Pod) (w [2 * maxSpreads]int32) {
+func (u unbalance) weights(pod *Pod) (w [2 * capacity.MaxSpreads]int32) {
 	for i := range u {
 		own, other := u[i].counted(pod.Capacity)
 		if at := pod.domain(i); at >= 0 {
@@ -94,7 +98,7 @@ func (u unbalance) remove(pod *Pod) {
 			continue
 		}
 		u[i].all.remove(at)
-		if pod.Capacity != Unknown {
+		if pod.Capacity != capacity.Unknown {
 			u[i].of(pod.Capacity).remove(at)
 		}
 	}
@@ -102,7 +106,7 @@ func (u unbalance) remove(pod *Pod) {
 
 // blocks returns the constraint by which no node of a capacity type could take the replacement of a pod, and the domains that it
 // leaves; nil: none does. Where the type has no nodes yet, nobody knows.
-func (u unbalance) blocks(pod *Pod, to Capacity) (by *Spread, left []string) {
+func (u unbalance) blocks(pod *Pod, to capacity.Type) (by *Spread, left []string) {
 	for i := range u {
 		at := pod.domain(i)
 		if !u[i].Together || at < 0 || !slices.ContainsFunc(u[i].Domains, func(d Domain) bool { return d.has(to) }) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // zoneWorld is a Deployment whose pods must be spread over zones: its controller, a scheduler that keeps the constraint as
@@ -19,7 +21,7 @@ type zoneWorld struct {
 	rand   *rand.Rand
 	now    time.Time
 	spread Spread
-	policy Policy
+	policy policy.Policy
 	wanted int
 	pods   []*Pod
 	made   int

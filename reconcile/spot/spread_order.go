@@ -3,16 +3,18 @@ package spot
 import (
 	"cmp"
 	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 // balanceWork bounds how often one plan compares the domains of a workload's pods; beyond it their order is that of their slots.
 const balanceWork = 1 << 20
 
 // places are pods of which those with the same domains may go instead of one another, in the order in which they go.
-type places map[[maxSpreads]int32][]int32
+type places map[[capacity.MaxSpreads]int32][]int32
 
 func (p places) add(pod *Pod, at int32) {
-	var place [maxSpreads]int32
+	var place [capacity.MaxSpreads]int32
 	for i := range place {
 		place[i] = int32(pod.domain(i))
 	}
@@ -34,7 +36,7 @@ func (pl *planner) spreadOf(o *ownerPods) unbalance {
 
 // balance puts victims of one class, which are indexes of the alive pods, in the order in which they keep the spread: each is of a
 // domain that has the most when it goes and, before that, one whose replacement can be scheduled. Equal ones stay in their order.
-func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to Capacity) []int32 {
+func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to capacity.Type) []int32 {
 	if len(u) == 0 || len(class) < 2 {
 		for _, at := range class {
 			pl.giveUp(o, u, at, to)
@@ -65,7 +67,7 @@ func (pl *planner) balance(o *ownerPods, u unbalance, class []int32, to Capacity
 }
 
 // giveUp takes a victim away from the count, and notes if its replacement could not be scheduled.
-func (pl *planner) giveUp(o *ownerPods, u unbalance, at int32, to Capacity) {
+func (pl *planner) giveUp(o *ownerPods, u unbalance, at int32, to capacity.Type) {
 	pod := o.alive[at]
 	if by, _ := u.blocks(pod, to); by != nil {
 		return // it stays
@@ -75,9 +77,9 @@ func (pl *planner) giveUp(o *ownerPods, u unbalance, at int32, to Capacity) {
 
 // fullest returns the group of which a pod goes next, and the pod: the first of a group whose replacement can be scheduled, if there
 // is one, then of the one with the most replicas. Of equal ones it is the first.
-func (u unbalance) fullest(groups places, pod func(at int32) *Pod, to Capacity) (place [maxSpreads]int32, first int32) {
+func (u unbalance) fullest(groups places, pod func(at int32) *Pod, to capacity.Type) (place [capacity.MaxSpreads]int32, first int32) {
 	first = -1
-	var best [2 * maxSpreads]int32
+	var best [2 * capacity.MaxSpreads]int32
 	var bestBlocked bool
 	for candidate, list := range groups {
 		p := pod(list[0])
@@ -95,7 +97,7 @@ func (u unbalance) fullest(groups places, pod func(at int32) *Pod, to Capacity) 
 }
 
 // heldBack tells whether a victim stays because its replacement could not be scheduled within its skew, and says why.
-func (pl *planner) heldBack(u unbalance, pod *Pod, to Capacity) bool {
+func (pl *planner) heldBack(u unbalance, pod *Pod, to capacity.Type) bool {
 	by, left := u.blocks(pod, to)
 	if by == nil {
 		return false
@@ -133,14 +135,14 @@ type evening struct {
 	u      unbalance
 	pods   []*Pod
 	gone   []bool // pods that have their slots
-	byType [len(capacities)]places
-	homes  [len(capacities)][]int32 // pods whose slots others got
+	byType [len(capacity.Types)]places
+	homes  [len(capacity.Types)][]int32 // pods whose slots others got
 	work   int
 }
 
 // groups are the pods of a capacity type, the lowest slot first.
-func (e *evening) groups(capacity Capacity) places {
-	p := &e.byType[codeOf(capacity)]
+func (e *evening) groups(capacityType capacity.Type) places {
+	p := &e.byType[capacity.CodeOf(capacityType)]
 	if *p == nil {
 		*p = places{}
 	}
@@ -150,7 +152,7 @@ func (e *evening) groups(capacity Capacity) places {
 // next returns the pod that gets the next slot, which a pod holds now: that one if the skew is kept without it, else one that lost
 // its slot, else the one whose going keeps it best.
 func (e *evening) next(holder int32) int32 {
-	code := codeOf(e.pods[holder].Capacity)
+	code := capacity.CodeOf(e.pods[holder].Capacity)
 	chosen := int32(-1)
 	if e.may(holder) {
 		chosen = holder
@@ -182,7 +184,7 @@ func (e *evening) may(at int32) bool {
 func (e *evening) best(holder int32) int32 {
 	groups := e.groups(e.pods[holder].Capacity)
 	e.work += len(groups)
-	best, bestKeeps, bestWeights := int32(-1), false, [2 * maxSpreads]int32{}
+	best, bestKeeps, bestWeights := int32(-1), false, [2 * capacity.MaxSpreads]int32{}
 	for place, list := range groups {
 		for len(list) > 0 && e.gone[list[len(list)-1]] {
 			list = list[:len(list)-1]

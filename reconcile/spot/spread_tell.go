@@ -3,6 +3,9 @@ package spot
 import (
 	"fmt"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 )
 
 // tellSpread says where the replicas are not spread as the template asks for over both capacity types, and why replicas wait.
@@ -12,9 +15,9 @@ func (pl *planner) tellSpread() {
 		if len(o.Spreads) == 0 {
 			continue
 		}
-		if n := pl.unscheduled(o, Spot) + pl.unscheduled(o, OnDemand); n > 0 {
+		if n := pl.unscheduled(o, capacity.Spot) + pl.unscheduled(o, capacity.OnDemand); n > 0 {
 			for j := range o.Spreads {
-				pl.note("%s for a node, and the %s has to hold: %s", count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
+				pl.note("%s for a node, and the %s has to hold: %s", phrase.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
 			}
 		}
 		if pl.settled(o) {

@@ -7,24 +7,27 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testZone = corev1.LabelTopologyZone
 
 // zonesOf has nodes of both types in zones a and b, and of those named in zone c.
-func zonesOf(inC ...Capacity) *nodeTable {
+func zonesOf(inC ...capacity.Type) *nodeTable {
 	t := newNodeTable()
-	add := func(zone string, capacity Capacity) {
+	add := func(zone string, capacityType capacity.Type) {
 		node := &corev1.Node{}
-		node.Name, node.Labels = zone+"-"+string(capacity), map[string]string{testSteer: string(capacity), testZone: zone, corev1.LabelHostname: zone + "-" + string(capacity)}
+		node.Name, node.Labels = zone+"-"+string(capacityType), map[string]string{testSteer: string(capacityType), testZone: zone, corev1.LabelHostname: zone + "-" + string(capacityType)}
 		t.set(node, &Interruptions{}, epoch)
 	}
 	for _, zone := range []string{"a", "b"} {
-		add(zone, Spot)
-		add(zone, OnDemand)
+		add(zone, capacity.Spot)
+		add(zone, capacity.OnDemand)
 	}
-	for _, capacity := range inC {
-		add("c", capacity)
+	for _, capacityType := range inC {
+		add("c", capacityType)
 	}
 	return t
 }
@@ -41,13 +44,13 @@ func spreading(key string, change func(*corev1.TopologySpreadConstraint)) *corev
 // spreadsIn reads what a template's constraints mean in a member.
 func spreadsIn(t *testing.T, spec *corev1.PodSpec, nodes *nodeTable) []Spread {
 	t.Helper()
-	capacity := testCapacity(t)
-	shape := ShapeOf(spec, "shop", "", capacity)
-	return nodes.spreads(&template{shape: shape, needs: needsOf(shape), constraints: shape.spreadConstraints()}, capacity)
+	capacityType := testCapacity(t)
+	shape := capacity.RequirementsOf(spec, "shop", "", capacityType)
+	return nodes.spreads(&template{shape: shape, needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}, capacityType)
 }
 
 func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing.T) {
-	policy := func(p corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
+	pol := func(p corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
 		return func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &p }
 	}
 	pinned := spreading(testZone, nil)
@@ -58,13 +61,13 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 		apart   string // part of the reason; empty: together
 		domains int
 	}{
-		"both types in every zone":                {spreading(testZone, nil), zonesOf(Spot, OnDemand), "", 3},
-		"a zone without spot nodes":               {spreading(testZone, nil), zonesOf(OnDemand), "c has no spot node", 3},
-		"a zone without on-demand nodes":          {spreading(testZone, nil), zonesOf(Spot), "c has no on-demand node", 3},
-		"a zone that the template leaves out":     {pinned, zonesOf(Spot, OnDemand), "b has no spot node that the template allows", 1},
+		"both types in every zone":                {spreading(testZone, nil), zonesOf(capacity.Spot, capacity.OnDemand), "", 3},
+		"a zone without spot nodes":               {spreading(testZone, nil), zonesOf(capacity.OnDemand), "c has no spot node", 3},
+		"a zone without on-demand nodes":          {spreading(testZone, nil), zonesOf(capacity.Spot), "c has no on-demand node", 3},
+		"a zone that the template leaves out":     {pinned, zonesOf(capacity.Spot, capacity.OnDemand), "b has no spot node that the template allows", 1},
 		"each node is a domain of one type":       {spreading(corev1.LabelHostname, nil), zonesOf(), "has no", 4},
-		"the template asks for its own nodes":     {spreading(testZone, policy(corev1.NodeInclusionPolicyHonor)), zonesOf(), "nodeAffinityPolicy", 2},
-		"the template asks for all nodes":         {spreading(testZone, policy(corev1.NodeInclusionPolicyIgnore)), zonesOf(Spot), "", 3},
+		"the template asks for its own nodes":     {spreading(testZone, pol(corev1.NodeInclusionPolicyHonor)), zonesOf(), "nodeAffinityPolicy", 2},
+		"the template asks for all nodes":         {spreading(testZone, pol(corev1.NodeInclusionPolicyIgnore)), zonesOf(capacity.Spot), "", 3},
 		"a key that no node has":                  {spreading("rack", nil), zonesOf(), "no node has the labels", 0},
 		"taints decide which nodes count as well": {spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor) }), zonesOf(), "nodeTaintsPolicy", 2},
 	} {
@@ -75,19 +78,6 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 	}
 	if got := spreadsIn(t, spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway }), zonesOf()); len(got) != 0 {
 		t.Errorf("a constraint that need not hold: %+v", got)
-	}
-}
-
-// Admission sets the policy on pods, and a drought of theirs is one of their template's.
-func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
-	labels := mustLabels(t)
-	plain := ShapeOf(spreading(testZone, nil), "shop", "web-1", labels)
-	all := spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore) })
-	if got := ShapeOf(all, "shop", "web-1", labels); got.String() != plain.String() {
-		t.Errorf("%s, want %s", got, plain)
-	}
-	if template := ShapeOf(all, "shop", "", labels); !template.AtLeast(plain) {
-		t.Errorf("a verdict on pods says nothing of their template: %s", template)
 	}
 }
 
@@ -108,13 +98,13 @@ func TestAdmissionHasAllNodesCountedWhereBothTypesAreSpreadTogether(t *testing.T
 		pod.Spec = *spreading(testZone, c.change)
 		in := incomingOf(pod)
 		in.Together = c.together
-		got := patched(t, pod, mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "1", Slot: 0, Capacity: Spot}))
-		if policy := policyOfSpread(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); policy != c.want {
-			t.Errorf("%s: %q, want %q", name, policy, c.want)
+		got := patched(t, pod, mustPatcher(t).AppendPatch(nil, in, byConfiguration, Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
+		if pol := capacity.InclusionPolicy(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); pol != c.want {
+			t.Errorf("%s: %q, want %q", name, pol, c.want)
 		}
 		again := incomingOf(got)
 		again.Together = c.together
-		if patch := mustPatcher(t).AppendPatch(nil, again, byConfiguration, Reservation{ID: "1", Slot: 0, Capacity: Spot}); len(patch) > 0 {
+		if patch := mustPatcher(t).AppendPatch(nil, again, byConfiguration, Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}); len(patch) > 0 {
 			t.Errorf("%s: the second patch changes %s", name, patch)
 		}
 	}
@@ -148,9 +138,9 @@ func spreadObserved(pods []Pod, s Spread) Observed {
 
 func TestReplicasOfTheFullestDomainAreMovedFirst(t *testing.T) {
 	s := testSettings
-	s.MaxMoves = MoveLimit{Count: 3}
+	s.MaxMoves = policy.MoveLimit{Count: 3}
 	// Nine on spot, of which the six highest slots are in a and b; all but three are to go.
-	pods := arrived(zoned(replicas(9, spotOnly), "cccababab"), 2, OnDemand)
+	pods := arrived(zoned(replicas(9, spotOnly), "cccababab"), 2, capacity.OnDemand)
 	pods[9].Domains, pods[10].Domains = []int32{0}, []int32{1}
 	r := Plan(spreadObserved(pods, threeZones(true)), policyOf(30, 0), s, epoch)
 	var zones []string
@@ -185,7 +175,7 @@ func TestNoReplicaIsMovedWhoseReplacementCouldNotBeScheduled(t *testing.T) {
 }
 
 func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
-	m := Mix{Percent: 50, Managed: true} // odd slots are on spot
+	m := policy.Mix{Percent: 50, Managed: true} // odd slots are on spot
 	pods := zoned(replicas(12, m), "aabbccaabbcc")
 	o := spreadObserved(pods, threeZones(true))
 	r := Plan(o, policyOf(50, 0), testSettings, epoch)
@@ -222,7 +212,7 @@ func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testin
 	if r.Skew != want || !slices.Contains(r.Notes, want) {
 		t.Errorf("%q, notes %q", r.Skew, r.Notes)
 	}
-	before, now := WorkloadView{}, viewOf("one", WorkloadKey{}, &planned{observed: o, plan: r})
+	before, now := WorkloadView{}, viewOf("one", policy.WorkloadKey{}, &planned{observed: o, plan: r})
 	told := announcements(&before, true, &now)
 	if !slices.ContainsFunc(told, func(a announcement) bool {
 		return a.warning && a.reason == "Skewed" && strings.Contains(a.message, "a has 3, c 1")

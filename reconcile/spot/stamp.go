@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // parallelWrites bounds the writes that one reconcile has under way.
@@ -80,7 +82,7 @@ func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
 }
 
 // stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
-func stampPod(ctx context.Context, c client.Client, keys Keys, namespace string, s Stamp) error {
+func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, s Stamp) error {
 	patch, err := stampPatch(keys, s)
 	if err != nil {
 		return err
@@ -90,10 +92,10 @@ func stampPod(ctx context.Context, c client.Client, keys Keys, namespace string,
 	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 }
 
-func stampPatch(keys Keys, s Stamp) ([]byte, error) {
+func stampPatch(keys policy.Keys, s Stamp) ([]byte, error) {
 	metadata := map[string]any{"uid": s.Pod, "labels": map[string]string{keys.Slot(): fmt.Sprint(s.Slot)}}
 	if s.DeletionCost != "" {
-		metadata["annotations"] = map[string]string{DeletionCost: s.DeletionCost}
+		metadata["annotations"] = map[string]string{policy.DeletionCost: s.DeletionCost}
 	}
 	return json.Marshal(map[string]any{"metadata": metadata})
 }

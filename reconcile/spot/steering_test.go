@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
 const (
@@ -67,7 +69,7 @@ var providers = map[string]nodeSet{
 }
 
 // steered returns the steering of a member with these nodes.
-func steered(t tb, labels CapacityLabels, nodes ...map[string]string) *Steering {
+func steered(t tb, labels capacity.Labels, nodes ...map[string]string) *capacity.Steering {
 	t.Helper()
 	var c census
 	c.begin(labels, nil, nil)
@@ -86,7 +88,9 @@ func schedulable(pod *corev1.PodSpec, labels map[string]string, taints ...corev1
 	}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return !emptyTerm(&term) && termFits(&term, "node", labels) }) {
+		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+			return len(term.MatchExpressions)+len(term.MatchFields) > 0 && capacity.NodeRequirements{{term}}.Fit("node", labels)
+		}) {
 			return false
 		}
 	}
@@ -104,24 +108,24 @@ func toleratesTaint(own *corev1.Toleration, taint *corev1.Taint) bool {
 }
 
 // checkPlaces fails unless a pod fits a node of its type and none of the other.
-func checkPlaces(t tb, name string, pod *corev1.PodSpec, nodes nodeSet, capacity Capacity) {
+func checkPlaces(t tb, name string, pod *corev1.PodSpec, nodes nodeSet, capacityType capacity.Type) {
 	t.Helper()
 	own, other := nodes.spot, nodes.onDemand
-	if capacity == OnDemand {
+	if capacityType == capacity.OnDemand {
 		own, other = other, own
 	}
 	fits := func(list []map[string]string, taints ...corev1.Taint) bool {
 		return slices.ContainsFunc(list, func(labels map[string]string) bool { return schedulable(pod, labels, taints...) })
 	}
 	var taints []corev1.Taint
-	if capacity == Spot {
+	if capacityType == capacity.Spot {
 		taints = nodes.taints
 	}
 	if !fits(own, taints...) {
-		t.Fatalf("%s: a pod that belongs on %s fits no such node: %s", name, capacity, textOf(pod))
+		t.Fatalf("%s: a pod that belongs on %s fits no such node: %s", name, capacityType, capacity.JSONOf(pod))
 	}
 	if fits(other) { // taints of the others are no reason
-		t.Fatalf("%s: a pod that belongs on %s fits other nodes: %s", name, capacity, textOf(pod))
+		t.Fatalf("%s: a pod that belongs on %s fits other nodes: %s", name, capacityType, capacity.JSONOf(pod))
 	}
 }
 
@@ -155,10 +159,10 @@ func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T
 		"it runs on other nodes": {spot, onDemand, system},
 	} {
 		s := steered(t, mustLabels(t), nodes...)
-		for _, capacity := range []Capacity{Spot, OnDemand} {
+		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 			pod := podOf(nil, nil, nil)
-			got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), s, Reservation{ID: "r", Slot: 1, Capacity: capacity}))
-			if diff := cmp.Diff(map[string]string{steerKey: string(capacity)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
+			got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), s, Reservation{ID: "r", Slot: 1, Capacity: capacityType}))
+			if diff := cmp.Diff(map[string]string{steerKey: string(capacityType)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
 				t.Errorf("%s: %s affinity %v", name, diff, got.Spec.Affinity)
 			}
 		}
@@ -170,7 +174,7 @@ func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T
 func TestOnDemandPodsMayUseReservedNodes(t *testing.T) {
 	s := steered(t, mustLabels(t), map[string]string{steerKey: "spot"}, map[string]string{steerKey: "on-demand"}, map[string]string{steerKey: "reserved"})
 	var pod corev1.PodSpec
-	s.steer(&pod, OnDemand, nil)
+	s.Steer(&pod, capacity.OnDemand, nil)
 	for _, c := range []struct {
 		labels map[string]string
 		want   bool
@@ -182,8 +186,8 @@ func TestOnDemandPodsMayUseReservedNodes(t *testing.T) {
 			t.Errorf("on %v: %t", c.labels, got)
 		}
 	}
-	if s.spot.key != steerKey || s.spot.value != "spot" {
-		t.Errorf("spot pods go by %s", &s.spot)
+	if s.Spot.Key != steerKey || s.Spot.Value != "spot" {
+		t.Errorf("spot pods go by %s", &s.Spot)
 	}
 }
 
@@ -192,24 +196,24 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 	for name, c := range map[string]struct {
 		there []map[string]string
 		comes map[string]string
-		for_  Capacity
+		for_  capacity.Type
 	}{
-		"karpenter, where it runs on a managed node group": {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{steerKey: "spot"}, Spot},
-		"eks spot":            {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{labelEKS: "SPOT"}, Spot},
-		"gke spot":            {[]map[string]string{{labelGKEPool: "a"}}, map[string]string{labelGKEPool: "b", labelGKESpot: "true"}, Spot},
-		"aks spot":            {[]map[string]string{{labelAKSPool: "a"}}, map[string]string{labelAKSPool: "b", labelAKS: "spot"}, Spot},
-		"aks on-demand":       {[]map[string]string{{labelAKSPool: "a", labelAKS: "spot"}}, map[string]string{labelAKSPool: "b"}, OnDemand},
-		"an unlabelled group": {[]map[string]string{{labelEKS: "SPOT"}}, map[string]string{}, OnDemand},
+		"karpenter, where it runs on a managed node group": {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{steerKey: "spot"}, capacity.Spot},
+		"eks spot":            {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{labelEKS: "SPOT"}, capacity.Spot},
+		"gke spot":            {[]map[string]string{{labelGKEPool: "a"}}, map[string]string{labelGKEPool: "b", labelGKESpot: "true"}, capacity.Spot},
+		"aks spot":            {[]map[string]string{{labelAKSPool: "a"}}, map[string]string{labelAKSPool: "b", labelAKS: "spot"}, capacity.Spot},
+		"aks on-demand":       {[]map[string]string{{labelAKSPool: "a", labelAKS: "spot"}}, map[string]string{labelAKSPool: "b"}, capacity.OnDemand},
+		"an unlabelled group": {[]map[string]string{{labelEKS: "SPOT"}}, map[string]string{}, capacity.OnDemand},
 	} {
 		var pod corev1.PodSpec
-		steered(t, mustLabels(t), c.there...).steer(&pod, c.for_, nil)
+		steered(t, mustLabels(t), c.there...).Steer(&pod, c.for_, nil)
 		if !schedulable(&pod, c.comes) {
-			t.Errorf("%s: a %s pod fits no node of %v: %s", name, c.for_, c.comes, textOf(pod))
+			t.Errorf("%s: a %s pod fits no node of %v: %s", name, c.for_, c.comes, capacity.JSONOf(pod))
 		}
 	}
 	// Karpenter would choose spot nodes, which are cheaper, for on-demand pods that do not say otherwise.
 	var pod corev1.PodSpec
-	steered(t, mustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).steer(&pod, OnDemand, nil)
+	steered(t, mustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).Steer(&pod, capacity.OnDemand, nil)
 	if schedulable(&pod, map[string]string{steerKey: "spot"}) {
 		t.Error("an on-demand pod may go to a spot node that Karpenter brings")
 	}
@@ -218,7 +222,7 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
 	var c census
 	var told []string
-	c.begin(mustLabels(t), nil, func(s *Steering) { told = append(told, s.String()) })
+	c.begin(mustLabels(t), nil, func(s *capacity.Steering) { told = append(told, s.String()) })
 	gke := map[string]string{labelGKEPool: "a", labelGKESpot: "true"}
 	c.replace(nil, gke)
 	first := c.steering()
@@ -243,40 +247,40 @@ func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
 	own := map[string]string{steerKey: "spot"}
 	c.replace(nil, map[string]string{labelEKS: "SPOT"})
 	c.replace(nil, own)
-	if s := c.steering(); s.spot.key != steerKey {
-		t.Errorf("with nodes of Karpenter's pods go to spot by %s", &s.spot)
+	if s := c.steering(); s.Spot.Key != steerKey {
+		t.Errorf("with nodes of Karpenter's pods go to spot by %s", &s.Spot)
 	}
 	c.replace(own, nil)
 	var pod corev1.PodSpec
-	c.steering().steer(&pod, Spot, nil)
+	c.steering().Steer(&pod, capacity.Spot, nil)
 	for _, labels := range []map[string]string{own, {labelEKS: "SPOT"}} {
 		if !schedulable(&pod, labels) {
-			t.Errorf("a spot pod does not fit %v: %s", labels, textOf(pod))
+			t.Errorf("a spot pod does not fit %v: %s", labels, capacity.JSONOf(pod))
 		}
 	}
 }
 
 func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
-	market := NodeLabel{Key: "example.com/market", Spot: []string{"cheap", "idle"}, OnDemand: []string{"firm"}}
+	market := capacity.NodeLabel{Key: "example.com/market", Spot: []string{"cheap", "idle"}, OnDemand: []string{"firm"}}
 	labels := mustLabels(t, market)
 	s := steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "firm"})
-	if s.spot.key != market.Key || s.spot.value != "cheap" || s.onDemand.value != "firm" {
+	if s.Spot.Key != market.Key || s.Spot.Value != "cheap" || s.OnDemand.Value != "firm" {
 		t.Errorf("%s", s)
 	}
 	var pod corev1.PodSpec
-	steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "idle"}).steer(&pod, Spot, nil)
+	steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "idle"}).Steer(&pod, capacity.Spot, nil)
 	if !schedulable(&pod, map[string]string{market.Key: "idle"}) || !schedulable(&pod, map[string]string{market.Key: "cheap"}) {
-		t.Errorf("the second value of spot is not used: %s", textOf(pod))
+		t.Errorf("the second value of spot is not used: %s", capacity.JSONOf(pod))
 	}
-	if s := steered(t, labels, map[string]string{steerKey: "spot"}); s.spot.key != steerKey {
+	if s := steered(t, labels, map[string]string{steerKey: "spot"}); s.Spot.Key != steerKey {
 		t.Errorf("where nodes carry Karpenter's label alone: %s", s)
 	}
 	// A label that only spot nodes carry cannot be asked for by on-demand pods, whatever is known.
-	aks := NodeLabel{Key: labelAKS, Spot: []string{"spot"}, OnDemand: []string{"regular"}}
+	aks := capacity.NodeLabel{Key: labelAKS, Spot: []string{"spot"}, OnDemand: []string{"regular"}}
 	pod = corev1.PodSpec{}
-	mustLabels(t, aks).Configured().steer(&pod, OnDemand, nil)
+	mustLabels(t, aks).Configured().Steer(&pod, capacity.OnDemand, nil)
 	if !schedulable(&pod, map[string]string{labelAKSPool: "b"}) {
-		t.Errorf("on-demand pods fit no node of AKS: %s", textOf(pod))
+		t.Errorf("on-demand pods fit no node of AKS: %s", capacity.JSONOf(pod))
 	}
 }
 
@@ -284,7 +288,7 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 	value := ""
 	var c census
 	changes := 0
-	c.begin(mustLabels(t), func() string { return value }, func(*Steering) { changes++ })
+	c.begin(mustLabels(t), func() string { return value }, func(*capacity.Steering) { changes++ })
 	c.replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
 	told := c.steering().String()
 	for text, want := range map[string]string{
@@ -309,7 +313,7 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	if err := labels.CheckSteerBy("openstack"); err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), RuleSteerBy) {
+	if err := labels.CheckSteerBy("openstack"); err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), capacity.RuleSteerBy) {
 		t.Errorf("%v", err)
 	}
 }
@@ -349,27 +353,27 @@ func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
 		name := rapid.SampledFrom(names).Draw(t, "provider")
 		nodes := providers[name]
 		s := steered(t, labels, slices.Concat(nodes.spot, nodes.onDemand)...)
-		capacity := rapid.SampledFrom([]Capacity{Spot, OnDemand}).Draw(t, "capacity")
+		capacityType := rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 		pod := drawTemplate(t)
-		r := Reservation{ID: "r", Slot: 1, Capacity: capacity}
+		r := Reservation{ID: "r", Slot: 1, Capacity: capacityType}
 		got := patched(t, pod, p.AppendPatch(nil, incomingOf(pod), s, r))
 		if again := p.AppendPatch(nil, incomingOf(got), s, r); len(again) > 0 {
-			t.Fatalf("patched again: %s\nafter %s", again, textOf(got.Spec))
+			t.Fatalf("patched again: %s\nafter %s", again, capacity.JSONOf(got.Spec))
 		}
 		own, other := nodes.spot, nodes.onDemand
-		if capacity == OnDemand {
+		if capacityType == capacity.OnDemand {
 			own, other = other, own
 		}
 		if fitsAny(&got.Spec, other) {
-			t.Fatalf("%s: a pod for %s fits a node of the other type: %s", name, capacity, textOf(got.Spec))
+			t.Fatalf("%s: a pod for %s fits a node of the other type: %s", name, capacityType, capacity.JSONOf(got.Spec))
 		}
 		if !asksForCapacity(labels, &pod.Spec) && fitsAny(&pod.Spec, own) != fitsAny(&got.Spec, own) {
-			t.Fatalf("%s: a pod for %s fits %t, as its template %t: %s", name, capacity, fitsAny(&got.Spec, own), fitsAny(&pod.Spec, own), textOf(got.Spec))
+			t.Fatalf("%s: a pod for %s fits %t, as its template %t: %s", name, capacityType, fitsAny(&got.Spec, own), fitsAny(&pod.Spec, own), capacity.JSONOf(got.Spec))
 		}
-		if of := labels.OfPod(got, nil); of != capacity && fitsAny(&got.Spec, own) {
-			t.Fatalf("%s: a pod for %s is taken for %q: %s", name, capacity, of, textOf(got.Spec))
+		if of := labels.OfPod(got, nil); of != capacityType && fitsAny(&got.Spec, own) {
+			t.Fatalf("%s: a pod for %s is taken for %q: %s", name, capacityType, of, capacity.JSONOf(got.Spec))
 		}
-		if diff := cmp.Diff(ShapeOf(&pod.Spec, "shop", "", labels).Constraints, ShapeOf(&got.Spec, "shop", "", labels).Constraints); diff != "" {
+		if diff := cmp.Diff(capacity.RequirementsOf(&pod.Spec, "shop", "", labels).Constraints, capacity.RequirementsOf(&got.Spec, "shop", "", labels).Constraints); diff != "" {
 			t.Fatalf("the shape has changed: %s", diff)
 		}
 	})
@@ -385,15 +389,15 @@ func fitsAny(pod *corev1.PodSpec, nodes []map[string]string) bool {
 }
 
 // asksForCapacity tells whether a template asks for a capacity label itself.
-func asksForCapacity(labels CapacityLabels, pod *corev1.PodSpec) bool {
-	return slices.ContainsFunc(labels.keys, func(key string) bool { return strings.Contains(textOf(pod), key) })
+func asksForCapacity(labels capacity.Labels, pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(labels.Keys(), func(key string) bool { return strings.Contains(capacity.JSONOf(pod), key) })
 }
 
 // What an admission costs where pods are steered by affinity, with one of their own and without.
 func BenchmarkAdmitPatchByAffinity(b *testing.B) {
 	p := mustPatcher(b)
 	s := steered(b, mustLabels(b), map[string]string{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"})
-	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: Spot}
+	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
 	for name, own := range map[string]*corev1.NodeSelector{
 		"pod without one": nil, "pod with one": required(term(requirement("zone", corev1.NodeSelectorOpIn, "a", "b"))),
 	} {

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // strayPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
@@ -80,11 +82,11 @@ func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays,
 	if err != nil || origin.inCare {
 		return err
 	}
-	policy := ParsePolicy(e.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), Defaults{})
-	settings := e.settingsFor(m.name, &policy)
+	pol := policy.Parse(e.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), policy.Defaults{})
+	settings := e.settingsFor(m.name, &pol)
 	settings.PendingTimeout = 0
 	s := &subject{member: m.name, client: m.cluster.GetClient(), live: m.cluster.Live(),
-		key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: group.namespace, Name: group.released.Workload}}}
+		key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: group.namespace, Name: group.released.Workload}}}
 	observed := Observed{Pods: group.pods}
 	if origin.set != nil {
 		s.sources, s.replicas = []source{replicaSetSource(origin.set)}, replicasOf(origin.set.Spec.Replicas)

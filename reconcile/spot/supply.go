@@ -6,26 +6,26 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
 // which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
-func (d *directory) observeSupply(ctx context.Context, key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	d.observeContradictions(o)
 	d.askSigns(ctx, key.Namespace, o, settings, now)
 	return d.observeDrought(key, o, settings, now)
 }
 
-// waits tells whether the scheduler found no node for a pod that counts.
-func (p *Pod) waits() bool {
-	return p.Alive() && p.Capacity != Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
-}
-
 // droughtPod is what a drought has to know of a pod.
-func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) SpotPod {
-	p := SpotPod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
+func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) shortage.Pod {
+	p := shortage.Pod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
 	if known := d.owner(pod.Owner); known != nil {
-		p.Shape = d.shape(known)
+		p.Requirements = d.shape(known)
 	}
 	if pod.Bound {
 		p.UnschedulableSince, p.BoundAt, p.NodeJoined = time.Time{}, pod.Created, pod.NodeJoined // bound at the earliest
@@ -52,16 +52,16 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed,
 			continue
 		}
 		p := d.droughtPod(pod, o, settings)
-		if !d.droughts.since(pod.Capacity, p.Shape).IsZero() || now.Before(d.droughts.overdue(pod.Capacity, p, now)) {
+		if !d.droughts.Since(pod.Capacity, p.Requirements).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
 			continue
 		}
-		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Shape}, now)
+		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Requirements}, now)
 	}
 }
 
 // observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It tells when a
 // pod will have waited for too long, or when to look again whether a node is coming.
-func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	if settings.PendingTimeout <= 0 || settings.ReadOnly {
 		return time.Time{}
 	}
@@ -70,19 +70,19 @@ func (d *directory) observeDrought(key WorkloadKey, o *Observed, settings Settin
 	waiting := false
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if pod.Capacity == Unknown || !pod.Alive() {
-			d.droughts.gone(pod.UID)
+		if pod.Capacity == capacity.Unknown || !pod.Alive() {
+			d.droughts.Gone(pod.UID)
 			continue
 		}
 		waiting = waiting || pod.waits()
-		if d.droughts.busy(waiting) && d.droughts.concerns(pod) && d.owner(pod.Owner) != nil {
-			recheck = earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
+		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
+			recheck = when.Earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
 	if waiting {
-		d.droughts.judge(now)
+		d.droughts.Judge(now)
 	}
-	d.droughts.note(key, d.observeDry(o, now) || waiting)
+	d.droughts.Note(key, d.observeDry(o, now) || waiting)
 	return recheck
 }
 
@@ -94,7 +94,7 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 			continue
 		}
 		if made := d.nodes.madeOf(pod.Node); made.After(pod.Created) {
-			d.droughts.started(pod.Created, made, pod.NodeJoined, now)
+			d.droughts.Started(pod.Created, made, pod.NodeJoined, now)
 		}
 	}
 }
@@ -103,16 +103,16 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	p := d.droughtPod(pod, o, settings)
 	if !pod.waits() {
-		d.droughts.observe(pod.Capacity, p, now)
+		d.droughts.Observe(pod.Capacity, p, now)
 		return time.Time{}
 	}
-	overdue := d.droughts.overdue(pod.Capacity, p, now)
+	overdue := d.droughts.Overdue(pod.Capacity, p, now)
 	p.Unasked = now.Before(overdue) // nobody looks before it matters
-	d.droughts.observe(pod.Capacity, p, now)
+	d.droughts.Observe(pod.Capacity, p, now)
 	if pod.NodeComing {
-		overdue = earlier(overdue, now.Add(bindTime))
+		overdue = when.Earlier(overdue, now.Add(shortage.BindTime))
 	}
-	pod.NodeComing = d.droughts.nodeComing(pod.Capacity, pod.UID, now)
+	pod.NodeComing = d.droughts.NodeComing(pod.Capacity, pod.UID, now)
 	if overdue.After(now) {
 		return overdue
 	}
@@ -120,7 +120,7 @@ func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, n
 }
 
 // observeExclusions takes in whether the nodes leave out pods of owners that have replicas which belong on spot.
-func (d *directory) observeExclusions(key WorkloadKey, o *Observed, now time.Time) {
+func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now time.Time) {
 	mix, enabled := d.mixOf(key)
 	if !enabled {
 		return
@@ -133,20 +133,20 @@ func (d *directory) observeExclusions(key WorkloadKey, o *Observed, now time.Tim
 		}
 		switch {
 		case owner.Contradiction.of(mix, owner.Replicas) == ContradictionSpot:
-			d.droughts.exclude(d.shape(known), true, now)
-		case d.droughts.dry.Load() && d.spotFits(known):
-			d.droughts.exclude(d.shape(known), false, now)
+			d.droughts.Exclude(d.shape(known), true, now)
+		case d.droughts.AnyDry.Load() && d.spotFits(known):
+			d.droughts.Exclude(d.shape(known), false, now)
 		}
 	}
 }
 
 // mixOf returns the arithmetic of an enabled workload.
-func (d *directory) mixOf(key WorkloadKey) (Mix, bool) {
+func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	w := d.workloads[key]
 	if w == nil || w.policy == nil {
-		return Mix{}, false
+		return policy.Mix{}, false
 	}
 	return w.policy.Mix(), true
 }
@@ -162,53 +162,28 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 		}
 		owner.DrySince, owner.OnDemandDrySince = d.drySince(known)
 		shape := d.shape(known)
-		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.onTrial(shape)
+		owner.SpotOnTrial, owner.OnDemandOnTrial = d.droughts.OnTrial(shape)
 		dry = dry || !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero()
 	}
 	if o.Ordinals {
 		for i := range o.Pods {
 			pod := &o.Pods[i]
-			pod.TriedUntil = d.droughts.tried(pod.Capacity, replicaOf(pod), pod.TriedUntil, now)
+			pod.TriedUntil = d.droughts.Tried(pod.Capacity, replicaOf(pod), pod.TriedUntil, now)
 		}
 	}
 	return dry
 }
 
-// concerns tells whether a pod may change what is known: it waits or did, or it may have been bound since what is to be proven.
-func (d *droughts) concerns(pod *Pod) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, spot := d.spot.pending[pod.UID]
-	_, onDemand := d.onDemand.pending[pod.UID]
-	return spot || onDemand || pod.waits() || d.of(pod.Capacity).bindingTells(pod.Created)
-}
-
-// nodeComing tells whether what waits for a node is given time for it; see [Drought.NodeComing].
-func (d *droughts) nodeComing(capacity Capacity, uid types.UID, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.of(capacity).NodeComing(uid, now)
-}
-
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
 func (d *directory) noteProblems(o *Observed, plan *PlanResult) {
-	d.droughts.noteProblem(o, plan)
+	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
+	if problem := d.droughts.Problem(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
+		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+problem)
+	}
 	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.waits() }) {
 		return
 	}
 	if problem := d.signs.problems(); problem != "" {
 		plan.Notes = append(plan.Notes, "it cannot be seen whether nodes are on their way: "+problem)
-	}
-}
-
-// noteProblem says of a workload for which a type is dry why nobody can find out whether it has room again.
-func (d *droughts) noteProblem(o *Observed, plan *PlanResult) {
-	if !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.problem != "" {
-		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+d.problem)
 	}
 }

@@ -3,18 +3,22 @@ package spot
 import (
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // restart has another process go on with what the cluster shows: pods, nodes and probes.
 func (w *supplyWorld) restart() {
-	starts := &startTimes{}
+	starts := &shortage.StartTimes{}
 	w.accounts = NewAccounting(w.ordinals)
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		d := newDrought(capacity, DefaultDroughtSettings(), starts)
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		d := shortage.NewTracker(capacityType, shortage.DefaultSettings(), starts)
 		for _, p := range w.probes {
 			d.ObserveProbe(*p, w.now)
 		}
-		w.droughts[capacity] = d
+		w.droughts[capacityType] = d
 	}
 	for _, p := range w.sorted() {
 		w.see(p)
@@ -32,7 +36,7 @@ func TestStartTimesOfNodesAreKnownAgainAfterARestart(t *testing.T) {
 				w.restart()
 			}
 		}
-		if n := len(w.verdicts[Spot]) + len(w.verdicts[OnDemand]); n > 0 || len(w.evicted) > 0 {
+		if n := len(w.verdicts[capacity.Spot]) + len(w.verdicts[capacity.OnDemand]); n > 0 || len(w.evicted) > 0 {
 			t.Errorf("restarts %t: %d premature verdicts, %d evictions", restarts, n, len(w.evicted))
 		}
 	}
@@ -47,31 +51,31 @@ func TestARestartAtAnyMomentCostsNoFloorAndNoEviction(t *testing.T) {
 		w := newSupplyWorld(12, policyOf(75, floor))
 		if ordinals {
 			w = newSupplySet(12, policyOf(75, floor))
-			w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
+			w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
 		}
 		w.tick, w.refuses = 5*time.Second, refuses
-		w.addNode(OnDemand, 40)
-		w.addNode(Spot, 20)
-		w.until(t, "settled", 6*time.Hour, func() bool { ready, _ := w.on(OnDemand); return ready >= floor && w.ready() == 12 })
+		w.addNode(capacity.OnDemand, 40)
+		w.addNode(capacity.Spot, 20)
+		w.until(t, "settled", 6*time.Hour, func() bool { ready, _ := w.on(capacity.OnDemand); return ready >= floor && w.ready() == 12 })
 		start := w.now
 		least = 12
 		each := func() {
 			if w.now.Equal(start.Add(at)) {
 				w.restart()
 			}
-			ready, _ := w.on(OnDemand)
+			ready, _ := w.on(capacity.OnDemand)
 			least = min(least, ready)
 		}
 		w.pass(10*time.Minute, each)
-		w.loseNodes(Spot)
+		w.loseNodes(capacity.Spot)
 		w.pass(40*time.Minute, each)
-		w.addNode(Spot, 20)
+		w.addNode(capacity.Spot, 20)
 		w.pass(3*time.Hour, each)
 		return w.readyEvictions(start), least
 	}
 	odd := func(p *supplyPod, n *supplyNode) bool {
-		number, _ := OrdinalOf(p.Name)
-		return n.capacity == Spot && number%2 == 1
+		number, _ := phrase.Ordinal(p.Name)
+		return n.capacity == capacity.Spot && number%2 == 1
 	}
 	for name, c := range map[string]struct {
 		ordinals bool

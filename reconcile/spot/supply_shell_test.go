@@ -14,10 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // poolAtZero is a member where team a has an on-demand pool, and a spot pool without nodes; the spot nodes are team b's.
-func poolAtZero(t *testing.T) (*shell, WorkloadKey) {
+func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 	t.Helper()
 	s := newShell(t, nil, false)
 	s.follower.directory.capacity = s.Capacity
@@ -33,12 +37,12 @@ func poolAtZero(t *testing.T) (*shell, WorkloadKey) {
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"team": "a"}
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("90")), set)
-	return s, WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	return s, policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 }
 
 // observePool observes ten on-demand replicas of the workload, and plans them.
-func observePool(s *shell, key WorkloadKey, now time.Time) PlanResult {
-	o := observedOf(replicas(10, Mix{Managed: true}), 10)
+func observePool(s *shell, key policy.WorkloadKey, now time.Time) PlanResult {
+	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].UID = "set-web-1"
 	for i := range o.Pods {
 		o.Pods[i].Owner = "set-web-1"
@@ -50,23 +54,23 @@ func observePool(s *shell, key WorkloadKey, now time.Time) PlanResult {
 func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	s, key := poolAtZero(t)
 	dir, now := s.follower.directory, time.Now()
-	if p := s.place(incoming(5)); p.Reservation.Capacity != OnDemand {
+	if p := s.place(incoming(5)); p.Reservation.Capacity != capacity.OnDemand {
 		t.Errorf("a pod is sent where no node fits: %s", p.Reason)
 	}
 	r := observePool(s, key, now)
 	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.reason()) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
-	plan := dir.droughts.step(now)
-	if len(plan.Create) != 1 || plan.Create[0].Capacity != Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
+	plan := dir.droughts.Step(now)
+	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
 		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
 	}
 	for _, p := range plan.Create {
-		dir.droughts.spot.ObserveProbe(p, now)
+		dir.droughts.Of(capacity.Spot).ObserveProbe(p, now)
 	}
-	later := now.Add(DefaultDroughtSettings().FirstProbe + time.Second)
+	later := now.Add(shortage.DefaultSettings().FirstProbe + time.Second)
 	observePool(s, key, later)
-	if plan := dir.droughts.step(later); len(plan.Open) != 1 {
+	if plan := dir.droughts.Step(later); len(plan.Open) != 1 {
 		t.Fatalf("the probe is not opened: %+v", plan)
 	}
 
@@ -75,7 +79,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != ContradictionNone {
 		t.Errorf("replicas do not move to it: %s: %s", r.State, r.Reason)
 	}
-	if plan := dir.droughts.step(later); len(plan.Delete) != 1 || dir.droughts.verdicts(Spot) > 0 {
+	if plan := dir.droughts.Step(later); len(plan.Delete) != 1 || dir.droughts.Decisions(capacity.Spot) > 0 {
 		t.Errorf("the probe is not over: %+v", plan)
 	}
 }
@@ -85,7 +89,7 @@ func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
 	s.follower.directory.nodes.autoscaled()
 	n := 0
 	for i := range 10 {
-		if s.place(incoming(i)).Reservation.Capacity == Spot {
+		if s.place(incoming(i)).Reservation.Capacity == capacity.Spot {
 			n++
 		}
 	}
@@ -95,21 +99,17 @@ func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
 }
 
 func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
-	for _, capacity := range []Capacity{Spot, OnDemand} {
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 		s := newShell(t, nil, false)
 		dir, now := s.follower.directory, time.Now()
-		dir.droughts.observe(capacity, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
-		dir.droughts.judge(now)
-		drought := dir.droughts.of(capacity)
-		for _, v := range drought.verdicts {
-			v.NextProbe, v.rested = now.Add(30*time.Minute), now.Add(-10*time.Minute)
-		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacity)}}}
+		drought := dir.droughts.Of(capacityType)
+		drought.ObserveProbe(shortage.Probe{Name: "p", Decision: shortage.Decision{Capacity: capacityType, Since: now.Add(-time.Hour), Tries: 10, NextProbe: now.Add(20 * time.Minute)}}, now)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacityType)}}}
 		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
 		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
 		s.follower.seen(node)                             // what the directory's handler does, a moment later
-		if next := drought.Verdicts()[0].NextProbe; time.Until(next) > time.Minute {
-			t.Errorf("%s: the next probe is in %s", capacity, time.Until(next))
+		if next := drought.Decisions()[0].NextProbe; time.Until(next) > time.Minute {
+			t.Errorf("%s: the next probe is in %s", capacityType, time.Until(next))
 		}
 	}
 }
@@ -117,18 +117,18 @@ func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
 func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
-	want.Capacity, want.Relapses = OnDemand, 3
+	want.Capacity, want.Relapses = capacity.OnDemand, 3
 	pod := e.probePod(want, "plimsoll-system", byConfiguration)
-	got, ok := ProbeOf(e.Keys, pod)
-	if !ok || got.Capacity != OnDemand || got.Relapses != 3 {
+	got, ok := shortage.ProbeOf(e.Keys, pod)
+	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := e.Capacity.Steer(OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := steersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
-	v := want.Verdict
-	name := probeName(v.Shape.String(), &v)
-	if v.Capacity = Spot; probeName(v.Shape.String(), &v) == name {
+	v := want.Decision
+	name := shortage.ProbeName(v.Requirements.String(), &v)
+	if v.Capacity = capacity.Spot; shortage.ProbeName(v.Requirements.String(), &v) == name {
 		t.Error("probes for both types have one name")
 	}
 }
@@ -139,13 +139,13 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
-	dir.droughts.observe(OnDemand, SpotPod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
-	dir.droughts.judge(now)
-	n := map[Capacity]int{}
+	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
+	dir.droughts.Judge(now)
+	n := map[capacity.Type]int{}
 	for i := range 10 {
 		n[s.place(incoming(i)).Reservation.Capacity]++
 	}
-	if n[OnDemand] != 2 || n[Spot] != 8 {
+	if n[capacity.OnDemand] != 2 || n[capacity.Spot] != 8 {
 		t.Errorf("%v, want the floor of 2 on-demand", n)
 	}
 }
@@ -155,10 +155,10 @@ func TestTheMetricTellsWhichTypeIsDry(t *testing.T) {
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
 	dir, now := s.follower.directory, time.Now()
 	for i := range 2 {
-		shape := Shape{Constraints: []string{constraintSelector + "zone=" + string(rune('a'+i))}}
-		dir.droughts.observe(OnDemand, SpotPod{UID: types.UID(shape.String()), Shape: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
+		shape := capacity.Requirements{Constraints: []string{capacity.ConstraintSelector + "zone=" + string(rune('a'+i))}}
+		dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: types.UID(shape.String()), Requirements: shape, Timeout: time.Minute, UnschedulableSince: now.Add(-time.Hour)}, now)
 	}
-	dir.droughts.judge(now)
+	dir.droughts.Judge(now)
 	want := `
 # HELP plimsoll_spot_dry Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.
 # TYPE plimsoll_spot_dry gauge
@@ -178,16 +178,14 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	}
 	before, now := newShell(t, nil, false), time.Now()
 	before.cache(namespace("true", nil), set)
-	before.follower.directory.droughts.change(func() {
-		before.follower.directory.droughts.spot.Recall("set-db/db-3", now.Add(-time.Hour), now)
-	})
+	before.follower.directory.droughts.Tried(capacity.OnDemand, "set-db/db-3", now.Add(policy.TriedTime-time.Hour), now)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-3", UID: "u", ResourceVersion: "10",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db", Controller: new(true)}}}}
 	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}
 	placed := before.place(request)
 	pod = patched(t, pod, placed.Patch)
 	pod.Name = "db-3" // which patched changes
-	if placed.Reservation.Capacity != OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
+	if placed.Reservation.Capacity != capacity.OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
 		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
 	}
 
@@ -196,7 +194,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	after.cache(namespace("true", nil), set, pod)
 	o := Observed{Ordinals: true, Replicas: 4, Owners: []Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []Pod{after.podFacts(after.follower.directory, pod)}}
 	after.follower.directory.observeDry(&o, now)
-	if until := o.Pods[0].TriedUntil; now.Add(triedTime-time.Hour).Sub(until).Abs() > time.Second {
+	if until := o.Pods[0].TriedUntil; now.Add(policy.TriedTime-time.Hour).Sub(until).Abs() > time.Second {
 		t.Errorf("left alone until %s", until)
 	}
 	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})

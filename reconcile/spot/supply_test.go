@@ -4,17 +4,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
 func scaling(t *testing.T, takes time.Duration, tells bool) *supplyWorld {
 	t.Helper()
 	w := newSupplyWorld(10, policyOf(100, 1))
-	w.addNode(Spot, 10)
-	w.addNode(OnDemand, 4)
+	w.addNode(capacity.Spot, 10)
+	w.addNode(capacity.OnDemand, 4)
 	w.until(t, "settled", time.Minute, w.settled)
 	w.scaler.takes, w.scaler.tells = takes, tells
-	w.scaler.room[Spot], w.scaler.room[OnDemand] = 30, 30
+	w.scaler.room[capacity.Spot], w.scaler.room[capacity.OnDemand] = 30, 30
 	return w
 }
 
@@ -24,12 +29,12 @@ func TestAScaleUpWaitsForNodesThatAreOnTheirWay(t *testing.T) {
 		w.replicas = 40
 		most := 0
 		w.pass(15*time.Minute, func() {
-			_, onDemand := w.on(OnDemand)
+			_, onDemand := w.on(capacity.OnDemand)
 			most = max(most, onDemand)
 		})
-		if len(w.verdicts[Spot])+len(w.verdicts[OnDemand]) > 0 || most > 1 || len(w.evicted) > 0 || !w.settled() {
+		if len(w.verdicts[capacity.Spot])+len(w.verdicts[capacity.OnDemand]) > 0 || most > 1 || len(w.evicted) > 0 || !w.settled() {
 			t.Errorf("nodes take %s: %d verdicts, at most %d on-demand replicas where the floor is 1, evicted %v; %s",
-				takes, len(w.verdicts[Spot]), most, w.evicted, w.describe())
+				takes, len(w.verdicts[capacity.Spot]), most, w.evicted, w.describe())
 		}
 	}
 }
@@ -41,14 +46,14 @@ func TestWithoutASignNodesThatAreSlowAreTakenForADroughtOnceAtMost(t *testing.T)
 		for round := range 6 {
 			w.replicas = 40
 			w.pass(20*time.Minute, nil)
-			if n := len(w.verdicts[Spot]); n > 1 {
+			if n := len(w.verdicts[capacity.Spot]); n > 1 {
 				t.Fatalf("nodes take %s: %d premature verdicts after %d scale-ups", takes, n, round+1)
 			}
 			w.replicas = 10
 			w.pass(20*time.Minute, nil)
 		}
-		if len(w.verdicts[OnDemand]) > 1 {
-			t.Errorf("nodes take %s: on-demand was taken for dry %d times", takes, len(w.verdicts[OnDemand]))
+		if len(w.verdicts[capacity.OnDemand]) > 1 {
+			t.Errorf("nodes take %s: on-demand was taken for dry %d times", takes, len(w.verdicts[capacity.OnDemand]))
 		}
 	}
 }
@@ -62,7 +67,7 @@ func TestAnAutoscalerThatFlapsEvictsNobody(t *testing.T) {
 		for range 9 {
 			w.replicas = 40
 			w.pass(20*time.Minute, func() {
-				_, onDemand := w.on(OnDemand)
+				_, onDemand := w.on(capacity.OnDemand)
 				most = max(most, onDemand)
 			})
 			w.replicas = 10
@@ -77,9 +82,9 @@ func TestAnAutoscalerThatFlapsEvictsNobody(t *testing.T) {
 func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 	w := scaling(t, time.Hour, true) // launched, and never there
 	w.replicas = 12
-	w.pass(DefaultDroughtSettings().NodeStart+10*time.Second, nil)
-	if len(w.verdicts[Spot]) != 1 {
-		t.Errorf("%d verdicts; %s", len(w.verdicts[Spot]), w.describe())
+	w.pass(shortage.DefaultSettings().NodeStart+10*time.Second, nil)
+	if len(w.verdicts[capacity.Spot]) != 1 {
+		t.Errorf("%d verdicts; %s", len(w.verdicts[capacity.Spot]), w.describe())
 	}
 	w.pass(10*time.Second, nil)
 	if w.ready() != 12 {
@@ -89,37 +94,37 @@ func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 
 func TestWithoutAnySignADroughtIsCoveredAfterTheTimeout(t *testing.T) {
 	w := newSupplyWorld(20, policyOf(100, 0))
-	w.addNode(Spot, 40)
-	w.addNode(OnDemand, 40)
+	w.addNode(capacity.Spot, 40)
+	w.addNode(capacity.OnDemand, 40)
 	w.until(t, "settled", time.Minute, w.settled)
-	w.loseNodes(Spot)
-	w.until(t, "covered on-demand", 70*time.Second, func() bool { ready, _ := w.on(OnDemand); return ready == 20 })
+	w.loseNodes(capacity.Spot)
+	w.until(t, "covered on-demand", 70*time.Second, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 20 })
 }
 
 func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
 	w := newSupplyWorld(4, policyOf(100, 0))
-	w.addNode(Spot, 10)
-	w.addNode(OnDemand, 10)
+	w.addNode(capacity.Spot, 10)
+	w.addNode(capacity.OnDemand, 10)
 	w.until(t, "settled", time.Minute, w.settled)
-	w.loseNodes(Spot)
-	w.until(t, "covered", 2*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 4 })
-	w.scaler = supplyScaler{takes: 200 * time.Second, tells: true, room: map[Capacity]int{Spot: 10}, ordered: map[Capacity]time.Time{}}
+	w.loseNodes(capacity.Spot)
+	w.until(t, "covered", 2*time.Minute, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 4 })
+	w.scaler = supplyScaler{takes: 200 * time.Second, tells: true, room: map[capacity.Type]int{capacity.Spot: 10}, ordered: map[capacity.Type]time.Time{}}
 	// The first probe starts after two minutes, and alone would be over before the node comes.
-	w.until(t, "found to have room", 2*time.Minute+210*time.Second, func() bool { return len(w.droughts[Spot].Verdicts()) == 0 })
+	w.until(t, "found to have room", 2*time.Minute+210*time.Second, func() bool { return len(w.droughts[capacity.Spot].Decisions()) == 0 })
 	w.until(t, "back on spot", 5*time.Minute, w.settled)
 }
 
 func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	for name, w := range map[string]*supplyWorld{"Deployment": newSupplyWorld(10, policyOf(50, 2)), "StatefulSet": newSupplySet(10, policyOf(50, 2))} {
-		w.addNode(Spot, 100)
-		w.addNode(OnDemand, 1)
+		w.addNode(capacity.Spot, 100)
+		w.addNode(capacity.OnDemand, 1)
 		w.until(t, "as well as it gets", 2*time.Minute, func() bool { return w.ready() == 9 })
-		if spot, _ := w.on(Spot); spot != 8 {
+		if spot, _ := w.on(capacity.Spot); spot != 8 {
 			t.Errorf("%s: %d on spot; %s", name, spot, w.describe())
 		}
 		since := w.now
 		w.pass(2*time.Hour, func() {
-			if _, onDemand := w.on(OnDemand); onDemand < 2 {
+			if _, onDemand := w.on(capacity.OnDemand); onDemand < 2 {
 				t.Fatalf("%s: the floor does not wait for on-demand: %s", name, w.describe())
 			}
 		})
@@ -129,7 +134,7 @@ func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 		if notes := strings.Join(w.plan().Notes, "; "); !strings.Contains(notes, "on-demand has had no room") {
 			t.Errorf("%s: it is not told: %s", name, notes)
 		}
-		w.addNode(OnDemand, 100)
+		w.addNode(capacity.OnDemand, 100)
 		w.until(t, name+" back where it belongs", 10*time.Minute, w.settled)
 		if n := w.readyEvictions(since); n != 3 {
 			t.Errorf("%s: %d ready replicas were moved back, want 3", name, n)
@@ -139,10 +144,10 @@ func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 
 func TestAWorkloadThatAsksForNoSpotWaitsForOnDemand(t *testing.T) {
 	w := newSupplyWorld(10, policyOf(0, 2))
-	w.addNode(Spot, 100)
-	w.addNode(OnDemand, 5)
+	w.addNode(capacity.Spot, 100)
+	w.addNode(capacity.OnDemand, 5)
 	w.pass(time.Hour, func() {
-		if _, spot := w.on(Spot); spot > 0 {
+		if _, spot := w.on(capacity.Spot); spot > 0 {
 			t.Fatalf("%d replicas on spot", spot)
 		}
 	})
@@ -151,9 +156,9 @@ func TestAWorkloadThatAsksForNoSpotWaitsForOnDemand(t *testing.T) {
 func TestMovesIntoCapacityThatIsNotThereAreTakenBack(t *testing.T) {
 	for _, from := range []int{100, 0} {
 		w := newSupplyWorld(100, policyOf(from, 0))
-		there := Spot
+		there := capacity.Spot
 		if from == 0 {
-			there = OnDemand
+			there = capacity.OnDemand
 		}
 		w.addNode(there, 100)
 		w.until(t, "settled", time.Minute, w.settled)
@@ -170,56 +175,56 @@ func TestMovesIntoCapacityThatIsNotThereAreTakenBack(t *testing.T) {
 
 func TestARaisedFloorIsMovedOneByOneWhileOnDemandIsDry(t *testing.T) {
 	w := newSupplyWorld(10, policyOf(80, 0))
-	w.addNode(Spot, 20)
-	w.addNode(OnDemand, 1)
+	w.addNode(capacity.Spot, 20)
+	w.addNode(capacity.OnDemand, 1)
 	w.until(t, "covered", 3*time.Minute, func() bool { return w.ready() == 10 })
 	w.policy = policyOf(80, 4)
 	since := w.now
 	w.pass(time.Hour, nil)
-	if _, onDemand := w.on(OnDemand); onDemand != 2 || w.ready() != 9 || w.readyEvictions(since) != 1 {
+	if _, onDemand := w.on(capacity.OnDemand); onDemand != 2 || w.ready() != 9 || w.readyEvictions(since) != 1 {
 		t.Errorf("one replica waits for the floor: %s", w.describe())
 	}
-	w.addNode(OnDemand, 1)
+	w.addNode(capacity.OnDemand, 1)
 	w.pass(10*time.Minute, nil)
-	if _, onDemand := w.on(OnDemand); onDemand != 3 || w.ready() != 9 {
+	if _, onDemand := w.on(capacity.OnDemand); onDemand != 3 || w.ready() != 9 {
 		t.Errorf("the next one follows when it serves: %s", w.describe())
 	}
-	w.addNode(OnDemand, 10)
+	w.addNode(capacity.OnDemand, 10)
 	w.until(t, "settled", 20*time.Minute, w.settled)
 }
 
 func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
 	w := newSupplyWorld(10, policyOf(50, 1))
-	w.addNode(Spot, 2)
-	w.addNode(OnDemand, 2)
+	w.addNode(capacity.Spot, 2)
+	w.addNode(capacity.OnDemand, 2)
 	w.pass(10*time.Minute, nil)
 	replaced := len(w.evicted)
 	w.pass(3*time.Hour, nil)
 	if len(w.evicted) != replaced {
 		t.Errorf("%d evictions beyond the first %d; %s", len(w.evicted)-replaced, replaced, w.describe())
 	}
-	w.addNode(Spot, 20)
+	w.addNode(capacity.Spot, 20)
 	w.until(t, "served by spot", 35*time.Minute, func() bool { return w.ready() >= 9 })
-	w.addNode(OnDemand, 20)
+	w.addNode(capacity.OnDemand, 20)
 	w.until(t, "settled", time.Hour, w.settled)
 }
 
 // A volume in a zone without spot nodes keeps a replica away that a probe does not tell of.
 func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
-	for name, make := range map[string]func(int, Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
+	for name, make := range map[string]func(int, policy.Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
 		w := make(10, policyOf(50, 1))
-		w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
-		w.addNode(Spot, 20)
-		w.addNode(OnDemand, 40)
-		w.refuses = func(_ *supplyPod, n *supplyNode) bool { return n.capacity == Spot }
-		w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 10 })
+		w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
+		w.addNode(capacity.Spot, 20)
+		w.addNode(capacity.OnDemand, 40)
+		w.refuses = func(_ *supplyPod, n *supplyNode) bool { return n.capacity == capacity.Spot }
+		w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 10 })
 		start := w.now
 		w.tick = 5 * time.Second
 		evicted := map[string]int{}
 		for hour := range 12 {
 			w.pass(time.Hour, func() {
 				if hour%3 == 1 && w.now.Second() == 0 {
-					w.droughts[Spot].NodeJoined(w.now) // further nodes are no reason to believe the next probe
+					w.droughts[capacity.Spot].NodeJoined(w.now) // further nodes are no reason to believe the next probe
 				}
 			})
 		}
@@ -240,19 +245,19 @@ func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
 // Half of the ordinals have their volumes where spot nodes are.
 func TestOrdinalsThatFindNoNodeStayAndTheOthersMove(t *testing.T) {
 	w := newSupplySet(10, policyOf(50, 0))
-	w.shape = Shape{CPU: 1, Constraints: []string{constraintVolume + "shop/data-db-"}}
-	w.addNode(OnDemand, 40)
+	w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
+	w.addNode(capacity.OnDemand, 40)
 	w.refuses = func(p *supplyPod, n *supplyNode) bool {
-		number, _ := OrdinalOf(p.Name)
-		return n.capacity == Spot && number%2 == 1
+		number, _ := phrase.Ordinal(p.Name)
+		return n.capacity == capacity.Spot && number%2 == 1
 	}
-	w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(OnDemand); return ready == 10 })
-	w.addNode(Spot, 20)
+	w.until(t, "covered", 3*time.Minute, func() bool { ready, _ := w.on(capacity.OnDemand); return ready == 10 })
+	w.addNode(capacity.Spot, 20)
 	w.tick = 5 * time.Second
 	w.until(t, "settled", 24*time.Hour, w.settled)
 	failed := map[string]int{}
 	for _, e := range w.evicted {
-		if number, _ := OrdinalOf(e.name); e.ready && number%2 == 1 {
+		if number, _ := phrase.Ordinal(e.name); e.ready && number%2 == 1 {
 			failed[e.name]++
 		}
 	}

@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // supplyWorld is a model of one workload in a member whose capacity comes and goes: nodes of both types, an autoscaler that takes
@@ -20,21 +25,21 @@ type supplyWorld struct {
 	serial   int
 	nodes    []*supplyNode
 	pods     map[types.UID]*supplyPod
-	probes   map[string]*Probe
+	probes   map[string]*shortage.Probe
 	scaler   supplyScaler
 	accounts *Accounting
-	droughts map[Capacity]*Drought
+	droughts map[capacity.Type]*shortage.Tracker
 
 	replicas int
 	ordinals bool
 	size     int
-	shape    Shape // as the hub knows it
-	probed   int   // what a probe takes, which is less than a replica where a probe cannot have all of its constraints
+	shape    capacity.Requirements // as the hub knows it
+	probed   int                   // what a probe takes, which is less than a replica where a probe cannot have all of its constraints
 	refuses  func(pod *supplyPod, node *supplyNode) bool
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 
-	verdicts map[Capacity]map[time.Time]bool // when each verdict was made
+	verdicts map[capacity.Type]map[time.Time]bool // when each verdict was made
 	evicted  []supplyEviction
 }
 
@@ -42,12 +47,12 @@ type supplyEviction struct {
 	at    time.Time
 	name  string
 	ready bool
-	from  Capacity
+	from  capacity.Type
 }
 
 type supplyNode struct {
 	name       string
-	capacity   Capacity
+	capacity   capacity.Type
 	room       int
 	joined     time.Time
 	emptySince time.Time
@@ -62,45 +67,45 @@ type supplyPod struct {
 // supplyScaler brings a node of a type for pods that wait, a while after they began to, and takes empty nodes away.
 type supplyScaler struct {
 	takes   time.Duration
-	room    map[Capacity]int // of the nodes that it makes; 0: it makes none
-	tells   bool             // whether it gives signs
-	idle    time.Duration    // how long a node may be empty; 0: for ever
-	ordered map[Capacity]time.Time
+	room    map[capacity.Type]int // of the nodes that it makes; 0: it makes none
+	tells   bool                  // whether it gives signs
+	idle    time.Duration         // how long a node may be empty; 0: for ever
+	ordered map[capacity.Type]time.Time
 	made    int
 }
 
-func newSupplyWorld(replicas int, policy Policy) *supplyWorld {
-	starts := &startTimes{}
-	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*Probe{}, accounts: NewAccounting(false),
-		scaler:   supplyScaler{room: map[Capacity]int{}, ordered: map[Capacity]time.Time{}},
-		droughts: map[Capacity]*Drought{Spot: newDrought(Spot, DefaultDroughtSettings(), starts), OnDemand: newDrought(OnDemand, DefaultDroughtSettings(), starts)},
-		replicas: replicas, size: 1, shape: Shape{CPU: 1}, probed: 1, policy: policy,
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
-		verdicts: map[Capacity]map[time.Time]bool{Spot: {}, OnDemand: {}}}
+func newSupplyWorld(replicas int, pol policy.Policy) *supplyWorld {
+	starts := &shortage.StartTimes{}
+	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
+		scaler:   supplyScaler{room: map[capacity.Type]int{}, ordered: map[capacity.Type]time.Time{}},
+		droughts: map[capacity.Type]*shortage.Tracker{capacity.Spot: shortage.NewTracker(capacity.Spot, shortage.DefaultSettings(), starts), capacity.OnDemand: shortage.NewTracker(capacity.OnDemand, shortage.DefaultSettings(), starts)},
+		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: pol,
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
+		verdicts: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}}
 }
 
-func newSupplySet(replicas int, policy Policy) *supplyWorld {
-	w := newSupplyWorld(replicas, policy)
+func newSupplySet(replicas int, pol policy.Policy) *supplyWorld {
+	w := newSupplyWorld(replicas, pol)
 	w.ordinals, w.accounts = true, NewAccounting(true)
 	return w
 }
 
-func (w *supplyWorld) addNode(capacity Capacity, room int) *supplyNode {
+func (w *supplyWorld) addNode(capacityType capacity.Type, room int) *supplyNode {
 	w.serial++
-	n := &supplyNode{name: fmt.Sprintf("%s-%d", capacity, w.serial), capacity: capacity, room: room, joined: w.now}
+	n := &supplyNode{name: fmt.Sprintf("%s-%d", capacityType, w.serial), capacity: capacityType, room: room, joined: w.now}
 	w.nodes = append(w.nodes, n)
-	w.droughts[capacity].NodeJoined(w.now)
+	w.droughts[capacityType].NodeJoined(w.now)
 	return n
 }
 
 // loseNodes takes all nodes of a type away, with their pods.
-func (w *supplyWorld) loseNodes(capacity Capacity) {
+func (w *supplyWorld) loseNodes(capacityType capacity.Type) {
 	for _, p := range w.sorted() {
-		if p.node != nil && p.node.capacity == capacity {
+		if p.node != nil && p.node.capacity == capacityType {
 			w.remove(p)
 		}
 	}
-	w.nodes = slices.DeleteFunc(w.nodes, func(n *supplyNode) bool { return n.capacity == capacity })
+	w.nodes = slices.DeleteFunc(w.nodes, func(n *supplyNode) bool { return n.capacity == capacityType })
 }
 
 func (w *supplyWorld) sorted() []*supplyPod {
@@ -116,9 +121,9 @@ func (w *supplyWorld) remove(p *supplyPod) {
 }
 
 // on counts the pods of a type that serve, and all that are bound to it or wait for it.
-func (w *supplyWorld) on(capacity Capacity) (ready, all int) {
+func (w *supplyWorld) on(capacityType capacity.Type) (ready, all int) {
 	for _, p := range w.pods {
-		if p.Capacity == capacity {
+		if p.Capacity == capacityType {
 			all++
 			if p.Ready {
 				ready++
@@ -129,8 +134,8 @@ func (w *supplyWorld) on(capacity Capacity) (ready, all int) {
 }
 
 func (w *supplyWorld) ready() int {
-	spot, _ := w.on(Spot)
-	onDemand, _ := w.on(OnDemand)
+	spot, _ := w.on(capacity.Spot)
+	onDemand, _ := w.on(capacity.OnDemand)
 	return spot + onDemand
 }
 
@@ -173,13 +178,13 @@ func (w *supplyWorld) until(t *testing.T, what string, limit time.Duration, done
 func (w *supplyWorld) describe() string {
 	r := w.plan()
 	return fmt.Sprintf("%d spot and %d on-demand pods, %d ready; %s: %s; %v; verdicts %+v %+v", r.SpotActual, r.OnDemandActual, w.ready(),
-		r.State, r.Reason, r.Notes, w.droughts[Spot].Verdicts(), w.droughts[OnDemand].Verdicts())
+		r.State, r.Reason, r.Notes, w.droughts[capacity.Spot].Decisions(), w.droughts[capacity.OnDemand].Decisions())
 }
 
 // settled tells whether every replica serves where the policy wants it.
 func (w *supplyWorld) settled() bool {
-	spot, _ := w.on(Spot)
-	onDemand, _ := w.on(OnDemand)
+	spot, _ := w.on(capacity.Spot)
+	onDemand, _ := w.on(capacity.OnDemand)
 	m := w.policy.Mix()
 	return spot == m.Spot(w.replicas) && onDemand == m.OnDemand(w.replicas) && len(w.pods) == w.replicas
 }
@@ -210,7 +215,7 @@ func (w *supplyWorld) create(name string) {
 	p := &supplyPod{Pod: Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: testOwner,
 		Created: w.now, UnreadySince: w.now, Version: uint64(w.serial)}}
 	ask := Ask{ID: string(p.UID), Wanted: w.replicas, Mix: w.mix(), Final: true}
-	ask.Ordinal, _ = OrdinalOf(p.Name)
+	ask.Ordinal, _ = phrase.Ordinal(p.Name)
 	answer := w.accounts.Reserve(ask, w.now)
 	p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, answer.ID, answer.Moved
 	if w.ordinals {
@@ -223,10 +228,10 @@ func (w *supplyWorld) create(name string) {
 	w.see(p)
 }
 
-func (w *supplyWorld) mix() Mix {
+func (w *supplyWorld) mix() policy.Mix {
 	m := w.policy.Mix()
-	_, m.Dry = w.droughts[Spot].Dry(w.shape)
-	_, m.OnDemandDry = w.droughts[OnDemand].Dry(w.shape)
+	_, m.Dry = w.droughts[capacity.Spot].Dry(w.shape)
+	_, m.OnDemandDry = w.droughts[capacity.OnDemand].Dry(w.shape)
 	return m
 }
 
@@ -235,7 +240,7 @@ func (w *supplyWorld) see(p *supplyPod) {
 	w.serial++
 	p.Version = uint64(w.serial)
 	w.accounts.Observe(&p.Pod, w.now)
-	seen := SpotPod{UID: p.UID, Shape: w.shape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince, NodeComing: p.NodeComing}
+	seen := shortage.Pod{UID: p.UID, Requirements: w.shape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince, NodeComing: p.NodeComing}
 	if w.ordinals {
 		seen.Replica = replicaOf(&p.Pod)
 	}
@@ -291,21 +296,21 @@ func (w *supplyWorld) bind(p *supplyPod) {
 
 func (w *supplyWorld) scale() {
 	s := &w.scaler
-	for _, capacity := range []Capacity{Spot, OnDemand} {
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 		waits := false
 		for _, p := range w.pods {
-			waits = waits || (p.node == nil && p.Capacity == capacity)
+			waits = waits || (p.node == nil && p.Capacity == capacityType)
 		}
 		for _, p := range w.probes {
-			waits = waits || (!p.Gated && p.BoundAt.IsZero() && p.Capacity == capacity)
+			waits = waits || (!p.Gated && p.BoundAt.IsZero() && p.Capacity == capacityType)
 		}
-		at, ordered := s.ordered[capacity]
+		at, ordered := s.ordered[capacityType]
 		switch {
-		case !ordered && waits && s.room[capacity] > 0:
-			s.ordered[capacity] = w.now
+		case !ordered && waits && s.room[capacityType] > 0:
+			s.ordered[capacityType] = w.now
 		case ordered && w.now.Sub(at) >= s.takes:
-			delete(s.ordered, capacity)
-			w.addNode(capacity, s.room[capacity])
+			delete(s.ordered, capacityType)
+			w.addNode(capacityType, s.room[capacityType])
 			s.made++
 		}
 	}
@@ -319,9 +324,9 @@ func (w *supplyWorld) scale() {
 
 // tend does what the droughts ask for.
 func (w *supplyWorld) tend() {
-	for _, capacity := range []Capacity{Spot, OnDemand} {
-		d := w.droughts[capacity]
-		_, ordered := w.scaler.ordered[capacity]
+	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
+		d := w.droughts[capacityType]
+		_, ordered := w.scaler.ordered[capacityType]
 		for _, p := range w.probes {
 			d.ObserveProbe(*p, w.now)
 			d.ProbeSign(p.Name, ordered && w.scaler.tells, w.now)
@@ -340,17 +345,17 @@ func (w *supplyWorld) tend() {
 			p.Gated, p.OpenedAt = false, w.now
 			d.ObserveProbe(*p, w.now)
 		}
-		for _, v := range d.Verdicts() {
-			w.verdicts[capacity][v.Since] = true
+		for _, v := range d.Decisions() {
+			w.verdicts[capacityType][v.Since] = true
 		}
 	}
 }
 
 func (w *supplyWorld) plan() PlanResult {
 	owner := Owner{UID: testOwner, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
-	owner.DrySince, _ = w.droughts[Spot].Dry(w.shape)
-	owner.OnDemandDrySince, _ = w.droughts[OnDemand].Dry(w.shape)
-	owner.SpotOnTrial, owner.OnDemandOnTrial = w.droughts[Spot].OnTrial(w.shape), w.droughts[OnDemand].OnTrial(w.shape)
+	owner.DrySince, _ = w.droughts[capacity.Spot].Dry(w.shape)
+	owner.OnDemandDrySince, _ = w.droughts[capacity.OnDemand].Dry(w.shape)
+	owner.SpotOnTrial, owner.OnDemandOnTrial = w.droughts[capacity.Spot].OnTrial(w.shape), w.droughts[capacity.OnDemand].OnTrial(w.shape)
 	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, Owners: []Owner{owner}, LastMove: w.accounts.LastMove()}
 	for _, p := range w.sorted() {
 		pod := p.Pod
@@ -367,7 +372,7 @@ func (w *supplyWorld) plan() PlanResult {
 func (w *supplyWorld) tried(pod *Pod) time.Time {
 	d := w.droughts[pod.Capacity.Other()]
 	if !pod.TriedUntil.IsZero() {
-		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-triedTime), w.now)
+		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-policy.TriedTime), w.now)
 	}
 	return d.Tried(replicaOf(pod))
 }

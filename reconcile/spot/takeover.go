@@ -1,6 +1,10 @@
 package spot
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
 
 // storeTime is how long after its admission a pod may be stored: other webhooks and the store come after us.
 const storeTime = 500 * time.Millisecond
@@ -29,11 +33,11 @@ func (a *Accounting) unprovenUntil(now time.Time) time.Time {
 // prove changes a decision that relies on what is not proven. On-demand is safe whatever is live, and where there is no floor
 // so is spot.
 func (a *Accounting) prove(d *decision, ask *Ask, now time.Time) {
-	if d.capacity != Spot || a.unprovenUntil(now).IsZero() {
+	if d.capacity != capacity.Spot || a.unprovenUntil(now).IsZero() {
 		return
 	}
 	d.doubt = DoubtUnproven
 	if ask.Final && ask.Mix.Floor > 0 {
-		d.capacity, d.reason = OnDemand, reasonUnproven
+		d.capacity, d.reason = capacity.OnDemand, reasonUnproven
 	}
 }

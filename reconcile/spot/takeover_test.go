@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // takeover lets another replica decide, whose cache lags as much as the one before: it has what its informers told, and no
@@ -34,7 +37,7 @@ func TestATakeoverWithinABurstCostsNoMove(t *testing.T) {
 			w.pass(5*time.Millisecond, 150*time.Millisecond)
 		}
 		have, m := w.count(), w.mix()
-		if have.spot != m.Spot(40) || have.onDemand != m.OnDemand(40) {
+		if have.Spot != m.Spot(40) || have.OnDemand != m.OnDemand(40) {
 			t.Fatalf("seed %d: %+v of 40, want %d on spot", seed, have, m.Spot(40))
 		}
 		if _, err := w.converge(); err != nil || w.evictions > 0 {
@@ -130,23 +133,23 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 }
 
 func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
-	a, m := NewAccounting(false), Mix{Percent: 50, Floor: 1, Managed: true} // slots: on-demand, spot, on-demand, spot
-	pod := Pod{UID: "0", Slot: 0, Capacity: OnDemand, Version: 1}
+	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true} // slots: on-demand, spot, on-demand, spot
+	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}
 	a.Observe(&pod, epoch)
 	a.TakeOver(epoch)
-	ask := func(id string, final bool, m Mix, now time.Time) Answer {
+	ask := func(id string, final bool, m policy.Mix, now time.Time) Answer {
 		return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: final, DryRun: true}, now)
 	}
 	if got := ask("a", false, m, epoch); got.Doubt != DoubtUnproven {
 		t.Errorf("without a live list: %+v", got)
 	}
-	if got := ask("a", true, m, epoch); got.Capacity != OnDemand || got.Reason != reasonUnproven {
+	if got := ask("a", true, m, epoch); got.Capacity != capacity.OnDemand || got.Reason != reasonUnproven {
 		t.Errorf("without a live list, for good: %+v", got)
 	}
-	if got := ask("a", true, Mix{Percent: 100, Managed: true}, epoch); got.Capacity != Spot {
+	if got := ask("a", true, policy.Mix{Percent: 100, Managed: true}, epoch); got.Capacity != capacity.Spot {
 		t.Errorf("there is no floor to keep: %+v", got)
 	}
-	if got := ask("a", false, Mix{Managed: true}, epoch); got.Capacity != OnDemand || got.Doubt != DoubtNone {
+	if got := ask("a", false, policy.Mix{Managed: true}, epoch); got.Capacity != capacity.OnDemand || got.Doubt != DoubtNone {
 		t.Errorf("on-demand is safe whatever is live: %+v", got)
 	}
 	a.Sync([]Pod{pod}, a.ProvenBy().Add(-1), epoch)
@@ -154,7 +157,7 @@ func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 		t.Errorf("a pod that the predecessor admitted may not have been stored when this list was read: %+v", got)
 	}
 	a.Sync([]Pod{pod}, a.ProvenBy(), epoch)
-	if got := ask("a", false, m, epoch); got.Capacity != Spot || got.Doubt != DoubtNone {
+	if got := ask("a", false, m, epoch); got.Capacity != capacity.Spot || got.Doubt != DoubtNone {
 		t.Errorf("with a live list: %+v", got)
 	}
 	a.TakeOver(epoch)
@@ -175,13 +178,13 @@ func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 }
 
 func TestAMoveToSpotWaitsUntilASuccessorKnowsWhatIsThere(t *testing.T) {
-	o := observedOf(replicas(10, Mix{Managed: true}), 10)
+	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].Accounting.UnprovenUntil = epoch.Add(3 * time.Second)
 	r := Plan(o, policyOf(50, 1), testSettings, epoch)
 	if len(r.Evictions) > 0 || waitOf(&r, WaitUnexplained) == nil || !r.Recheck.Equal(epoch.Add(3*time.Second)) {
 		t.Errorf("%+v", r)
 	}
-	o = observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10)
+	o = observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
 	o.Owners[0].Accounting.UnprovenUntil = epoch.Add(3 * time.Second)
 	if r := Plan(o, policyOf(50, 1), testSettings, epoch); len(r.Evictions) == 0 {
 		t.Errorf("moves to on-demand cannot cost the floor: %+v", r)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // freshObject is how old an object may be when it is first seen and still be taken for one that was enabled from the start.
@@ -21,8 +23,8 @@ func enabledFrom(created, seen time.Time) time.Time {
 // noteUndecided counts the pods among those that were found without a slot that were created after their workload was known to
 // be enabled: they came without a decision.
 func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, now time.Time) {
-	since, policy := dir.enabledSince(of.key)
-	if policy == nil || e.settingsFor(of.member, policy).ReadOnly { // the webhook decides nothing for those
+	since, pol := dir.enabledSince(of.key)
+	if pol == nil || e.settingsFor(of.member, pol).ReadOnly { // the webhook decides nothing for those
 		return
 	}
 	n := undecided(found, since)
@@ -69,7 +71,7 @@ func (o *owner) firstFound(found []foundPod) []foundPod {
 }
 
 // enabledSince tells since when a workload is known to be enabled, and its policy; nil: it is not.
-func (d *directory) enabledSince(key WorkloadKey) (time.Time, *Policy) {
+func (d *directory) enabledSince(key policy.WorkloadKey) (time.Time, *policy.Policy) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	w := d.workloads[key]

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -24,7 +27,7 @@ const (
 	liveListPatience = time.Second
 	// maxFound bounds how many of the pods that a search found are remembered for the plans until the next one: as many as have
 	// slots.
-	maxFound = maxSlot
+	maxFound = policy.MaxSlot
 )
 
 // liveListMark remembers since when an owner has shown the sign of pods without a slot, what the sign was, when they were last
@@ -154,7 +157,7 @@ func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, 
 		if err != nil {
 			return recheck, err
 		}
-		recheck = earlier(recheck, again)
+		recheck = when.Earlier(recheck, again)
 		o.Pods = append(o.Pods, withoutKnown(more, o.Pods)...)
 	}
 	return recheck, nil
@@ -178,7 +181,7 @@ func withoutKnown(found, cached []Pod) []Pod {
 	return slices.DeleteFunc(found, func(p Pod) bool { _, is := known[p.UID]; return is })
 }
 
-func withoutSlot(keys Keys, selector *metav1.LabelSelector) (labels.Selector, error) {
+func withoutSlot(keys policy.Keys, selector *metav1.LabelSelector) (labels.Selector, error) {
 	base, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T) {
@@ -70,13 +73,13 @@ func counted(replicas int32) *appsv1.ReplicaSet {
 
 // webOf is the Deployment web, as it is reconciled.
 func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *subject {
-	return &subject{member: testMember, key: WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+	return &subject{member: testMember, key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		meta: &metav1.ObjectMeta{}, replicas: replicasOf(set.Spec.Replicas), sources: []source{replicaSetSource(set)}, client: cache, live: live, events: noEvents{}}
 }
 
 func spotAndOnDemandNodes() []client.Object {
-	node := func(name, capacity string) client.Object {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{steerKey: capacity}}}
+	node := func(name, capacityType string) client.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{steerKey: capacityType}}}
 	}
 	return []client.Object{node("node-od", "on-demand"), node("node-spot", "spot")}
 }
@@ -192,7 +195,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, epoch)
 	nodes := spotAndOnDemandNodes()
 	s.cache(nodes...)
-	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != Spot || pods[0].Doom != nil {
+	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Doom != nil {
 		t.Errorf("%+v", pods)
 	}
 	s.follower.gone(nodes[1])

@@ -3,38 +3,19 @@ package spot
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
-
-// WorkloadKey names a workload within one member.
-type WorkloadKey struct {
-	// Kind is Deployment, StatefulSet or another kind that is placed.
-	Kind string
-	types.NamespacedName
-}
-
-// Compare orders keys by namespace, kind and name: the order of every list.
-func (k WorkloadKey) Compare(other WorkloadKey) int {
-	for _, pair := range [...][2]string{{k.Namespace, other.Namespace}, {k.Kind, other.Kind}, {k.Name, other.Name}} {
-		switch {
-		case pair[0] < pair[1]:
-			return -1
-		case pair[0] > pair[1]:
-			return 1
-		}
-	}
-	return 0
-}
 
 // WorkloadView is what the API tells of one workload: the outcome of its last plan. It is a snapshot and may be kept.
 type WorkloadView struct {
 	Member string
-	WorkloadKey
+	policy.WorkloadKey
 	State State
 	// Reason says in one sentence what the state means, or what is waited for.
 	Reason string
 	// Policy is the policy in force, with the source of each value and the problems found.
-	Policy Policy
+	Policy policy.Policy
 	// Replicas is what the workload's spec asks for.
 	Replicas int
 	// SpotWanted + OnDemandWanted = Replicas.
@@ -73,7 +54,7 @@ type PodView struct {
 	// Slot is negative while the pod has none.
 	Slot int
 	// Wanted is the capacity type of the pod's slot, Actual that of its node or, before it is bound, of its selector.
-	Wanted, Actual Capacity
+	Wanted, Actual capacity.Type
 	Node           string
 	Phase          string
 	Ready          bool

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Hypothesis is what a workload's policy might be. What is nil or empty stays as it is.
@@ -14,7 +16,7 @@ type Hypothesis struct {
 	// Replicas that the workload asks for.
 	Replicas *int
 	// Strategy of moves.
-	Strategy Strategy
+	Strategy policy.Strategy
 	// IgnoreWindow plans as if the disruption window were open.
 	IgnoreWindow bool
 }
@@ -30,16 +32,16 @@ type WhatIf struct {
 }
 
 // apply returns what the plan would be made from.
-func (h Hypothesis) apply(p planned, keys Keys) planned {
-	overrule := func(into **int, from *int, source *Source, key, path string) {
+func (h Hypothesis) apply(p planned, keys policy.Keys) planned {
+	overrule := func(into **int, from *int, source *policy.Source, key, path string) {
 		if from == nil {
 			return
 		}
-		*into, *source = from, SourceRequest
-		p.policy.Problems = slices.DeleteFunc(slices.Clone(p.policy.Problems), func(found Problem) bool { return found.Key == key || found.Key == path })
+		*into, *source = from, policy.SourceRequest
+		p.policy.Problems = slices.DeleteFunc(slices.Clone(p.policy.Problems), func(found policy.Problem) bool { return found.Key == key || found.Key == path })
 	}
-	overrule(&p.policy.Percentage, h.Percentage, &p.policy.PercentageSource, keys.SpotPercentage(), pathPercentage)
-	overrule(&p.policy.MinOnDemand, h.MinOnDemand, &p.policy.MinOnDemandSource, keys.MinOnDemand(), pathMinOnDemand)
+	overrule(&p.policy.Percentage, h.Percentage, &p.policy.PercentageSource, keys.SpotPercentage(), policy.PathPercentage)
+	overrule(&p.policy.MinOnDemand, h.MinOnDemand, &p.policy.MinOnDemandSource, keys.MinOnDemand(), policy.PathMinOnDemand)
 	if h.Replicas != nil {
 		p.observed.Replicas = *h.Replicas
 		if len(p.observed.Owners) == 1 {
@@ -51,7 +53,7 @@ func (h Hypothesis) apply(p planned, keys Keys) planned {
 		p.settings.Strategy = h.Strategy
 	}
 	if h.IgnoreWindow {
-		p.policy.Window, p.policy.WindowSource, p.policy.WindowInvalid = nil, SourceNone, false
+		p.policy.Window, p.policy.WindowSource, p.policy.WindowInvalid = nil, policy.SourceNone, false
 	}
 	return p
 }
@@ -63,7 +65,7 @@ func (e *Engine) Suppose(member, kind, namespace, name string, h Hypothesis, now
 	if dir == nil {
 		return WhatIf{}, false
 	}
-	key := WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	key := policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	view, shown := dir.view(key)
 	last, known := dir.journal.last(key)
 	if !shown || !known {
@@ -88,20 +90,20 @@ func excessIn(v *WorkloadView) int {
 func firstMoves(plan *PlanResult) []Move {
 	var moves []Move
 	for i := range plan.Releases {
-		moves = append(moves, plan.Releases[i].move(time.Time{}))
+		moves = append(moves, moveOfRelease(&plan.Releases[i], time.Time{}))
 	}
 	for i := range plan.Evictions {
-		moves = append(moves, plan.Evictions[i].move(time.Time{}))
+		moves = append(moves, moveOfEviction(&plan.Evictions[i], time.Time{}))
 	}
 	return moves
 }
 
-// move is what is remembered of a release.
-func (r *Release) move(at time.Time) Move {
-	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: StrategyRelease, Why: r.Why}
+// moveOfRelease is what is remembered of a release.
+func moveOfRelease(r *Release, at time.Time) Move {
+	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: policy.StrategyRelease, Why: r.Why}
 }
 
-// move is what is remembered of an eviction.
-func (e *Eviction) move(at time.Time) Move {
-	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: StrategyEvict, Why: e.Why}
+// moveOfEviction is what is remembered of an eviction.
+func moveOfEviction(e *Eviction, at time.Time) Move {
+	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: policy.StrategyEvict, Why: e.Why}
 }

@@ -8,12 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // plannedOf is a plan of ten replicas on spot, of which seven belong there.
 func plannedOf(t *testing.T) planned {
 	t.Helper()
-	p := planned{observed: observedOf(replicas(10, Mix{Percent: 100, Managed: true}), 10), policy: policyOf(70, 1), settings: testSettings, at: epoch}
+	p := planned{observed: observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10), policy: policyOf(70, 1), settings: testSettings, at: epoch}
 	p.plan = Plan(p.observed, p.policy, p.settings, p.at)
 	return p
 }
@@ -24,12 +27,12 @@ func TestAHypothesisIsPlannedLikeAPolicyAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		h     Hypothesis
 		spot  int
-		check func(Policy) bool
+		check func(policy.Policy) bool
 	}{
-		"another share": {Hypothesis{Percentage: ptr.To(50)}, 5, func(p Policy) bool { return *p.Percentage == 50 && p.PercentageSource == SourceRequest }},
-		"another floor": {Hypothesis{MinOnDemand: ptr.To(8)}, 2, func(p Policy) bool { return *p.MinOnDemand == 8 && p.MinOnDemandSource == SourceRequest }},
-		"more replicas": {Hypothesis{Replicas: ptr.To(20)}, 14, func(p Policy) bool { return p.PercentageSource == SourceWorkload }},
-		"nothing":       {Hypothesis{}, 7, func(p Policy) bool { return p.PercentageSource == SourceWorkload }},
+		"another share": {Hypothesis{Percentage: ptr.To(50)}, 5, func(p policy.Policy) bool { return *p.Percentage == 50 && p.PercentageSource == policy.SourceRequest }},
+		"another floor": {Hypothesis{MinOnDemand: ptr.To(8)}, 2, func(p policy.Policy) bool { return *p.MinOnDemand == 8 && p.MinOnDemandSource == policy.SourceRequest }},
+		"more replicas": {Hypothesis{Replicas: ptr.To(20)}, 14, func(p policy.Policy) bool { return p.PercentageSource == policy.SourceWorkload }},
+		"nothing":       {Hypothesis{}, 7, func(p policy.Policy) bool { return p.PercentageSource == policy.SourceWorkload }},
 	} {
 		got := c.h.apply(last, testKeys)
 		plan := Plan(got.observed, got.policy, got.settings, epoch)
@@ -44,7 +47,7 @@ func TestAHypothesisIsPlannedLikeAPolicyAndChangesNothing(t *testing.T) {
 
 func TestAHypothesisHealsTheValueThatItNames(t *testing.T) {
 	last := plannedOf(t)
-	last.policy = ParsePolicy(testKeys, annotations("spot-percentage", "lots", "min-on-demand", "some"), nil, Defaults{})
+	last.policy = policy.Parse(testKeys, annotations("spot-percentage", "lots", "min-on-demand", "some"), nil, policy.Defaults{})
 	one := Hypothesis{Percentage: ptr.To(50)}.apply(last, testKeys)
 	if len(one.policy.Problems) != 1 || one.policy.Problems[0].Key != testKeys.MinOnDemand() {
 		t.Errorf("problems %v", one.policy.Problems)
@@ -60,10 +63,10 @@ func TestTheFirstMovesOfAHypothesisAreThoseOfThePlan(t *testing.T) {
 	got := Hypothesis{Percentage: ptr.To(50)}.apply(last, testKeys)
 	plan := Plan(got.observed, got.policy, got.settings, epoch)
 	moves := firstMoves(&plan)
-	if len(moves) != 1 || moves[0].From != Spot || moves[0].For != PurposeMove || moves[0].Strategy != StrategyEvict || !moves[0].At.IsZero() {
+	if len(moves) != 1 || moves[0].From != capacity.Spot || moves[0].For != PurposeMove || moves[0].Strategy != policy.StrategyEvict || !moves[0].At.IsZero() {
 		t.Errorf("moves %+v", moves)
 	}
-	view := viewOf("m", WorkloadKey{}, &planned{got.observed, got.policy, got.settings, plan, epoch})
+	view := viewOf("m", policy.WorkloadKey{}, &planned{got.observed, got.policy, got.settings, plan, epoch})
 	if n := excessIn(&view); n != 5 {
 		t.Errorf("%d replicas would have to move, want 5", n)
 	}
@@ -71,7 +74,7 @@ func TestTheFirstMovesOfAHypothesisAreThoseOfThePlan(t *testing.T) {
 
 func TestTheJournalKeepsTheLastMovesOfAWorkload(t *testing.T) {
 	var j journal
-	key := WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "cart"}}
+	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "cart"}}
 	for i := range 25 {
 		j.moved(key, Move{At: epoch.Add(time.Duration(i) * time.Second)})
 	}
@@ -87,9 +90,9 @@ func TestTheJournalKeepsTheLastMovesOfAWorkload(t *testing.T) {
 }
 
 func TestAnEventIsSaidOnceForAChange(t *testing.T) {
-	minor := ParsePolicy(testKeys, annotations("spot-percentage", "50", "strategy", "both"), nil, Defaults{})
+	minor := policy.Parse(testKeys, annotations("spot-percentage", "50", "strategy", "both"), nil, policy.Defaults{})
 	unprotected := WorkloadView{State: StateConverged, SpotActual: 7, OnDemandActual: 3, Unprotected: true}
-	invalid := ParsePolicy(testKeys, annotations("spot-percentage", "lots"), nil, Defaults{})
+	invalid := policy.Parse(testKeys, annotations("spot-percentage", "lots"), nil, policy.Defaults{})
 	waiting := func(waits ...Wait) WorkloadView {
 		return WorkloadView{State: StateWaiting, Reason: "3 replicas should move to spot", Waits: waits}
 	}
@@ -136,7 +139,7 @@ func TestAnEventIsSaidOnceForAChange(t *testing.T) {
 func TestWaitsAreShownWithTheSoonestToEndFirst(t *testing.T) {
 	p := plannedOf(t)
 	p.plan.Waits = []Wait{{Kind: WaitBudget, Subject: "b"}, {Kind: WaitWindow, Until: epoch.Add(time.Hour)}, {Kind: WaitBudget, Subject: "a"}, {Kind: WaitCooldown, Until: epoch}}
-	view := viewOf("m", WorkloadKey{}, &p)
+	view := viewOf("m", policy.WorkloadKey{}, &p)
 	var got []string
 	for _, w := range view.Waits {
 		got = append(got, string(w.Kind)+w.Subject)

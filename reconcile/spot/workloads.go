@@ -18,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // WorkloadKind is a kind of workload that is placed because the configuration names it, beside Deployments, StatefulSets and
@@ -32,17 +35,17 @@ type WorkloadKind struct {
 func NewWorkloadKind(apiVersion, kind, replicasPath, statusReplicasPath string) (WorkloadKind, error) {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || version.Version == "" || len(validation.IsDNS1035Label(version.Version)) > 0 {
-		return WorkloadKind{}, fmt.Errorf("API version %q: want group/version, such as argoproj.io/v1alpha1", shorten(apiVersion))
+		return WorkloadKind{}, fmt.Errorf("API version %q: want group/version, such as argoproj.io/v1alpha1", phrase.Value(apiVersion))
 	}
 	switch version.Group {
 	case "", appsv1.GroupName:
 		return WorkloadKind{}, fmt.Errorf("API version %q: Kubernetes' own workloads are placed without being named, as far as they can be", apiVersion)
 	}
 	if problems := validation.IsDNS1123Subdomain(version.Group); len(problems) > 0 {
-		return WorkloadKind{}, fmt.Errorf("API version %q: its group: %s", shorten(apiVersion), problems[0])
+		return WorkloadKind{}, fmt.Errorf("API version %q: its group: %s", phrase.Value(apiVersion), problems[0])
 	}
 	if problems := validation.IsDNS1035Label(strings.ToLower(kind)); len(problems) > 0 || strings.ToLower(kind) == kind {
-		return WorkloadKind{}, fmt.Errorf("kind %q: want the kind as in manifests, such as Rollout", shorten(kind))
+		return WorkloadKind{}, fmt.Errorf("kind %q: want the kind as in manifests, such as Rollout", phrase.Value(kind))
 	}
 	k := WorkloadKind{GroupVersionKind: version.WithKind(kind)}
 	if k.replicas, err = parsePath(replicasPath, "spec"); err != nil {
@@ -70,7 +73,7 @@ func parsePath(text, root string) ([]string, error) {
 		}
 	}
 	if !dotted || len(names) < 2 || names[0] != root {
-		return nil, fmt.Errorf("%q: want a path of names such as .%s.replicas", shorten(text), root)
+		return nil, fmt.Errorf("%q: want a path of names such as .%s.replicas", phrase.Value(text), root)
 	}
 	return names, nil
 }
@@ -110,7 +113,7 @@ var (
 )
 
 // cached declares what is cached of the kind: as with the others, what asks for placement, and of that what is read here.
-func (k WorkloadKind) cached(keys Keys, capacity CapacityLabels) clusters.Kind {
+func (k WorkloadKind) cached(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: k.object(), Labels: enabledSelector(keys), Keep: func(from, into client.Object) {
 		src, dst := from.(*unstructured.Unstructured), into.(*unstructured.Unstructured)
 		dst.SetLabels(pick(src.GetLabels(), keys.Enabled()))
@@ -121,12 +124,12 @@ func (k WorkloadKind) cached(keys Keys, capacity CapacityLabels) clusters.Kind {
 				_ = unstructured.SetNestedField(dst.Object, value, path...) // fails only where a parent is no map, and it is our own
 			}
 		}
-		k.keepTemplate(dst, src, capacity)
+		k.keepTemplate(dst, src, capacityType)
 	}}
 }
 
 // keepTemplate notes the shape of the pods, for the kinds that own them directly.
-func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capacity CapacityLabels) {
+func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capacityType capacity.Labels) {
 	content, ok, err := unstructured.NestedMap(from.Object, templatePath...)
 	if _, whole := content["spec"]; !ok || err != nil || !whole {
 		return
@@ -137,7 +140,7 @@ func (k WorkloadKind) keepTemplate(into, from *unstructured.Unstructured, capaci
 	}
 	annotations := into.GetAnnotations()
 	carrier := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: into.GetNamespace(), Annotations: annotations}}
-	keepShape(carrier, "", &template.Spec, "", capacity)
+	keepShape(carrier, "", &template.Spec, "", capacityType)
 	into.SetAnnotations(carrier.Annotations)
 }
 
@@ -290,8 +293,8 @@ func (t kindTable) of(obj *unstructured.Unstructured) (WorkloadKind, bool) {
 
 // workloadOfSet names the workload that a ReplicaSet belongs to: itself, when it has no controller. False: pods of its
 // controller are not placed.
-func (t kindTable) workloadOfSet(set metav1.Object) (WorkloadKey, bool) {
-	key := WorkloadKey{Kind: KindReplicaSet, NamespacedName: types.NamespacedName{Namespace: set.GetNamespace(), Name: set.GetName()}}
+func (t kindTable) workloadOfSet(set metav1.Object) (policy.WorkloadKey, bool) {
+	key := policy.WorkloadKey{Kind: KindReplicaSet, NamespacedName: types.NamespacedName{Namespace: set.GetNamespace(), Name: set.GetName()}}
 	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
 		key.Kind, key.Name = t.workload(ref.APIVersion, ref.Kind), ref.Name
 	}

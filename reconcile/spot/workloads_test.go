@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func workloadKind(t *testing.T, apiVersion, kind string) WorkloadKind {
@@ -96,7 +98,7 @@ func TestEveryKindOfWorkloadIsPlacedWhetherTheCacheKnowsItOrNot(t *testing.T) {
 				for n := range 10 {
 					placed := s.place(ownedBy(n, c.owner.APIVersion, c.owner.Kind, c.owner.Name, c.owner.UID))
 					outcomes[placed.Outcome]++
-					costs += strings.Count(string(placed.Patch), strings.ReplaceAll(DeletionCost, "/", "~1")) + strings.Count(string(placed.Patch), `"`+DeletionCost+`"`)
+					costs += strings.Count(string(placed.Patch), strings.ReplaceAll(policy.DeletionCost, "/", "~1")) + strings.Count(string(placed.Patch), `"`+policy.DeletionCost+`"`)
 				}
 				if want := map[Outcome]int{OutcomeSpot: 7, OutcomeOnDemand: 3}; !reflect.DeepEqual(outcomes, want) {
 					t.Errorf("outcomes %v, want %v", outcomes, want)
@@ -125,7 +127,7 @@ func TestEveryKindOfWorkloadIsPlacedWhetherTheCacheKnowsItOrNot(t *testing.T) {
 func (s *shell) publishAll() {
 	dir := s.directory(testMember)
 	dir.mu.RLock()
-	var keys []WorkloadKey
+	var keys []policy.WorkloadKey
 	for key := range dir.workloads {
 		keys = append(keys, key)
 	}
@@ -180,7 +182,7 @@ func TestPodsInNamespacesOfOtherTenantsAreNotReadAbout(t *testing.T) {
 
 func TestAStatefulSetOfAnotherGroupHasNoOrdinals(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: KindStatefulSet, UID: "u", Controller: new(true)}}}}
-	if uid, kind := ownerOf(Keys{Prefix: DefaultPrefix}, pod); uid != "u" || kind == KindStatefulSet {
+	if uid, kind := ownerOf(policy.Keys{Prefix: policy.DefaultPrefix}, pod); uid != "u" || kind == KindStatefulSet {
 		t.Errorf("owner %s of kind %q", uid, kind)
 	}
 }
@@ -248,8 +250,8 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := Keys{Prefix: DefaultPrefix}
-	capacity, err := NewCapacityLabels()
+	keys := policy.Keys{Prefix: policy.DefaultPrefix}
+	capacityType, err := capacity.NewLabels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +262,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 	from.SetGeneration(5)
 	into := kind.object()
 	into.SetGeneration(5)
-	kind.cached(keys, capacity).Keep(from, into)
+	kind.cached(keys, capacityType).Keep(from, into)
 	if kind.wanted(into) != 7 || kind.counted(into) != 6 || !kind.rolling(into) {
 		t.Errorf("%d wanted, %d counted, rolling %v", kind.wanted(into), kind.counted(into), kind.rolling(into))
 	}
@@ -271,7 +273,7 @@ func TestWhatIsCachedOfAConfiguredKindIsWhatIsReadOfIt(t *testing.T) {
 		t.Errorf("more is cached than is read: %v", into.Object)
 	}
 	again := kind.object()
-	kind.cached(keys, capacity).Keep(into, again)
+	kind.cached(keys, capacityType).Keep(into, again)
 	if !reflect.DeepEqual(again.GetAnnotations(), into.GetAnnotations()) {
 		t.Error("what was trimmed once loses something when it is trimmed again")
 	}

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // world is a tiny cluster with one ReplicaSet or StatefulSet: the truth, a cache that lags behind it, and the core that
@@ -19,7 +23,7 @@ type world struct {
 	version  uint64
 	ordinals bool
 	wanted   int
-	policy   Policy
+	policy   policy.Policy
 	settings Settings
 
 	pods   map[types.UID]*Pod // the truth
@@ -52,9 +56,9 @@ const testOwner = types.UID("owner")
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newWorld(seed uint64, wanted int, policy Policy) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: policy,
-		settings: Settings{MaxMoves: MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
+func newWorld(seed uint64, wanted int, pol policy.Policy) *world {
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: pol,
+		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
 	w.restart()
 	return w
 }
@@ -84,16 +88,16 @@ func (w *world) alive() []*Pod {
 	return slices.DeleteFunc(w.sorted(), func(p *Pod) bool { return !p.Alive() })
 }
 
-func (w *world) count() (t tally) {
+func (w *world) count() (t capacity.Tally) {
 	for _, p := range w.pods {
 		if p.Alive() {
-			t.add(p.Capacity, 1)
+			t.Add(p.Capacity, 1)
 		}
 	}
 	return t
 }
 
-func (w *world) mix() Mix { return w.policy.Mix() }
+func (w *world) mix() policy.Mix { return w.policy.Mix() }
 
 // write stores a pod; the cache selects by the slot label.
 func (w *world) write(p *Pod) {
@@ -166,7 +170,7 @@ func (w *world) control() {
 func (w *world) controlOrdinals(alive []*Pod) {
 	have := map[int]bool{}
 	for _, p := range alive {
-		number, _ := OrdinalOf(p.Name)
+		number, _ := phrase.Ordinal(p.Name)
 		have[number] = true
 		if number >= w.wanted {
 			w.remove(p)
@@ -193,7 +197,7 @@ func (w *world) create(name string) {
 		name = string(id)
 	}
 	ask := Ask{ID: fmt.Sprintf("request-%05d", w.admitted), Wanted: w.known, Mix: w.mix()}
-	ask.Ordinal, _ = OrdinalOf(name)
+	ask.Ordinal, _ = phrase.Ordinal(name)
 	answer := w.acc.Reserve(ask, w.now)
 	if answer.Doubt != DoubtNone {
 		if w.live {
@@ -219,11 +223,11 @@ func (w *world) create(name string) {
 	}
 	p := &Pod{Name: name, UID: id, Owner: testOwner, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
 		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
-	if !w.ordinals && answer.Capacity != Unknown {
+	if !w.ordinals && answer.Capacity != capacity.Unknown {
 		p.DeletionCost = w.mix().Cost(answer.Slot)
 	}
 	if w.rand.Float64() < w.lose {
-		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, Unknown, "", ""
+		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, capacity.Unknown, "", ""
 	}
 	if w.storing {
 		w.stored = append(w.stored, p)
@@ -251,8 +255,8 @@ func (w *world) start(n int) {
 	w.rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	for _, p := range pods[:min(n, len(pods))] {
 		p.Ready, p.Bound = true, true
-		if p.Capacity == Unknown {
-			p.Capacity = []Capacity{Spot, OnDemand}[w.rand.IntN(2)] // wherever there is room
+		if p.Capacity == capacity.Unknown {
+			p.Capacity = []capacity.Type{capacity.Spot, capacity.OnDemand}[w.rand.IntN(2)] // wherever there is room
 		}
 		w.write(p)
 	}
@@ -313,7 +317,7 @@ func (w *world) act(refused float64) PlanResult {
 		w.evictions++
 		w.lastMove = w.now
 		w.remove(p)
-		if left := w.count().onDemand; p.Capacity == OnDemand && left < w.mix().Floor {
+		if left := w.count().OnDemand; p.Capacity == capacity.OnDemand && left < w.mix().Floor {
 			w.broken = append(w.broken, fmt.Sprintf("%s evicted, %d on-demand are left", p.Name, left))
 		}
 	}
@@ -343,11 +347,11 @@ func byAgeOf(a, b Pod) int { return byAge(&a, &b) }
 // consistent compares what the accounting counts with what it keeps.
 func (w *world) consistent() error {
 	a := w.acc
-	var visible, reserved, lost tally
+	var visible, reserved, lost capacity.Tally
 	holders := map[int]int{}
 	for _, s := range a.pods {
 		if s.holds() {
-			visible.add(s.capacity, 1)
+			visible.Add(s.capacity, 1)
 			holders[s.slot]++
 		}
 	}
@@ -356,19 +360,19 @@ func (w *world) consistent() error {
 		case r.id != id:
 			return fmt.Errorf("reservation %x is kept as %x", r.id, id)
 		case r.lost:
-			lost.add(r.capacity.capacity(), 1)
+			lost.Add(r.capacity.Type(), 1)
 		default:
-			reserved.add(r.capacity.capacity(), 1)
+			reserved.Add(r.capacity.Type(), 1)
 			holders[int(r.slot)]++
 		}
 	}
-	for _, capacity := range capacities {
+	for _, capacityType := range capacity.Types {
 		oldest := a.waiting.first
-		for oldest != 0 && a.promised.at(oldest).capacity != codeOf(capacity) {
+		for oldest != 0 && a.promised.at(oldest).capacity != capacity.CodeOf(capacityType) {
 			oldest = a.promised.at(oldest).links[inAll].next
 		}
-		if a.waitingFor[codeOf(capacity)].first != oldest {
-			return fmt.Errorf("the oldest reservation of type %q is not the first", capacity)
+		if a.waitingFor[capacity.CodeOf(capacityType)].first != oldest {
+			return fmt.Errorf("the oldest reservation of type %q is not the first", capacityType)
 		}
 	}
 	if visible != a.visible || reserved != a.reserved || lost != a.lost {
@@ -385,8 +389,8 @@ func (w *world) consistent() error {
 // exact tells what differs from the formula: counts, slots and their types.
 func (w *world) exact() error {
 	have, m := w.count(), w.mix()
-	if have.spot != m.Spot(w.wanted) || have.onDemand != m.OnDemand(w.wanted) {
-		return fmt.Errorf("%d spot and %d on-demand of %d, want %d and %d", have.spot, have.onDemand, w.wanted, m.Spot(w.wanted), m.OnDemand(w.wanted))
+	if have.Spot != m.Spot(w.wanted) || have.OnDemand != m.OnDemand(w.wanted) {
+		return fmt.Errorf("%d spot and %d on-demand of %d, want %d and %d", have.Spot, have.OnDemand, w.wanted, m.Spot(w.wanted), m.OnDemand(w.wanted))
 	}
 	if w.ordinals {
 		return nil
@@ -404,8 +408,8 @@ func (w *world) exact() error {
 // floorStands is the invariant: an owner that has all its replicas has its floor, if it ever had it.
 func (w *world) floorStands() error {
 	have := w.count()
-	if have.all == w.wanted && have.onDemand < min(w.mix().Floor, w.wanted) {
-		return fmt.Errorf("complete with %d on-demand replicas, the floor is %d", have.onDemand, w.mix().Floor)
+	if have.All == w.wanted && have.OnDemand < min(w.mix().Floor, w.wanted) {
+		return fmt.Errorf("complete with %d on-demand replicas, the floor is %d", have.OnDemand, w.mix().Floor)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -107,9 +107,9 @@ func Pinned(image string) bool {
 }
 
 // window judges what the CRD cannot: whether the disruption window is one.
-func window(path *field.Path, policy *v1.Spot) (errs field.ErrorList) {
-	keys := spot.Keys{Prefix: spot.DefaultPrefix}
-	for _, problem := range spot.ParsePolicy(keys, policyOf(policy, keys), nil, spot.Defaults{}).Problems {
+func window(path *field.Path, spec *v1.Spot) (errs field.ErrorList) {
+	keys := policy.Keys{Prefix: policy.DefaultPrefix}
+	for _, problem := range policy.Parse(keys, policyOf(spec, keys), nil, policy.Defaults{}).Problems {
 		name := "disruptionSchedule"
 		if problem.Key == keys.DisruptionDuration() {
 			name = "disruptionDuration"

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -31,7 +31,7 @@ type Desired struct {
 
 // Desire says what a WebApp is to consist of. deployed tells whether its Deployment is there already. app must have its
 // defaults, as everything has that comes from an API server.
-func Desire(app *v1.WebApp, keys spot.Keys, deployed bool) Desired {
+func Desire(app *v1.WebApp, keys policy.Keys, deployed bool) Desired {
 	d := Desired{Deployment: deployment(app, keys)}
 	d.Account = &corev1.ServiceAccount{ObjectMeta: metaOf(app)}
 	d.wantIf(len(servicePorts(app)) > 0, service(app))
@@ -91,7 +91,7 @@ func labelsOf(app *v1.WebApp) map[string]string {
 }
 
 // deployment is the Deployment without its replicas.
-func deployment(app *v1.WebApp, keys spot.Keys) *appsv1.Deployment {
+func deployment(app *v1.WebApp, keys policy.Keys) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metaOf(app)}
 	d.Labels[keys.Enabled()] = strconv.FormatBool(app.Spec.Spot != nil) // both, so that the Deployments of WebApps can be cached by it
 	d.Annotations = policyOf(app.Spec.Spot, keys)
@@ -101,20 +101,20 @@ func deployment(app *v1.WebApp, keys spot.Keys) *appsv1.Deployment {
 }
 
 // policyOf writes spec.spot in the words of package spot; nil: nothing is said.
-func policyOf(policy *v1.Spot, keys spot.Keys) map[string]string {
-	if policy == nil {
+func policyOf(spec *v1.Spot, keys policy.Keys) map[string]string {
+	if spec == nil {
 		return nil
 	}
 	annotations := map[string]string{}
-	if policy.Percentage != nil {
-		annotations[keys.SpotPercentage()] = strconv.Itoa(int(*policy.Percentage))
+	if spec.Percentage != nil {
+		annotations[keys.SpotPercentage()] = strconv.Itoa(int(*spec.Percentage))
 	}
-	if policy.MinOnDemand != nil {
-		annotations[keys.MinOnDemand()] = strconv.Itoa(int(*policy.MinOnDemand))
+	if spec.MinOnDemand != nil {
+		annotations[keys.MinOnDemand()] = strconv.Itoa(int(*spec.MinOnDemand))
 	}
-	if policy.DisruptionSchedule != "" {
-		annotations[keys.DisruptionSchedule()] = policy.DisruptionSchedule
-		annotations[keys.DisruptionDuration()] = policy.DisruptionDuration
+	if spec.DisruptionSchedule != "" {
+		annotations[keys.DisruptionSchedule()] = spec.DisruptionSchedule
+		annotations[keys.DisruptionDuration()] = spec.DisruptionDuration
 	}
 	return annotations
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
-var keys = spot.Keys{Prefix: spot.DefaultPrefix}
+var keys = policy.Keys{Prefix: policy.DefaultPrefix}
 
 // shop is a WebApp of one container with a port, with its defaults.
 func shop(change ...func(*v1.WebApp)) *v1.WebApp {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -14,7 +15,7 @@ const placementRetry = time.Second
 
 // placed writes into the WebApp where its replicas are, and tells when to look again; 0: when something changes. enabled
 // tells whether its namespace has the label that placement needs.
-func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys spot.Keys, enabled bool, view spot.WorkloadView, known bool) time.Duration {
+func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, enabled bool, view spot.WorkloadView, known bool) time.Duration {
 	status := &app.Status
 	status.SpotReplicas, status.OnDemandReplicas = nil, nil
 	switch {

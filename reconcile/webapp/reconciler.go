@@ -14,13 +14,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
 // A Reconciler keeps what WebApps consist of as their specs say. It is safe for concurrent use.
 type Reconciler struct {
 	// Keys are the labels and annotations of spot placement.
-	Keys spot.Keys
+	Keys policy.Keys
 	// Placer knows where replicas are.
 	Placer module.Placements
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -74,7 +75,7 @@ func ours(object client.Object) clusters.Kind {
 }
 
 // deploymentKind is package spot's, which keeps little of a Deployment, and for those of WebApps everything.
-func deploymentKind(keys spot.Keys) clusters.Kind {
+func deploymentKind(keys policy.Keys) clusters.Kind {
 	kind := spot.DeploymentKind(keys)
 	kind.Keep = func(from, into client.Object) {
 		if !ofWebApp(from) {

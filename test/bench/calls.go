@@ -11,7 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -112,7 +112,7 @@ func readPatch(patch []byte, floor int) (placed, error) {
 	switch {
 	case err != nil || slot < 0:
 		return placed{}, fmt.Errorf("patch: slot %q", text)
-	case values["/metadata/annotations/"+pointer.Replace(spot.DeletionCost)] != spot.Mix{Floor: floor}.Cost(slot):
+	case values["/metadata/annotations/"+pointer.Replace(policy.DeletionCost)] != policy.Mix{Floor: floor}.Cost(slot):
 		return placed{}, fmt.Errorf("patch: the deletion cost does not fit slot %d", slot)
 	case values["/metadata/annotations/"+pointer.Replace(fleet.Keys.Reservation())] == "":
 		return placed{}, errors.New("patch: no reservation")

@@ -10,14 +10,14 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func placedAnswer(uid, capacity string, slot int) []byte {
 	patch := fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/plimsoll.dev~1slot","value":"%d"},`+
 		`{"op":"add","path":"/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost","value":"%s"},`+
 		`{"op":"add","path":"/metadata/annotations/plimsoll.dev~1reservation","value":"r"},`+
-		`{"op":"add","path":"/spec/nodeSelector/karpenter.sh~1capacity-type","value":"%s"}]`, slot, spot.Mix{Floor: 1}.Cost(slot), capacity)
+		`{"op":"add","path":"/spec/nodeSelector/karpenter.sh~1capacity-type","value":"%s"}]`, slot, policy.Mix{Floor: 1}.Cost(slot), capacity)
 	return fmt.Appendf(nil, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%s","allowed":true,"patchType":"JSONPatch","patch":"%s"}}`,
 		uid, base64.StdEncoding.EncodeToString([]byte(patch)))
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -139,7 +140,7 @@ func (s *ledgerSite) work(ctx context.Context) (*reconcile.Runtime, chan error, 
 	if err != nil {
 		return nil, nil, err
 	}
-	keys := spot.Keys{Prefix: spot.DefaultPrefix}
+	keys := policy.Keys{Prefix: policy.DefaultPrefix}
 	webApps, err := (&webapp.Reconciler{Keys: keys, Placer: nobody{}}).Register(rt, webapp.Schedule{})
 	if err != nil {
 		return nil, nil, err
@@ -203,7 +204,7 @@ func newLedgerObjects() ledgerObjects {
 		app.Spec.EnvFrom = []v1.EnvFrom{{Secret: secretName(i)}}
 		app.Spec.SetDefaults()
 		add(app, nil)
-		desired := webapp.Desire(app, spot.Keys{Prefix: spot.DefaultPrefix}, true)
+		desired := webapp.Desire(app, policy.Keys{Prefix: policy.DefaultPrefix}, true)
 		desired.Deployment.Generation = 1
 		desired.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 		for _, object := range append(slices.Clone(desired.Others), desired.Deployment) {

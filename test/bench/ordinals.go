@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -43,7 +44,7 @@ func (b *bench) large(context.Context) error {
 
 // admitOrdinals admits all pods of a StatefulSet, and checks that each went where its slot belongs.
 func admitOrdinals() (time.Duration, error) {
-	mix := spot.Mix{Percent: largePercent, Floor: largeFloor, Managed: true}
+	mix := policy.Mix{Percent: largePercent, Floor: largeFloor, Managed: true}
 	ids := make([]string, largeOrdinals)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("0b5c2c3e-3f6f-4a52-9d1b-%012d", i)
@@ -62,12 +63,12 @@ func admitOrdinals() (time.Duration, error) {
 // returns the median of several tries.
 func planLarge(want spot.State, percent int) (time.Duration, error) {
 	observed, now, floor := largeWorkload(), time.Now(), largeFloor
-	policy := spot.Policy{Percentage: &percent, PercentageSource: spot.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: spot.SourceWorkload}
-	settings := spot.Settings{MaxMoves: spot.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
+	pol := policy.Policy{Percentage: &percent, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceWorkload}
+	settings := spot.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
 	var took []time.Duration
 	for range largeTries {
 		begun := time.Now()
-		result := spot.Plan(observed, policy, settings, now)
+		result := spot.Plan(observed, pol, settings, now)
 		took = append(took, time.Since(begun))
 		if result.State != want {
 			return 0, fmt.Errorf("a plan of %d replicas says %s (%s), not %s", largeReplicas, result.State, result.Reason, want)
@@ -78,7 +79,7 @@ func planLarge(want spot.State, percent int) (time.Duration, error) {
 }
 
 func largeWorkload() spot.Observed {
-	mix, created := spot.Mix{Percent: largePercent, Floor: largeFloor, Managed: true}, time.Now().Add(-time.Hour)
+	mix, created := policy.Mix{Percent: largePercent, Floor: largeFloor, Managed: true}, time.Now().Add(-time.Hour)
 	owner := spot.Owner{UID: "large", Name: "large", Replicas: largeReplicas}
 	observed := spot.Observed{Replicas: largeReplicas, Owners: []spot.Owner{owner}, Pods: make([]spot.Pod, largeReplicas)}
 	for i := range observed.Pods {

@@ -14,7 +14,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"pgregory.net/rapid"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	spotpolicy "github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // TestTheSamplesAreWhatTheManifestsSay reads the manifests as Kubernetes would.
@@ -75,7 +75,7 @@ func readSamples(g *WithT, member string, content io.Reader) (read []sample) {
 func TestTwoWaysOfCountingSpotReplicasAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, percent, floor := rapid.IntRange(0, 300).Draw(t, "n"), rapid.IntRange(0, 100).Draw(t, "percent"), rapid.IntRange(0, 400).Draw(t, "floor")
-		if got, want := (spot.Mix{Percent: percent, Floor: floor, Managed: true}).Spot(n), wantedSpot(n, percent, floor); got != want {
+		if got, want := (spotpolicy.Mix{Percent: percent, Floor: floor, Managed: true}).Spot(n), wantedSpot(n, percent, floor); got != want {
 			t.Fatalf("the hub puts %d of %d replicas on spot, the definition %d", got, n, want)
 		}
 	})

@@ -22,7 +22,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -172,7 +172,7 @@ func troubles(release <-chan struct{}) hub.Module {
 func (s *runbookSite) grantTroubles(m *fleet.Member) {
 	s.Helper()
 	account := confine.Account{
-		Namespace: Namespace, Name: "plimsoll-hub", Webhook: webhook.ConfigurationName, Prefixes: []string{spot.DefaultPrefix},
+		Namespace: Namespace, Name: "plimsoll-hub", Webhook: webhook.ConfigurationName, Prefixes: []string{policy.DefaultPrefix},
 		Writes: []schema.GroupResource{{Resource: "configmaps"}},
 	}
 	for _, made := range confine.Policies(account) {

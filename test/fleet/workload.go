@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Keys are the labels and annotations of the configuration that replicas get.
-var Keys = spot.Keys{Prefix: spot.DefaultPrefix}
+var Keys = policy.Keys{Prefix: policy.DefaultPrefix}
 
 // AppLabel is on every pod of a workload made here, with the workload's name.
 const AppLabel = "app"

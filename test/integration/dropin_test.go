@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
 // predecessor makes the labels and annotations of the project that Plimsoll takes the place of.
-var predecessor = spot.Keys{Prefix: "spotalis.io"}
+var predecessor = policy.Keys{Prefix: "spotalis.io"}
 
 // TestDropIn runs workloads as the predecessor's users wrote them, and expects what its documents promise.
 func TestDropIn(t *testing.T) {

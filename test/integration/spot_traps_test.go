@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -44,7 +44,7 @@ func notEnabledSpec(p *placing) {
 	for _, w := range workloads {
 		for _, pod := range p.pods(w) {
 			p.Expect(pod.Spec.NodeSelector).To(BeEmpty(), "pod %s of %s", pod.Name, w)
-			p.Expect(pod.Annotations).NotTo(HaveKey(spot.DeletionCost), "pod %s of %s", pod.Name, w)
+			p.Expect(pod.Annotations).NotTo(HaveKey(policy.DeletionCost), "pod %s of %s", pod.Name, w)
 		}
 	}
 	p.Expect(p.evictions()).To(BeEmpty())
@@ -74,13 +74,13 @@ func expressionsSpec(p *placing) {
 func ownValuesSpec(p *placing) {
 	const replicas, percent, floor = 4, 50, 1
 	deployment := fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))
-	deployment.Spec.Template.Annotations = map[string]string{spot.DeletionCost: "7"}
+	deployment.Spec.Template.Annotations = map[string]string{policy.DeletionCost: "7"}
 	deployment.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
 	w := p.create(deployment)
 	p.exactly(w, replicas, percent, floor)
 	p.reconciledAgain(deploymentController, w, 1)
 	for _, pod := range p.pods(w) {
-		p.Expect(pod.Annotations).To(HaveKeyWithValue(spot.DeletionCost, "7"))
+		p.Expect(pod.Annotations).To(HaveKeyWithValue(policy.DeletionCost, "7"))
 		p.Expect(pod.Spec.NodeSelector).To(HaveKeyWithValue(corev1.LabelOSStable, "linux"))
 		p.Expect(pod.Spec.NodeSelector).To(HaveKey(kube.CapacityLabel))
 	}

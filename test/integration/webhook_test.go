@@ -20,6 +20,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -31,7 +33,7 @@ type webhookSite struct {
 	cluster   *kube.Cluster
 	installer *webhook.Installer
 	patcher   *spot.Patcher
-	steering  *spot.Steering
+	steering  *capacity.Steering
 	stop      func()
 
 	mu           sync.Mutex
@@ -48,7 +50,7 @@ func (s *webhookSite) Place(_ context.Context, member string, pod *spot.PodReque
 		s.t.Errorf("asked about member %q", member)
 	}
 	s.placed[pod.Name] = pod.DryRun
-	reservation := spot.Reservation{ID: "a-reservation", Slot: webhookSlot, Capacity: spot.Spot}
+	reservation := spot.Reservation{ID: "a-reservation", Slot: webhookSlot, Capacity: capacity.Spot}
 	return spot.Placement{Outcome: spot.OutcomeSpot, Patch: s.patcher.AppendPatch(nil, &pod.Incoming, s.steering, reservation)}
 }
 
@@ -78,12 +80,12 @@ func newWebhookSiteWith(t *testing.T, options kube.Options, clients *webhook.Cli
 	s := &webhookSite{t: t, g: g, cluster: kube.New(t, options), placed: map[string]bool{},
 		registration: clusters.Registration{Name: "eu", UID: "3c0a"}}
 	c := s.cluster.Client()
-	capacity, err := spot.NewCapacityLabels()
+	labels, err := capacity.NewLabels()
 	g.Expect(err).NotTo(HaveOccurred())
-	keys, err := spot.NewKeys("")
+	keys, err := policy.NewKeys("")
 	g.Expect(err).NotTo(HaveOccurred())
 	s.patcher = spot.NewPatcher(keys, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
-	s.steering = capacity.Configured()
+	s.steering = labels.Configured()
 
 	ca, err := webhook.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -9,6 +9,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const controllerOfDeployments = "deployment-spot"
@@ -22,10 +24,10 @@ func (w *World) AddWorkload(member, namespace, name string, replicas, share, flo
 	defer w.mu.Unlock()
 	view := workload{
 		Member:      member,
-		WorkloadKey: spot.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}},
+		WorkloadKey: policy.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}},
 		State:       spot.StateConverged, Reason: "every replica is where it belongs",
-		Policy:      spot.Policy{Percentage: &share, PercentageSource: spot.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: spot.SourceNamespace},
-		Settings:    spot.Settings{Strategy: spot.StrategyEvict, PendingTimeout: time.Minute},
+		Policy:      policy.Policy{Percentage: &share, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceNamespace},
+		Settings:    spot.Settings{Strategy: policy.StrategyEvict, PendingTimeout: time.Minute},
 		Explanation: []string{fmt.Sprintf("%d %% of %d replicas belong on spot capacity, and %d must stay on on-demand capacity.", share, replicas, floor)},
 	}
 	for slot := range replicas {
@@ -45,11 +47,11 @@ func (w *World) AddWorkload(member, namespace, name string, replicas, share, flo
 func spotOf(n, share, floor int) int { return max(0, min(n*share/100, n-floor)) }
 
 // belongs is where the replica of a slot belongs: spot exactly where one more replica means one more on spot.
-func belongs(slot, share, floor int) spot.Capacity {
+func belongs(slot, share, floor int) capacity.Type {
 	if spotOf(slot+1, share, floor) > spotOf(slot, share, floor) {
-		return spot.Spot
+		return capacity.Spot
 	}
-	return spot.OnDemand
+	return capacity.OnDemand
 }
 
 // count brings the sums of a workload up to date with its pods.
@@ -57,10 +59,10 @@ func count(view *workload) {
 	view.Replicas, view.Planned = len(view.Pods), time.Now()
 	view.SpotWanted, view.SpotActual, view.OnDemandActual, view.Pending = 0, 0, 0, 0
 	for _, pod := range view.Pods {
-		if pod.Wanted == spot.Spot {
+		if pod.Wanted == capacity.Spot {
 			view.SpotWanted++
 		}
-		if pod.Actual == spot.Spot {
+		if pod.Actual == capacity.Spot {
 			view.SpotActual++
 		} else {
 			view.OnDemandActual++
@@ -90,9 +92,9 @@ func (w *World) change(member, namespace, name string, do func(*workload)) {
 func (w *World) Displace(member, namespace, name string, slot int) {
 	w.change(member, namespace, name, func(view *workload) {
 		pod := &view.Pods[slot]
-		pod.Actual = spot.Spot
-		if pod.Wanted == spot.Spot {
-			pod.Actual = spot.OnDemand
+		pod.Actual = capacity.Spot
+		if pod.Wanted == capacity.Spot {
+			pod.Actual = capacity.OnDemand
 		}
 		view.State, view.Reason = spot.StateMoving, "a replica is to move"
 	})
@@ -103,7 +105,7 @@ func (w *World) Move(member, namespace, name string, slot int) {
 	w.change(member, namespace, name, func(view *workload) {
 		pod := &view.Pods[slot]
 		view.Moves = append([]spot.Move{{
-			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: spot.StrategyEvict, Why: "the mix asks for it",
+			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it",
 		}}, view.Moves...)
 		*pod = spot.PodView{Name: pod.Name + "-new", Slot: slot, Wanted: pod.Wanted, Actual: pod.Wanted, Phase: "Pending"}
 		view.State, view.Reason = spot.StateMoving, "a replacement is starting"
@@ -132,10 +134,10 @@ func (w *World) Dry(member, namespace, name string) {
 func (w *World) Spoil(member, namespace, name, text string) {
 	w.change(member, namespace, name, func(view *workload) {
 		view.State, view.Reason = spot.StateInvalid, text
-		view.Policy.Problems = []spot.Problem{{Key: "plimsoll.dev/" + text, Value: text, Rule: text}}
+		view.Policy.Problems = []policy.Problem{{Key: "plimsoll.dev/" + text, Value: text, Rule: text}}
 		view.Explanation = []string{text}
 		view.Waits = []spot.Wait{{Kind: spot.WaitBudget, Subject: text, Reason: text}}
-		view.Moves = []spot.Move{{At: time.Now(), Pod: text, From: spot.Spot, For: spot.PurposeMove, Strategy: spot.StrategyEvict, Why: text}}
+		view.Moves = []spot.Move{{At: time.Now(), Pod: text, From: capacity.Spot, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: text}}
 		view.Pods[0].Name, view.Pods[0].Node, view.Pods[0].Reason, view.Pods[0].Phase, view.Pods[0].Ready = text, text, text, text, false
 	})
 }
@@ -180,10 +182,10 @@ func (l lists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, 
 	then.Planned = now
 	share, floor := *view.Policy.Percentage, *view.Policy.MinOnDemand
 	if h.Percentage != nil {
-		share, then.Policy.Percentage, then.Policy.PercentageSource = *h.Percentage, h.Percentage, spot.SourceRequest
+		share, then.Policy.Percentage, then.Policy.PercentageSource = *h.Percentage, h.Percentage, policy.SourceRequest
 	}
 	if h.MinOnDemand != nil {
-		floor, then.Policy.MinOnDemand, then.Policy.MinOnDemandSource = *h.MinOnDemand, h.MinOnDemand, spot.SourceRequest
+		floor, then.Policy.MinOnDemand, then.Policy.MinOnDemandSource = *h.MinOnDemand, h.MinOnDemand, policy.SourceRequest
 	}
 	if h.Replicas != nil {
 		then.Replicas = *h.Replicas
@@ -193,7 +195,7 @@ func (l lists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, 
 	answer.Moves = max(then.SpotWanted-view.SpotActual, view.SpotActual-then.SpotWanted)
 	for i, pod := range view.Pods {
 		if pod.Actual != belongs(i, share, floor) && len(answer.First) < 2 {
-			answer.First = append(answer.First, spot.Move{Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: spot.StrategyEvict, Why: "the mix asks for it"})
+			answer.First = append(answer.First, spot.Move{Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it"})
 		}
 	}
 	if answer.Moves > 0 {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/hub/config"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // A Sample is a value of a key that is not its default: as it stands in the file, in the environment (the same if empty),
@@ -94,9 +94,9 @@ var Of = map[string]Sample{
 	"spot.defaults.disruptionSchedule": {File: `0 3 * * *`, Want: "0 3 * * *", Bad: `at night`},
 	"spot.defaults.disruptionDuration": {File: `2h`, Want: "2h", Bad: `long`},
 	"spot.defaults.disruptionTimezone": {File: `Europe/Berlin`, Want: "Europe/Berlin", Bad: `Local`},
-	"spot.maxMoves":                    {File: `"25%"`, Env: `25%`, Want: config.MoveLimit{MoveLimit: spot.MoveLimit{Percent: 25}}, Bad: `"0%"`},
+	"spot.maxMoves":                    {File: `"25%"`, Env: `25%`, Want: config.MoveLimit{MoveLimit: policy.MoveLimit{Percent: 25}}, Bad: `"0%"`},
 	"spot.moveCooldown":                {File: `7s`, Want: 7 * time.Second, Bad: `-1s`},
-	"spot.strategy":                    {File: `release`, Want: config.Strategy(spot.StrategyRelease), Bad: `both`},
+	"spot.strategy":                    {File: `release`, Want: config.Strategy(policy.StrategyRelease), Bad: `both`},
 	"fleet.enabled":                    {File: `true`, Want: true, Bad: `perhaps`},
 	"webapp.imagePolicy":               {File: `deny`, Want: "deny", Bad: `never`},
 	"webapp.maxReplicas":               {File: `50`, Want: 50, Bad: `0`},

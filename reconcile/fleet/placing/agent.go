@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // taskTime bounds what is asked of a member, and written to it, for one FleetPlacement.
@@ -29,7 +29,7 @@ const freshFor = 10 * time.Second
 type task struct {
 	uid    string
 	target target
-	set    *spot.FleetSplit // nil: it is only asked
+	set    *policy.FleetSplit // nil: it is only asked
 }
 
 // agents do what is to be done in members, one goroutine for each.

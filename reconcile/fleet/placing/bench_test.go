@@ -19,6 +19,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const enabled = "plimsoll.dev/enabled"
@@ -32,21 +33,21 @@ type bench struct {
 
 	mu      sync.Mutex
 	views   map[string]spot.FleetView
-	splits  map[string]map[spot.WorkloadKey]spot.FleetSplit
+	splits  map[string]map[policy.WorkloadKey]policy.FleetSplit
 	refuses map[string]error // what a member answers to a change of its scale
 	hubDown error            // what the hub cluster answers to a write of a status
 	acts    bool
 	log     []string // what was done, in order
 }
 
-func (b *bench) FleetView(member string, _ spot.WorkloadKey) (spot.FleetView, bool) {
+func (b *bench) FleetView(member string, _ policy.WorkloadKey) (spot.FleetView, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v, ok := b.views[member]
 	return v, ok
 }
 
-func (b *bench) SetFleetSplits(member string, splits map[spot.WorkloadKey]spot.FleetSplit) {
+func (b *bench) SetFleetSplits(member string, splits map[policy.WorkloadKey]policy.FleetSplit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if maps.Equal(b.splits[member], splits) {
@@ -66,7 +67,7 @@ func (b *bench) Placed() []spot.PlacedKind { return placed }
 
 func newBench(t *testing.T, objects ...*v1alpha1.FleetPlacement) *bench {
 	b := &bench{
-		T: t, now: epoch, views: map[string]spot.FleetView{}, splits: map[string]map[spot.WorkloadKey]spot.FleetSplit{}, refuses: map[string]error{}, acts: true,
+		T: t, now: epoch, views: map[string]spot.FleetView{}, splits: map[string]map[policy.WorkloadKey]policy.FleetSplit{}, refuses: map[string]error{}, acts: true,
 	}
 	known := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(known); err != nil {

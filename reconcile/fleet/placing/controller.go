@@ -21,14 +21,15 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Workloads is what the controller needs of spot placement; *spot.Engine is one.
 type Workloads interface {
 	// FleetView returns what a member's cache shows of a workload; false: nothing.
-	FleetView(member string, key spot.WorkloadKey) (spot.FleetView, bool)
+	FleetView(member string, key policy.WorkloadKey) (spot.FleetView, bool)
 	// SetFleetSplits says what is wanted of all workloads of a member that have a placement.
-	SetFleetSplits(member string, splits map[spot.WorkloadKey]spot.FleetSplit)
+	SetFleetSplits(member string, splits map[policy.WorkloadKey]policy.FleetSplit)
 	// Placed returns the kinds that are placed.
 	Placed() []spot.PlacedKind
 }

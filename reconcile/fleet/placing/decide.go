@@ -8,7 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // item is one FleetPlacement in a round: what is known of it, and what is decided.
@@ -25,7 +25,7 @@ type item struct {
 	result    fleet.Result
 	since     map[string]time.Time // members out of reach, and since when
 	// sets is what each member is to have now. Members without one are not touched.
-	sets map[string]spot.FleetSplit
+	sets map[string]policy.FleetSplit
 }
 
 // stop is why a FleetPlacement is not acted upon, as a condition says it.
@@ -46,7 +46,7 @@ func oppose(items []*item) {
 	order := slices.SortedFunc(slices.Values(items), func(a, b *item) int {
 		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), strings.Compare(a.name(), b.name()))
 	})
-	first := map[spot.WorkloadKey]*item{}
+	first := map[policy.WorkloadKey]*item{}
 	for _, it := range order {
 		if it.stop != nil {
 			continue
@@ -81,8 +81,8 @@ func decide(items []*item, members []Member, now time.Time) {
 
 // prepare puts together what the plan is made from.
 func (it *item) prepare(now time.Time) {
-	policy := it.asked.policy
-	grace := cmp.Or(policy.Grace, fleet.DefaultGrace)
+	asked := it.asked.policy
+	grace := cmp.Or(asked.Grace, fleet.DefaultGrace)
 	it.since = map[string]time.Time{}
 	p := fleet.Placement{Name: it.name(), Members: map[string]*fleet.Member{}}
 	if moves := it.object.Status.LastMoves; len(moves) > 0 {
@@ -100,9 +100,9 @@ func (it *item) prepare(now time.Time) {
 		p.Running = append(p.Running, s.running(!since.IsZero()))
 	}
 	if it.deleting() && it.object.Spec.OnDelete == v1alpha1.Gather {
-		policy = gathered(policy, it.gatherInto(p.Running))
+		asked = gathered(asked, it.gatherInto(p.Running))
 	}
-	p.Policy = policy
+	p.Policy = asked
 	it.placement = p
 }
 
@@ -140,7 +140,7 @@ func (it *item) gatherInto(running []fleet.Running) string {
 
 // settle says what each member is to have. Members of which nothing is known now keep what was decided for them before.
 func (it *item) settle() {
-	it.sets = map[string]spot.FleetSplit{}
+	it.sets = map[string]policy.FleetSplit{}
 	wanted := map[string]*fleet.Wanted{}
 	for i := range it.result.Members {
 		wanted[it.result.Members[i].Member] = &it.result.Members[i]
@@ -155,7 +155,7 @@ func (it *item) settle() {
 				it.sets[name] = *s.set
 			}
 		default:
-			it.sets[name] = spot.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
+			it.sets[name] = policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
 		}
 	}
 }

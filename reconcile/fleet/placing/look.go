@@ -7,7 +7,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // memory is what this process remembers of a FleetPlacement, by member. Nothing of it is needed to go on after a restart.
@@ -25,7 +25,7 @@ type memberMemory struct {
 	dry       dryness
 	spot      fleet.History
 	leaving   int
-	set       spot.FleetSplit
+	set       policy.FleetSplit
 	setAt     time.Time // when set was decided
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // sight is what is known of a placement's workload in one member.
@@ -18,7 +19,7 @@ type sight struct {
 	facts facts
 	// last is what the status says of the member, nil if nothing; set is what was decided for it, nil if nothing was.
 	last *v1alpha1.MemberStatus
-	set  *spot.FleetSplit
+	set  *policy.FleetSplit
 	// lostSight is since when a member that was seen before shows nothing; zero: it does, or never did.
 	lostSight time.Time
 	// refused is why the member refused what was written last; empty: it did not.
@@ -130,7 +131,7 @@ func remembered(c *v1alpha1.Counts) fleet.Count {
 
 // counts are the replicas of both types: the pods that are there, those that were asked for and are not there yet, and without
 // those that are about to go because the workload has shrunk.
-func counts(v *spot.FleetView, set *spot.FleetSplit, dry bool) (onSpot, onDemand fleet.Count) {
+func counts(v *spot.FleetView, set *policy.FleetSplit, dry bool) (onSpot, onDemand fleet.Count) {
 	onSpot, onDemand = countOf(v.Spot), countOf(v.OnDemand)
 	if dry {
 		onSpot.Waiting, onSpot.Starting = onSpot.Waiting+onSpot.Starting, 0

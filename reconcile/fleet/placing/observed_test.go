@@ -9,27 +9,28 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestReplicasThatAreOnTheirWayAreCounted(t *testing.T) {
 	ready := func(n int) spot.FleetCount { return spot.FleetCount{Ready: n} }
 	for name, test := range map[string]struct {
 		view             spot.FleetView
-		set              *spot.FleetSplit
+		set              *policy.FleetSplit
 		dry              bool
 		onSpot, onDemand fleet.Count
 	}{
-		"at rest":                    {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &spot.FleetSplit{Replicas: 5, OnDemand: 2}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
+		"at rest":                    {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 5, OnDemand: 2}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
 		"nothing decided yet":        {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, nil, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
-		"decided, and not written":   {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &spot.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
-		"written, and no pods yet":   {spot.FleetView{Replicas: 9, Spot: ready(3), OnDemand: ready(2)}, &spot.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
-		"to shrink, and not written": {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &spot.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
-		"shrunk, and pods are there": {spot.FleetView{Replicas: 3, Spot: ready(3), OnDemand: ready(2)}, &spot.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{Ready: 1, Leaving: 1}},
+		"decided, and not written":   {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
+		"written, and no pods yet":   {spot.FleetView{Replicas: 9, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 9, OnDemand: 4}, false, fleet.Count{Ready: 3, Starting: 2}, fleet.Count{Ready: 2, Starting: 2}},
+		"to shrink, and not written": {spot.FleetView{Replicas: 5, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 3}, fleet.Count{Ready: 2}},
+		"shrunk, and pods are there": {spot.FleetView{Replicas: 3, Spot: ready(3), OnDemand: ready(2)}, &policy.FleetSplit{Replicas: 3, OnDemand: 1}, false, fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{Ready: 1, Leaving: 1}},
 		"what does not serve goes first": {
-			spot.FleetView{Replicas: 2, Spot: spot.FleetCount{Ready: 2, Starting: 1}}, &spot.FleetSplit{Replicas: 2}, false,
+			spot.FleetView{Replicas: 2, Spot: spot.FleetCount{Ready: 2, Starting: 1}}, &policy.FleetSplit{Replicas: 2}, false,
 			fleet.Count{Ready: 2, Leaving: 1}, fleet.Count{},
 		},
-		"missing where spot is dry": {spot.FleetView{Replicas: 4, Spot: ready(2)}, &spot.FleetSplit{Replicas: 4}, true, fleet.Count{Ready: 2, Waiting: 2}, fleet.Count{}},
+		"missing where spot is dry": {spot.FleetView{Replicas: 4, Spot: ready(2)}, &policy.FleetSplit{Replicas: 4}, true, fleet.Count{Ready: 2, Waiting: 2}, fleet.Count{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onSpot, onDemand := counts(&test.view, test.set, test.dry)
@@ -54,7 +55,7 @@ func TestWhyAMemberTakesNoPart(t *testing.T) {
 		"it cannot be asked":  {sight{facts: facts{asked: epoch, problem: "forbidden"}}, "forbidden"},
 		"it refused":          {sight{known: true, facts: asked, refused: "forbidden"}, "forbidden"},
 		"read-only":           {sight{known: true, facts: asked, view: spot.FleetView{ReadOnly: true}}, "it is in read-only mode there"},
-		"seen before a start": {sight{facts: asked, set: &spot.FleetSplit{Replicas: 2}}, ""},
+		"seen before a start": {sight{facts: asked, set: &policy.FleetSplit{Replicas: 2}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.s.member = &Member{Name: "a", Reachable: true}
@@ -72,7 +73,7 @@ func TestWhyAMemberTakesNoPart(t *testing.T) {
 func TestSinceWhenAMemberIsOutOfReach(t *testing.T) {
 	const grace = time.Minute
 	since := epoch.Add(-10 * time.Second)
-	set := &spot.FleetSplit{Replicas: 2}
+	set := &policy.FleetSplit{Replicas: 2}
 	for name, test := range map[string]struct {
 		s    sight
 		want time.Time

@@ -11,7 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Conditions beside those of package fleet: what is asked for and cannot be had.
@@ -99,7 +99,7 @@ func (a *asked) window(w *v1alpha1.Window, now time.Time) {
 	if w == nil {
 		return
 	}
-	parsed, err := spot.ParseWindow(w.Schedule, w.Duration.Duration.Duration.String(), w.TimeZone)
+	parsed, err := policy.ParseWindow(w.Schedule, w.Duration.Duration.Duration.String(), w.TimeZone)
 	if err != nil {
 		a.policy.Pace.Shut = true
 		a.problem(fleet.InvalidPolicy, "pace.window: %v: nothing that serves is moved", err)

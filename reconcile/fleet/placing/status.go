@@ -9,7 +9,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // keptMoves is how many moves the status tells of.
@@ -141,9 +141,9 @@ func moves(before, now []v1alpha1.MemberStatus, at time.Time) (all []v1alpha1.Mo
 }
 
 // setOf is what a status says that was decided for a member; nil: nothing was.
-func setOf(m *v1alpha1.MemberStatus) *spot.FleetSplit {
+func setOf(m *v1alpha1.MemberStatus) *policy.FleetSplit {
 	if m == nil || (m.State == v1alpha1.MemberOut && m.Spot.Set+m.OnDemand.Set == 0) {
 		return nil
 	}
-	return &spot.FleetSplit{Replicas: int(m.Spot.Set + m.OnDemand.Set), OnDemand: int(m.OnDemand.Set)}
+	return &policy.FleetSplit{Replicas: int(m.Spot.Set + m.OnDemand.Set), OnDemand: int(m.OnDemand.Set)}
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // target is the workload of a FleetPlacement.
 type target struct {
 	// key names it as spot placement does: the replicas of a WebApp are those of its Deployment.
-	key spot.WorkloadKey
+	key policy.WorkloadKey
 	// scaled is the kind whose scale subresource is written.
 	scaled schema.GroupVersionKind
 	// placed is the kind of key.

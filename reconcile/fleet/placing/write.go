@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
@@ -88,10 +88,10 @@ func (c *Controller) release(ctx context.Context, it *item) error {
 // share tells spot placement what is wanted of each member: what was decided in this round or, where nothing was, what the
 // status says.
 func (c *Controller) share(items []*item) {
-	splits := map[string]map[spot.WorkloadKey]spot.FleetSplit{}
-	give := func(member string, it *item, split spot.FleetSplit) {
+	splits := map[string]map[policy.WorkloadKey]policy.FleetSplit{}
+	give := func(member string, it *item, split policy.FleetSplit) {
 		if splits[member] == nil {
-			splits[member] = map[spot.WorkloadKey]spot.FleetSplit{}
+			splits[member] = map[policy.WorkloadKey]policy.FleetSplit{}
 		}
 		splits[member][it.target.key] = split
 	}
@@ -149,7 +149,7 @@ func (c *Controller) carryOut(ctx context.Context, it *item, now time.Time) {
 }
 
 // slotted tells whether the pods have the slots by which the right ones go, and the right ones come.
-func (c *Controller) slotted(it *item, s *sight, set spot.FleetSplit, now time.Time) bool {
+func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time.Time) bool {
 	c.mu.Lock()
 	m := c.of(string(it.object.UID), s.member.Name)
 	if m.set != set || m.setAt.IsZero() {

@@ -1,0 +1,69 @@
+package spot_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Packages that decide import packages further down only, nothing that calls an API server, and ask for no time: what they are
+// told is all that they know.
+func TestPackagesThatDecideCallNobodyAndAskForNoTime(t *testing.T) {
+	const own = "github.com/plimsoll-dev/plimsoll/"
+	for folder, may := range map[string][]string{
+		"internal/phrase": {"clusters/plain"},
+		"internal/when":   nil,
+		"capacity":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when"},
+		"policy":          {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity"},
+		"shortage":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity", "reconcile/spot/policy"},
+	} {
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", folder, len(files), err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range parsed.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				if inside, ok := strings.CutPrefix(path, own); (ok && !slices.Contains(may, inside)) || callsSomebody(path) {
+					t.Errorf("%s imports %s", file, path)
+				}
+			}
+			if name := clock(parsed); name != "" {
+				t.Errorf("%s uses time.%s", file, name)
+			}
+		}
+	}
+}
+
+// callsSomebody tells whether a package reaches beyond the process, or draws random numbers.
+func callsSomebody(path string) bool {
+	return slices.ContainsFunc([]string{"k8s.io/client-go", "sigs.k8s.io/", "net", "os", "math/rand", "crypto/rand"}, func(prefix string) bool {
+		return path == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/")
+	})
+}
+
+// clock returns what of package time depends on the clock and is used; empty: nothing.
+func clock(file *ast.File) (used string) {
+	clocks := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if selector, ok := n.(*ast.SelectorExpr); ok {
+			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "time" && slices.Contains(clocks, selector.Sel.Name) {
+				used = selector.Sel.Name
+			}
+		}
+		return used == ""
+	})
+	return used
+}

@@ -1,0 +1,131 @@
+package shortage
+
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+const (
+	// relapseTime is how long after its end a decision is remembered: one that comes back goes on with its back-off.
+	relapseTime = time.Hour
+	// mostAfterRelapses is the longest that a decision stands between two probes that may cost a replica its node, and how long
+	// it is remembered that a probe found room and no replica has tried yet.
+	mostAfterRelapses = 24 * time.Hour
+	// plainRelapses is how often in a row that has to happen to some requirements which a probe has in full, until it is believed that
+	// something else keeps its replicas away, and not that others were faster.
+	plainRelapses = 3
+)
+
+// ended is what is remembered of a decision that is over.
+type ended struct {
+	Decision
+	at     time.Time
+	probed bool // a probe found room
+	proven bool // and so did a replica since
+}
+
+// onTrial tells whether a probe found room, and it is still to be seen whether a replica does.
+func (e *ended) onTrial() bool { return e.probed && !e.proven }
+
+// resume goes on with a decision that has come back.
+func (e *ended) resume(v *decision) {
+	v.Tries = e.Tries + 1
+	if !e.proven {
+		v.Relapses = e.Relapses
+	}
+	if e.onTrial() {
+		v.Relapses++
+	}
+}
+
+// doubtful tells whether a probe's word is not enough: it found room before and replicas did not, and the requirements have what no
+// probe can have, or it happened time and again.
+func (v *Decision) doubtful() bool {
+	return v.Relapses > 0 && (v.Requirements.BeyondProbes() || v.Relapses >= plainRelapses)
+}
+
+func (d *Tracker) forgetPast(now time.Time) {
+	for text, over := range d.past {
+		keep := relapseTime
+		if over.onTrial() {
+			keep = mostAfterRelapses
+		}
+		if now.Sub(over.at) > keep {
+			delete(d.past, text)
+		}
+	}
+	for replica, at := range d.tried {
+		if now.Sub(at) > policy.TriedTime {
+			delete(d.tried, replica)
+		}
+	}
+}
+
+// prove takes in that a pod was bound: where a probe had found room for such pods, there is.
+func (d *Tracker) prove(p *Pod) {
+	for _, over := range d.past {
+		if over.onTrial() && p.BoundAt.After(over.at) && p.Requirements.AtLeast(over.Requirements) {
+			over.proven = true
+		}
+	}
+}
+
+// OnTrial tells whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
+func (d *Tracker) OnTrial(shape capacity.Requirements) bool {
+	for _, over := range d.past {
+		if over.onTrial() && shape.AtLeast(over.Requirements) {
+			return true
+		}
+	}
+	return false
+}
+
+// Tried tells until when a replica is left where it is, for when it was moved here it found no node; zero: it was not. See
+// [Pod.Replica].
+func (d *Tracker) Tried(replica string) time.Time {
+	if at, ok := d.tried[replica]; ok {
+		return at.Add(policy.TriedTime)
+	}
+	return time.Time{}
+}
+
+// Recall takes in what a pod says that a process before this one found: at a time its replica was moved here and found no node. A
+// time in the future is by another clock, and says nothing.
+func (d *Tracker) Recall(replica string, at, now time.Time) {
+	if at.After(now) || now.Sub(at) > policy.TriedTime {
+		return
+	}
+	if at.After(d.tried[replica]) {
+		d.tried[replica] = at
+	}
+}
+
+// bindingTells tells whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
+func (d *Tracker) bindingTells(at time.Time) bool {
+	for _, v := range d.verdicts {
+		if at.After(v.seen) {
+			return true
+		}
+	}
+	for _, over := range d.past {
+		if over.onTrial() && at.After(over.at) {
+			return true
+		}
+	}
+	return false
+}
+
+// watchful tells whether it matters which pods are bound: a decision stands, or something is still to be proven.
+func (d *Tracker) watchful() bool {
+	if len(d.verdicts) > 0 {
+		return true
+	}
+	for _, over := range d.past {
+		if over.onTrial() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,240 @@
+package shortage
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+)
+
+// sameDrought is how far two decisions may lie apart to be of one shortage, so that the probe of the easier requirements speaks for both.
+// Requirements that were dry long before easier ones have a reason of their own.
+const sameDrought = 10 * time.Minute
+
+// Tracker knows for which scheduling requirements of pods the capacity of one type of a member has no room, and what finds out when it has again.
+//
+// A pod that stays unschedulable for longer than its timeout, and for which no node is coming, is a decision on its requirements, and on
+// all that are at least as hard to place, so that one impossible pod does not speak for all. The decision ends when a pod of such
+// some requirements is bound to a node of the type: a replica that was on its way or, as a rule, the probe.
+//
+// It is level-triggered: told the same facts in any order it says the same, and after a restart the probes tell what it knew.
+// It is not safe for concurrent use.
+type Tracker struct {
+	settings Settings
+	capacity capacity.Type
+	starts   *StartTimes
+
+	pending  map[types.UID]waiting // unschedulable pods
+	verdicts map[string]*decision  // by the text of their requirements
+	past     map[string]*ended
+	probes   map[string]Probe     // that exist, by name
+	signs    map[string]sign      // of nodes that come for probes, by their names
+	tried    map[string]time.Time // replicas that found no room although a probe had, and when
+
+	generation uint64
+}
+
+type decision struct {
+	Decision
+	text     string
+	seen     time.Time // when a pod that supports it was last pending
+	rested   time.Time // when the last probe was over, else when the verdict was made
+	waited   time.Time // since when the pod had waited that it was made for; zero: not known
+	excluded bool      // the nodes that there are leave such pods out
+}
+
+// NewSpotTracker returns the state of a member's spot capacity without shortages. A new one is told of the probes before the pods.
+func NewSpotTracker(s Settings) *Tracker { return NewTracker(capacity.Spot, s, &StartTimes{}) }
+
+// NewTracker is [NewSpotTracker] for a capacity type, with start times that several may share.
+func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tracker {
+	return &Tracker{settings: s, capacity: capacityType, starts: starts, pending: map[types.UID]waiting{}, verdicts: map[string]*decision{},
+		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
+}
+
+// Observe takes in what is known of a pod that is steered to the capacity type, whether a node has it or not.
+func (d *Tracker) Observe(p Pod, now time.Time) {
+	known, waited := d.pending[p.UID]
+	if !p.UnschedulableSince.IsZero() && p.BoundAt.IsZero() {
+		known.Pod = p
+		known.see(p.NodeComing, now)
+		d.pending[p.UID] = known
+		return
+	}
+	delete(d.pending, p.UID)
+	if p.BoundAt.IsZero() {
+		return
+	}
+	if waited {
+		p.BoundAt = when.Later(p.BoundAt, now)
+		d.learn(known.UnschedulableSince, p.NodeJoined, now)
+	}
+	d.prove(&p)
+	for _, v := range d.verdicts {
+		if p.BoundAt.After(v.seen) && p.Requirements.AtLeast(v.Requirements) && !d.supported(v, now) {
+			d.learn(v.waited, p.NodeJoined, now)
+			d.end(v, now)
+		}
+	}
+}
+
+// Gone takes in that a pod is being deleted, is gone, or is no longer steered to the capacity type.
+func (d *Tracker) Gone(uid types.UID) { delete(d.pending, uid) }
+
+// Exclude takes in whether the nodes of the type that there are leave out pods of some requirements by their labels. That is a decision at
+// once, for no pod has to wait to find it out; it ends with the first node that fits.
+func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.Time) {
+	v := d.verdicts[shape.String()]
+	switch {
+	case !excluded && v != nil && v.excluded:
+		d.end(v, now)
+	case excluded && !d.covers(shape):
+		d.declare(shape, now).excluded = true
+	}
+}
+
+// ObserveProbe takes in what is known of a probe that exists. One of a decision that this process does not know is the
+// memory of a process before it.
+func (d *Tracker) ObserveProbe(p Probe, _ time.Time) {
+	if p.Capacity != d.capacity {
+		return
+	}
+	d.probes[p.Name] = p
+	text := p.Requirements.String()
+	if over, ok := d.past[text]; ok && !p.Since.After(over.at) {
+		return
+	}
+	v := d.verdicts[text]
+	if v == nil {
+		v = &decision{Decision: p.Decision, text: text, seen: p.Since, rested: p.NextProbe.Add(-d.backoff(p.Tries))}
+		d.verdicts[text] = v
+		d.generation++
+	} else if p.Since.Equal(v.Since) && p.Tries > v.Tries {
+		v.Tries, v.NextProbe, v.rested = p.Tries, p.NextProbe, p.NextProbe.Add(-d.backoff(p.Tries))
+	}
+}
+
+// ProbeGone takes in that a probe is gone, or is being deleted.
+func (d *Tracker) ProbeGone(name string) {
+	delete(d.probes, name)
+	delete(d.signs, name)
+}
+
+// NodeJoined takes in that the capacity has grown: a decision whose last probe is over for the shortest back-off is probed
+// now, or as soon as it is. Where probes were easier to place than replicas, a further node is no reason to believe the next one.
+func (d *Tracker) NodeJoined(now time.Time) {
+	for _, v := range d.verdicts {
+		again := when.Later(v.rested.Add(d.settings.FirstProbe), now)
+		if again.Before(v.NextProbe) && !v.doubtful() {
+			v.NextProbe = again
+		}
+	}
+}
+
+// Dry tells whether the capacity has no room for pods of some requirements, and since when.
+func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
+	for _, v := range d.verdicts {
+		if shape.AtLeast(v.Requirements) {
+			since, dry = when.Earlier(since, v.Since), true
+		}
+	}
+	return since, dry
+}
+
+// Decisions returns the decisions that stand, in a fixed order.
+func (d *Tracker) Decisions() []Decision {
+	list := make([]Decision, 0, len(d.verdicts))
+	for _, text := range slices.Sorted(maps.Keys(d.verdicts)) {
+		list = append(list, d.verdicts[text].Decision)
+	}
+	return list
+}
+
+// Generation changes whenever a decision comes or goes: then the plans of the member's workloads may be different.
+func (d *Tracker) Generation() uint64 { return d.generation }
+
+// Forget drops the decisions that nobody needs: those for which needed is false have no owner left whose pods they are about.
+func (d *Tracker) Forget(needed func(capacity.Requirements) bool, now time.Time) {
+	for _, v := range d.verdicts {
+		if !needed(v.Requirements) {
+			d.end(v, now)
+		}
+	}
+}
+
+// Judge makes the decisions that are due, and tells when the next pod will have waited for too long; zero: none waits.
+func (d *Tracker) Judge(now time.Time) (next time.Time) {
+	d.forgetPast(now)
+	for _, p := range d.pending {
+		switch overdue := d.overdue(&p, now); {
+		case now.Before(overdue):
+			next = when.Earlier(next, overdue)
+		case !p.Unasked:
+			d.judge(&p.Pod, now)
+		}
+	}
+	return next
+}
+
+// covers tells whether a decision stands on some requirements, or on an easier one.
+func (d *Tracker) covers(shape capacity.Requirements) bool {
+	_, dry := d.Dry(shape)
+	return dry
+}
+
+// judge takes in that a pod has waited for too long.
+func (d *Tracker) judge(p *Pod, now time.Time) {
+	for _, v := range d.verdicts {
+		if v.Requirements.AtLeast(p.Requirements) {
+			v.seen = now
+		}
+	}
+	if d.covers(p.Requirements) {
+		return
+	}
+	waited := d.pendingSince(p)
+	over := d.past[p.Requirements.String()]
+	d.declare(p.Requirements, now).waited = waited
+	if over != nil && over.probed && p.Replica != "" {
+		d.tried[p.Replica] = now
+	}
+}
+
+// declare makes a decision. One that comes back goes on with its back-off.
+func (d *Tracker) declare(shape capacity.Requirements, now time.Time) *decision {
+	v := &decision{Decision: Decision{Requirements: shape, Capacity: d.capacity, Since: now.Truncate(time.Second)}, text: shape.String(), seen: now, rested: now}
+	if over, ok := d.past[v.text]; ok {
+		over.resume(v)
+	}
+	v.NextProbe = d.nextProbe(v, v.Since)
+	for _, harder := range d.verdicts {
+		if harder.Requirements.AtLeast(v.Requirements) && v.Since.Sub(harder.Since) < sameDrought {
+			d.end(harder, now)
+		}
+	}
+	d.verdicts[v.text] = v
+	d.generation++
+	return v
+}
+
+// supported tells whether a pod that is no harder to place than the decision says has waited for too long and still does.
+func (d *Tracker) supported(v *decision, now time.Time) bool {
+	for _, p := range d.pending {
+		if v.Requirements.AtLeast(p.Requirements) && !p.Unasked && !now.Before(d.overdue(&p, now)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Tracker) end(v *decision, now time.Time) *ended {
+	over := &ended{Decision: v.Decision, at: now}
+	delete(d.verdicts, v.text)
+	d.past[v.text] = over
+	d.generation++
+	return over
+}
