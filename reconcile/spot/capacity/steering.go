@@ -251,6 +251,7 @@ func (l *NodeLabel) values(capacity Type) []string {
 	return l.OnDemand
 }
 
+// Toleration is what a pod tolerates on spot nodes, with the forms in which patches carry it.
 type Toleration struct {
 	corev1.Toleration
 	JSON, List string // as JSON: itself, and a list of it alone
