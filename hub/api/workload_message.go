@@ -127,6 +127,7 @@ var sources = map[policy.Source]plimsollv1.ValueSource{
 	policy.SourceNamespace: plimsollv1.ValueSource_VALUE_SOURCE_NAMESPACE,
 	policy.SourceDefault:   plimsollv1.ValueSource_VALUE_SOURCE_DEFAULT,
 	policy.SourceRequest:   plimsollv1.ValueSource_VALUE_SOURCE_REQUEST,
+	policy.SourceFleet:     plimsollv1.ValueSource_VALUE_SOURCE_FLEET,
 }
 
 var strategies = map[policy.Strategy]plimsollv1.MoveStrategy{

@@ -95,6 +95,7 @@ var runBy = map[string]string{
 	"docs/cli.md":        "here; of the console, which needs a hub, the like by test/integration and test/demo",
 	"docs/api.md":        "the token here; the calls, which need a hub, as the demo prints them by test/demo",
 	"docs/gitops.md":     "test/gitops",
+	"docs/page.md":       "test/page",
 	"docs/robustness.md": "test/robustness, a shorter run where ROBUSTNESS is set",
 }
 

@@ -60,13 +60,23 @@ plimsoll_spot_dry{member="prod-eu",capacity="spot"}
 plimsoll_admissions_total{member="prod-eu",outcome="spot"}
 plimsoll_admission_duration_seconds{member="prod-eu"}
 plimsoll_admission_rejected_total{reason="not_found"}
+plimsoll_fleet_placements{reason="Placed"}
+plimsoll_fleet_replicas{member="prod-eu",capacity="spot",state="wanted"}
+plimsoll_fleet_moves_total{member="prod-eu",capacity="spot",direction="up"}
+plimsoll_fleet_plan_seconds{}
 plimsoll_kind_calls_total{kind="webapps",call="validate",outcome="ok"}
 plimsoll_api_requests_total{method="/plimsoll.v1.ClusterService/ListClusters",code="OK"}
 plimsoll_api_request_duration_seconds{method="/plimsoll.v1.ClusterService/ListClusters"}
 `
 
+const withFleet = "only with fleet.enabled"
+
 // seldom says why a hub that has just placed some pods does not show a metric, or no value of it.
 var seldom = map[string]string{
+	"plimsoll_fleet_placements":             withFleet,
+	"plimsoll_fleet_replicas":               withFleet,
+	"plimsoll_fleet_moves_total":            withFleet,
+	"plimsoll_fleet_plan_seconds":           withFleet,
 	"plimsoll_handover_seconds":             "only where another replica has acted before",
 	"plimsoll_member_refused_total":         "counts refused registrations",
 	"plimsoll_member_detached":              "only for members that were given up",

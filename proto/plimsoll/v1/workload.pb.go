@@ -330,6 +330,8 @@ const (
 	ValueSource_VALUE_SOURCE_DEFAULT ValueSource = 3
 	// The request that asks what if.
 	ValueSource_VALUE_SOURCE_REQUEST ValueSource = 4
+	// A FleetPlacement in the hub cluster.
+	ValueSource_VALUE_SOURCE_FLEET ValueSource = 5
 )
 
 // Enum value maps for ValueSource.
@@ -340,6 +342,7 @@ var (
 		2: "VALUE_SOURCE_NAMESPACE",
 		3: "VALUE_SOURCE_DEFAULT",
 		4: "VALUE_SOURCE_REQUEST",
+		5: "VALUE_SOURCE_FLEET",
 	}
 	ValueSource_value = map[string]int32{
 		"VALUE_SOURCE_UNSPECIFIED": 0,
@@ -347,6 +350,7 @@ var (
 		"VALUE_SOURCE_NAMESPACE":   2,
 		"VALUE_SOURCE_DEFAULT":     3,
 		"VALUE_SOURCE_REQUEST":     4,
+		"VALUE_SOURCE_FLEET":       5,
 	}
 )
 
@@ -1380,13 +1384,14 @@ const file_plimsoll_v1_workload_proto_rawDesc = "" +
 	"\x13WAIT_KIND_READ_ONLY\x10\v\x12\x16\n" +
 	"\x12WAIT_KIND_TEMPLATE\x10\f\x12\x17\n" +
 	"\x13WAIT_KIND_PROTECTED\x10\r\x12\x15\n" +
-	"\x11WAIT_KIND_REFUSED\x10\x0e*\x96\x01\n" +
+	"\x11WAIT_KIND_REFUSED\x10\x0e*\xae\x01\n" +
 	"\vValueSource\x12\x1c\n" +
 	"\x18VALUE_SOURCE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15VALUE_SOURCE_WORKLOAD\x10\x01\x12\x1a\n" +
 	"\x16VALUE_SOURCE_NAMESPACE\x10\x02\x12\x18\n" +
 	"\x14VALUE_SOURCE_DEFAULT\x10\x03\x12\x18\n" +
-	"\x14VALUE_SOURCE_REQUEST\x10\x04*b\n" +
+	"\x14VALUE_SOURCE_REQUEST\x10\x04\x12\x16\n" +
+	"\x12VALUE_SOURCE_FLEET\x10\x05*b\n" +
 	"\fCapacityType\x12\x1d\n" +
 	"\x19CAPACITY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CAPACITY_TYPE_SPOT\x10\x01\x12\x1b\n" +
