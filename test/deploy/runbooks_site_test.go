@@ -42,7 +42,7 @@ type runbookSite struct {
 
 // brisk are settings with which nobody has to wait for long.
 var brisk = fleet.Settings{
-	"controller.resyncPeriod": "5s", "spot.moveCooldown": "1s", "clusters.tokenRenewalPercent": 0,
+	"fleet.enabled": true, "controller.resyncPeriod": "5s", "spot.moveCooldown": "1s", "clusters.tokenRenewalPercent": 0,
 	"leaderElection.leaseDuration": "5s", "leaderElection.renewDeadline": "3s", "leaderElection.retryPeriod": "500ms",
 	"spot.pendingTimeout": "8s", "spot.probe.firstAfter": "2s", "spot.probe.atMostAfter": "4s", "spot.probe.timeout": "6s", "spot.nodeStartTimeout": "8s",
 }
@@ -67,6 +67,7 @@ func newRunbookSite(t *testing.T) *runbookSite {
 	for _, m := range f.Members {
 		s.grantTroubles(m)
 	}
+	s.prepareFleet(f.Members[0])
 	s.must(f.Register(t.Context(), f.Members...))
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

@@ -25,15 +25,16 @@ func (it *item) conditions(s *v1alpha1.FleetPlacementStatus, now time.Time) {
 	}
 	ready, reason, message, stalled := it.readiness(s)
 	set(reconcile.ConditionReady, ready, reason, message)
-	meta.RemoveStatusCondition(&s.Conditions, reconcile.ConditionReconciling)
-	meta.RemoveStatusCondition(&s.Conditions, reconcile.ConditionStalled)
-	switch {
-	case ready:
-	case stalled:
-		set(reconcile.ConditionStalled, true, reason, message)
-	default:
-		set(reconcile.ConditionReconciling, true, reason, message)
+	// One that goes on to hold keeps its time, or every round would write the status.
+	setIf := func(holds bool, kind string) {
+		if holds {
+			set(kind, true, reason, message)
+		} else {
+			meta.RemoveStatusCondition(&s.Conditions, kind)
+		}
 	}
+	setIf(!ready && stalled, reconcile.ConditionStalled)
+	setIf(!ready && !stalled, reconcile.ConditionReconciling)
 	if it.stop != nil {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionFeasible)
 		return

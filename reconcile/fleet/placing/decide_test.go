@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -131,6 +132,12 @@ func TestATargetThatIsNowhereIsWaitedFor(t *testing.T) {
 	}
 	if c := y.condition(reconcile.ConditionReconciling); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
+	}
+	before := y.object.Status.DeepCopy()
+	y.now = y.now.Add(time.Minute)
+	y.decide()
+	if diff := cmp.Diff(before.Conditions, y.object.Status.Conditions); diff != "" {
+		t.Errorf("nothing has changed, but the conditions have (-before +after):\n%s", diff)
 	}
 }
 
