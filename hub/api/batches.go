@@ -39,7 +39,8 @@ type batch struct {
 	filter   string
 	caller   string
 	accepted time.Time
-	keys     []reconcile.Key
+	keys     []reconcile.Key // that are still to be ordered; nil once it is final
+	matched  int
 	pace     int
 
 	stop context.CancelFunc // takes back what has not been ordered
@@ -60,7 +61,7 @@ func newBatches() *batches {
 // newBatch is an order that is not remembered yet, and the context in which it is worked off.
 func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingRequest, member, caller string, keys []reconcile.Key) (*batch, context.Context) {
 	b := &batch{
-		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys,
+		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys, matched: len(keys),
 		pace: cmp.Or(int(request.GetPerSecond()), defaultPace), done: make(chan struct{}),
 		state: plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, message: "its keys are being ordered",
 	}
@@ -144,7 +145,7 @@ func (b *batch) end(lost string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer b.stop()
-	b.ended = time.Now()
+	b.ended, b.keys = time.Now(), nil
 	switch {
 	case lost == "":
 		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "all keys that match have been ordered"
@@ -165,7 +166,7 @@ func (b *batch) receipt() *plimsollv1.Receipt {
 	defer b.mu.Unlock()
 	return &plimsollv1.Receipt{
 		Id: b.receiptID().String(), Key: keyMessage(b.key), AcceptedAt: moment(b.accepted), State: b.state, Message: b.message,
-		FinishedAt: moment(b.ended), User: b.caller, Filter: b.filter, Matched: count(len(b.keys)), Ordered: count(b.ordered),
+		FinishedAt: moment(b.ended), User: b.caller, Filter: b.filter, Matched: count(b.matched), Ordered: count(b.ordered),
 	}
 }
 
@@ -184,11 +185,11 @@ func (s *objectService) work(ctx context.Context, b *batch) {
 		switch {
 		case ctx.Err() != nil:
 			b.end("this replica stops: another looks at all of the member's objects anew")
-			s.log.Info("an order of many keys ends early", "member", b.key.Member, "user", b.caller, "ordered", i, "of", len(b.keys))
+			s.log.Info("an order of many keys ends early", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
 			return
 		case !s.ownership.Acts(b.key.Member):
 			b.end("the member has changed hands: another replica looks at all of its objects anew")
-			s.log.Warn("an order of many keys ends: another replica owns the member", "member", b.key.Member, "user", b.caller, "ordered", i, "of", len(b.keys))
+			s.log.Warn("an order of many keys ends: another replica owns the member", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
 			return
 		}
 		if _, err := s.objects.RequeueFor(key, b.caller); err != nil { // it has gone meanwhile, or this replica stops
@@ -198,5 +199,5 @@ func (s *objectService) work(ctx context.Context, b *batch) {
 		b.count()
 	}
 	b.end("")
-	s.log.Info("an order of many keys is done", "user", b.caller, "ordered", len(b.keys))
+	s.log.Info("an order of many keys is done", "user", b.caller, "ordered", b.matched)
 }

@@ -94,7 +94,8 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 			return err
 		},
 	})
-	if reasonOf(err) == reasonNotAnswering && request.GetCluster() == "" {
+	// What has begun in other members goes on, and its caller needs the receipts.
+	if code := status.Code(err); request.GetCluster() == "" && (reasonOf(err) == reasonNotAnswering || code == codes.ResourceExhausted) {
 		found.gap, err = status.Convert(err).Message(), nil
 		return found, err
 	}

@@ -48,7 +48,9 @@ func openEnded(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 		return w
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // where that is not known, the server's own holds
+	if r.Method == http.MethodGet && r.ContentLength == 0 { // else the body has to come within the server's own time, whoever sends it
+		_ = control.SetReadDeadline(time.Time{}) // where that is not known, the server's own holds
+	}
 	return &patientWriter{w, control}
 }
 

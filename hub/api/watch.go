@@ -147,7 +147,7 @@ func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 
 // tell sends an item, if it is one of those that were asked for or the reader knows it.
 func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
-	if member := s.node.at[0]; w.member != "" && w.member != member || w.visible != nil && !w.visible[member] || !w.selects(s.item) {
+	if !w.concerns(s) {
 		return nil
 	}
 	passes := false
@@ -169,6 +169,13 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
 	}
 	return nil
+}
+
+// concerns tells whether the caller may see an item and has asked for its like. A filter is only evaluated for these: its errors
+// quote what it reads.
+func (w *watching[T, R]) concerns(s *seen[T]) bool {
+	member := s.node.at[0]
+	return (w.member == "" || w.member == member) && (w.visible == nil || w.visible[member]) && w.selects(s.item)
 }
 
 // mark sends a message without an item.
@@ -224,6 +231,9 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 			return nil
 		}
 		for i := range found {
+			if !w.concerns(&found[i]) {
+				continue
+			}
 			w.filter.refill()
 			passes, _, err := w.filter.passes(ctx, found[i].item)
 			if err != nil {

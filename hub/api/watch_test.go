@@ -183,6 +183,36 @@ func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
 	}
 }
 
+// The errors of a filter quote what it reads.
+func TestAResumedWatchEvaluatesItsFilterOnlyForWhatItIsAbout(t *testing.T) {
+	first, _ := watched(t)
+	s := serve(t, first, nil)
+	others := reconcile.Key{Controller: "webapp", Member: "dev"}
+	others.Namespace, others.Name = "neighbours", "of-others"
+	first.mu.Lock()
+	first.records[others] = reconcile.Record{Key: others, State: reconcile.StateIdle}
+	first.mu.Unlock()
+	request := &plimsollv1.WatchObjectsRequest{Cluster: "dev", Namespace: "shop", Filter: `object.key.namespace == "shop" || {"": true}[object.key.name]`}
+	events, tokens, _ := s.watch(as(t, "admin"), t, request)
+	for put, synced := false, false; !put || !synced; {
+		e := <-events
+		put, synced = put || e == "PUT dev/cart", synced || e == "SYNCED"
+	}
+	request.ResumeToken = <-tokens
+	resumed, _, ended := s.watch(as(t, "admin"), t, request)
+	first.attempts("dev", "cart", 1)
+	for {
+		select {
+		case e := <-resumed:
+			if e == "PUT dev/cart" {
+				return
+			}
+		case err := <-ended:
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
 	first, _ := watched(t)
 	s := serve(t, first, func(o *Options) { o.RecheckEvery = 50 * time.Millisecond })

@@ -108,10 +108,14 @@ func (j *Journal) Add(e Event) {
 	}
 }
 
-// expire drops the events of a member that are too old. The lock is held.
+// expire drops the first events of a member that are too old. Their times are not in order: what a replica finds when it starts
+// may have begun days ago. The lock is held.
 func (j *Journal) expire(member string, now time.Time) {
 	events := j.members[member]
-	n := sort.Search(len(events), func(i int) bool { return now.Sub(events[i].At) <= j.limits.Keep })
+	n := slices.IndexFunc(events, func(e Event) bool { return now.Sub(e.At) <= j.limits.Keep })
+	if n < 0 {
+		n = len(events)
+	}
 	if n == 0 {
 		return
 	}

@@ -35,6 +35,25 @@ func TestEventsAreListedInTheOrderInWhichTheyCame(t *testing.T) {
 	}
 }
 
+// A replica that starts finds droughts that have lasted for days.
+func TestAnOldEventAmongNewOnesTakesNoneOfThemAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := New(Limits{})
+		old := time.Now().Add(-48 * time.Hour)
+		for _, e := range []Event{{Name: "1", At: time.Now()}, {Name: "2", At: time.Now()}, {Name: "3", At: old}, {Name: "4", At: old}} {
+			e.Member = "a"
+			j.Add(e)
+		}
+		if all, _ := j.List("a", "", "", 10); names(all) != "1 2 3 4 " {
+			t.Errorf("%v", all)
+		}
+		time.Sleep(25 * time.Hour)
+		if none, _ := j.List("a", "", "", 10); len(none) != 0 {
+			t.Errorf("a day later: %v", none)
+		}
+	})
+}
+
 func TestAMemberWithManyEventsTakesNoneFromOthers(t *testing.T) {
 	j := New(Limits{OfMember: 6, Most: 8})
 	for i := range 3 {

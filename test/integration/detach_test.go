@@ -44,7 +44,7 @@ func TestNothingWaitsForAMemberThatWasDetachedByForce(t *testing.T) {
 		_, _ = h.Objects.RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: key.GetCluster(), Controller: key.GetController(), Name: key.GetName()})
 		return state().GetState()
 	}).Should(Equal(plimsollv1.ReconcileState_RECONCILE_STATE_HELD))
-	ordered, err := h.Objects.RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: key.GetCluster(), Controller: key.GetController(), Name: key.GetName()})
+	ordered, err := h.Objects.RequeueObject(ctx, &plimsollv1.RequeueObjectRequest{Cluster: key.GetCluster(), Controller: key.GetController(), Name: key.GetName(), Force: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	receipt := func() plimsollv1.ReceiptState {
 		answer, err := h.Objects.GetReceipt(ctx, &plimsollv1.GetReceiptRequest{Receipt: ordered.GetReceipt().GetId()})

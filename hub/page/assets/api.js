@@ -38,8 +38,11 @@ export const session = {
   },
 };
 
-// path encodes the segments of a path below /v1.
-export const path = (...segments) => "v1/" + segments.map(encodeURIComponent).join("/");
+// path encodes the segments of a path below /v1. Names come from the address bar: one that is no segment would lead elsewhere.
+export function path(...segments) {
+  if (segments.some((s) => s === "" || s === "." || s === ".." || s.includes("/"))) throw new Error(`no such name: ${segments.join(" ")}`);
+  return "v1/" + segments.map(encodeURIComponent).join("/");
+}
 
 // objectPath is where a key of the ledger is; objects of kinds without namespaces have a shorter one.
 export function objectPath(key) {

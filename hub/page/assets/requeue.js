@@ -3,7 +3,7 @@ import { call, path, sentence } from "./api.js";
 import { h } from "./dom.js";
 import { tones, word } from "./words.js";
 
-const final = new Set(["RECEIPT_STATE_DONE", "RECEIPT_STATE_FAILED", "RECEIPT_STATE_SUPERSEDED"]);
+const final = new Set(["RECEIPT_STATE_DONE", "RECEIPT_STATE_FAILED", "RECEIPT_STATE_SUPERSEDED", "RECEIPT_STATE_CANCELLED"]);
 
 // orders by path, so that a row that is drawn anew shows what was ordered in it.
 const orders = new Map();

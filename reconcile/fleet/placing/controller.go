@@ -203,6 +203,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) {
 	if !c.ActsAny() {
 		c.acts = time.Time{}
 		c.share(items)
+		c.metrics.seen(nil)
 		return
 	}
 	if c.acts.IsZero() {
@@ -224,6 +225,9 @@ func (c *Controller) round(ctx context.Context, now time.Time) {
 	c.metrics.planned(time.Since(began))
 	var done []*item
 	for _, it := range items {
+		if !c.ActsAny() { // the writes of a round may take longer than the Lease
+			return
+		}
 		if err := c.record(ctx, it, now); err != nil {
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
 				c.Log.Warn("a FleetPlacement cannot be written", "placement", it.name(), "error", err)

@@ -48,10 +48,15 @@ func oppose(items []*item) {
 	})
 	first := map[policy.WorkloadKey]*item{}
 	for _, it := range order {
-		if it.stop != nil {
+		// One that is paused, say, keeps its workload.
+		if it.stop != nil && (!it.stop.keeps || it.target.key == (policy.WorkloadKey{})) {
 			continue
 		}
-		if rival := first[it.target.key]; rival != nil {
+		rival := first[it.target.key]
+		if rival != nil && it.stop != nil {
+			continue
+		}
+		if rival != nil {
 			it.stop = &stop{reason: v1alpha1.ReasonConflict, message: "FleetPlacement " + rival.object.Name + ", which is older, has the same target: nothing is done for this one"}
 			continue
 		}

@@ -33,7 +33,10 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 		before := it.object.DeepCopy()
 		controllerutil.AddFinalizer(it.object, v1alpha1.Finalizer)
 		if err := c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return client.IgnoreNotFound(err)
+			if apierrors.IsNotFound(err) {
+				return errGone
+			}
+			return err
 		}
 	}
 	status := it.status(now)
