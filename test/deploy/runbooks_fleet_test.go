@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/crd"
-	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
@@ -38,19 +36,7 @@ func (s *runbookSite) prepareFleet(m *fleet.Member) {
 	s.must(fleet.Await(timeout(s.T, patience), "the kind to be served", func(ctx context.Context) (bool, error) {
 		return k.List(ctx, &v1alpha1.FleetPlacementList{}) == nil, nil
 	}))
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plimsoll-fleet"}}
-	for _, access := range placing.Access() {
-		resource := access.Resource
-		if access.Subresource != "" {
-			resource += "/" + access.Subresource
-		}
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{access.Group}, Resources: []string{resource}, Verbs: access.Verbs})
-	}
-	s.must(m.Client().Create(s.Context(), role))
-	s.must(m.Client().Create(s.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleet.Namespace, Name: "plimsoll-hub"}},
-	}))
+	s.must(m.AllowPlacement(s.Context()))
 }
 
 // overFleet creates a FleetPlacement of a Deployment.

@@ -12,6 +12,6 @@
 // Where to look: fleet.go starts and stops it all, register.go lets a member join, replica.go writes a hub's
 // configuration and process.go runs it, balancer.go stands before the replicas as a Service does, api.go asks the hub,
 // workload.go and pods.go make workloads and see where their pods are, history.go remembers what happened to pods in the
-// API server's own order, churn.go makes a bad time and judges it, hook.go adds other admission webhooks, metrics.go reads the
+// API server's own order, churn.go makes a bad time and judges it, placement.go gives the right to scale, hook.go adds other admission webhooks, metrics.go reads the
 // hub's metrics.
 package fleet

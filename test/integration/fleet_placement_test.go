@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/crd"
-	fleetplacing "github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -64,7 +62,7 @@ func newFleetSite(t *testing.T) *fleetSite {
 	g := NewWithT(t)
 	f := startFleet(t, "one", "two", "three")
 	for _, m := range f.Members {
-		allowFleet(t, m)
+		g.Expect(m.AllowPlacement(t.Context())).To(Succeed())
 	}
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -82,24 +80,6 @@ func newFleetSite(t *testing.T) *fleetSite {
 		g.Expect(k.Update(t.Context(), registration)).To(Succeed())
 	}
 	return &fleetSite{Fleet: f, t: t, hub: startHub(t, f, "fleet", overFleet()), k: k}
-}
-
-// allowFleet gives the hub's account in a member what fleet placement needs there.
-func allowFleet(t *testing.T, m *fleet.Member) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plimsoll-fleet"}}
-	for _, access := range fleetplacing.Access() {
-		resource := access.Resource
-		if access.Subresource != "" {
-			resource += "/" + access.Subresource
-		}
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{access.Group}, Resources: []string{resource}, Verbs: access.Verbs})
-	}
-	NewWithT(t).Expect(m.Client().Create(t.Context(), role)).To(Succeed())
-	NewWithT(t).Expect(m.Client().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleet.Namespace, Name: "plimsoll-hub"}},
-	})).To(Succeed())
 }
 
 // overFleetCase is one workload that is in all members, and its FleetPlacement.

@@ -147,13 +147,18 @@ func editAs[T client.Object](s *gadgetSite, name string, obj T, change func(T)) 
 
 // condition is a gadget's condition as "Status/Reason: message"; empty when it is absent.
 func (s *gadgetSite) condition(name, kind string) func() string {
-	return func() string {
-		c := meta.FindStatusCondition(readAs(s, name, &gadget{}).Status.Conditions, kind)
-		if c == nil {
-			return ""
+	return func() string { return s.conditions(name, kind)[0] }
+}
+
+// conditions are several of them as one read finds them; empty: it is absent.
+func (s *gadgetSite) conditions(name string, kinds ...string) []string {
+	all, found := readAs(s, name, &gadget{}).Status.Conditions, make([]string, len(kinds))
+	for i, kind := range kinds {
+		if c := meta.FindStatusCondition(all, kind); c != nil {
+			found[i] = string(c.Status) + "/" + c.Reason + ": " + c.Message
 		}
-		return string(c.Status) + "/" + c.Reason + ": " + c.Message
 	}
+	return found
 }
 
 // run orders a reconcile and waits for its end.
