@@ -20,7 +20,8 @@
 //	dir.go       certificates from a folder instead; clients.go those of API servers; expiry.go when ours end
 //	desired.go   the configuration that a member should have; install.go brings it there;
 //	             reach.go proves that the member reaches us, reach_answer.go answers that call
-//	kinds.go     calls about kinds of the hub's modules: validate.go, convert.go; safe.go bounds what they may take
+//	kinds.go     calls about kinds of the hub's modules: validate.go, convert.go (convert_read.go reads object by object); safe.go
+//	             bounds what they may take
 //	kinds_desired.go  what members should have about these kinds; kinds_install.go, kinds_keep.go bring it there
 //	metrics.go   what is counted
 package webhook

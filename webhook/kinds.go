@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -56,7 +55,7 @@ func NewKindHandler(tokens *Tokens, kinds []module.Resource, registerer promethe
 	if h.shapes, err = shapesOf(kinds); err != nil {
 		return nil, err
 	}
-	h.serve(ConvertPattern, asking{call: "convert"}, ForConversions, maxConversion, h.convertReview)
+	h.serve(ConvertPattern, asking{call: "convert"}, ForConversions, maxConversion, h.serveConversion)
 	seen := map[string]bool{}
 	for i := range kinds {
 		kind := &kinds[i]
@@ -66,11 +65,11 @@ func NewKindHandler(tokens *Tokens, kinds []module.Resource, registerer promethe
 		seen[kind.Plural] = true
 		if kind.Complete != nil {
 			h.serve(fmt.Sprintf(kindPattern, kind.Plural, callDefault), asking{kind.Plural, callDefault}, forKind(kind), maxBody,
-				func(body []byte) (any, string) { return complete(kind, body) })
+				h.reviewed(func(body []byte) (any, string) { return complete(kind, body) }))
 		}
 		if kind.Review != nil {
 			h.serve(fmt.Sprintf(kindPattern, kind.Plural, callValidate), asking{kind.Plural, callValidate}, forKind(kind), maxBody,
-				func(body []byte) (any, string) { return validate(kind, body) })
+				h.reviewed(func(body []byte) (any, string) { return validate(kind, body) }))
 		}
 	}
 	return h, nil
@@ -107,39 +106,51 @@ const (
 )
 
 // serve has calls of a pattern answered that carry a token of the purpose.
-func (h *KindHandler) serve(pattern string, call asking, purpose Purpose, limit int64, make answer) {
+func (h *KindHandler) serve(pattern string, call asking, purpose Purpose, limit int64, answer func(http.ResponseWriter, *http.Request, asking)) {
 	h.patterns = append(h.patterns, pattern)
-	h.calls.HandleFunc(pattern, h.handler(call, h.tokens.For(purpose), limit, make))
+	h.calls.HandleFunc(pattern, h.admit(call, h.tokens.For(purpose), limit, answer))
 }
 
-func (h *KindHandler) handler(call asking, tokens *Tokens, limit int64, make answer) http.HandlerFunc {
+// admit has a call answered that is allowed, and whose turn it is.
+func (h *KindHandler) admit(call asking, tokens *Tokens, limit int64, answer func(http.ResponseWriter, *http.Request, asking)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !tokens.Verify(r.PathValue("member"), r.PathValue("token")) {
 			h.reject(w, call, http.StatusNotFound)
 			return
 		}
-		room := r.ContentLength
-		if status := refusedLength(room, limit); status != 0 {
+		if status := refusedLength(r.ContentLength, limit); status != 0 {
 			h.rejectUnread(w, call, status)
 			return
 		}
-		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), room)
+		if r.Header.Get("Content-Encoding") != "" {
+			h.rejectUnread(w, call, http.StatusUnsupportedMediaType)
+			return
+		}
+		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), r.ContentLength)
 		if err != nil {
 			h.rejectUnread(w, call, http.StatusTooManyRequests)
 			return
 		}
 		defer giveBack()
-		buffer := bodies.Shared.Get(int(room) + bytes.MinRead)
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		answer(w, r, call)
+	}
+}
+
+// reviewed answers a call whose body is read as a whole: it is about one object.
+func (h *KindHandler) reviewed(make answer) func(http.ResponseWriter, *http.Request, asking) {
+	return func(w http.ResponseWriter, r *http.Request, call asking) {
+		buffer := bodies.Shared.Get(int(r.ContentLength) + bytes.MinRead)
 		defer bodies.Shared.Put(buffer) // the answer has copies of what it needs
-		body, status := readAll(w, r, room, buffer)
-		if status == 0 && h.makeSafe(body, limit) != nil {
-			status = http.StatusBadRequest
+		_, err := buffer.ReadFrom(r.Body)
+		if err == nil {
+			err = h.makeSafe(buffer.Bytes(), maxBody)
 		}
-		if status != 0 {
-			h.reject(w, call, status)
+		if err != nil {
+			h.reject(w, call, http.StatusBadRequest)
 			return
 		}
-		review, outcome := h.safely(call, make, body)
+		review, outcome := h.safely(call, make, buffer.Bytes())
 		h.answered.WithLabelValues(call.kind, call.call, outcome).Inc()
 		if review == nil {
 			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
@@ -154,11 +165,16 @@ func (h *KindHandler) handler(call asking, tokens *Tokens, limit int64, make ans
 func (h *KindHandler) safely(call asking, make answer, body []byte) (review any, outcome string) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("a call about a kind panicked", "kind", call.kind, "call", call.call, "stack", string(debug.Stack())) // without what was in it
+			h.logPanic(call)
 			review, outcome = nil, outcomeFailed
 		}
 	}()
 	return make(body)
+}
+
+// logPanic logs where a call panicked, without what was in it.
+func (h *KindHandler) logPanic(call asking) {
+	h.log.Error("a call about a kind panicked", "kind", call.kind, "call", call.call, "stack", string(debug.Stack()))
 }
 
 func (h *KindHandler) reject(w http.ResponseWriter, call asking, status int) {
@@ -170,19 +186,4 @@ func (h *KindHandler) reject(w http.ResponseWriter, call asking, status int) {
 func (h *KindHandler) rejectUnread(w http.ResponseWriter, call asking, status int) {
 	w.Header().Set("Connection", "close")
 	h.reject(w, call, status)
-}
-
-// readAll reads a body into a buffer, or returns the HTTP status to refuse it with.
-func readAll(w http.ResponseWriter, r *http.Request, limit int64, into *bytes.Buffer) (body []byte, status int) {
-	if r.Header.Get("Content-Encoding") != "" {
-		return nil, http.StatusUnsupportedMediaType
-	}
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge
-	}
-	if err != nil {
-		return nil, http.StatusBadRequest
-	}
-	return into.Bytes(), 0
 }

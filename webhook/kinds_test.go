@@ -99,8 +99,8 @@ func TestAConversionOfGarbageFailsAndSaysWhy(t *testing.T) {
 		"no request":        {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, "with a request"},
 		"an unknown target": {fmt.Sprintf(twoOld, "apps/v1"), `objects[0]: desiredAPIVersion: "apps/v1": is none of WebApp's`},
 		"a broken object":   {strings.Replace(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1"), `"b:1"`, `{}`, 1), "objects[1]: WebApp /b: spec.containers.image: must be string"},
-		"an empty object":   {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","objects":[{}]}}`, "objects[0]: kind"},
-		"no object":         {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","objects":[null]}}`, "objects[0]"},
+		"an empty object":   {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[{}]}}`, "objects[0]: kind"},
+		"no object":         {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"7","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[null]}}`, "objects[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -113,14 +113,50 @@ func TestAConversionOfGarbageFailsAndSaysWhy(t *testing.T) {
 	NewWithT(t).Expect(testutil.ToFloat64(s.answered.WithLabelValues("", "convert", "failed"))).To(BeEquivalentTo(8))
 }
 
+func TestAConversionNeedsItsFieldsInTheOrderOfAPIServers(t *testing.T) {
+	s := newKindSite(t, webapp.Policy{})
+	for name, test := range map[string]struct{ body, want string }{
+		"objects first":      {`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[{}],"uid":"7","desiredAPIVersion":"apps.plimsoll.dev/v1"}}`, "request.desiredAPIVersion: must come before request.objects"},
+		"objects twice":      {strings.TrimSuffix(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1"), "}}") + `,"objects":[]}}`, "request.objects: must be there once"},
+		"the kind last":      {`{"request":{"uid":"7","desiredAPIVersion":"apps.plimsoll.dev/v1","objects":[]},"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, "must be a ConversionReview"},
+		"more than a review": {fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1") + "{}", "the body is no ConversionReview"},
+		"half of one":        {fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1")[:300], "the body is no ConversionReview"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			response := s.convert(t, test.body)
+			g.Expect(response.Result.Status).To(Equal(metav1.StatusFailure))
+			g.Expect(response.Result.Message).To(ContainSubstring(test.want))
+			g.Expect(response.ConvertedObjects).To(BeEmpty())
+		})
+	}
+}
+
+func TestAConversionThatPanicsCostsItsCall(t *testing.T) {
+	g := NewWithT(t)
+	s := newKindSite(t, webapp.Policy{})
+	s.kinds[0].Convert = func([]byte, string) ([]byte, error) { panic("secret-of-a-tenant") }
+	response := s.convert(t, fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1"))
+	g.Expect(response.Result.Status).To(Equal(metav1.StatusFailure))
+	g.Expect(response.Result.Message).To(ContainSubstring("objects[0]: the conversion failed in the hub"))
+	g.Expect(s.log.String()).To(ContainSubstring("panicked"))
+	g.Expect(s.log.String()).NotTo(ContainSubstring("secret-of-a-tenant"))
+}
+
 func FuzzConversionReview(f *testing.F) {
 	s := newKindSite(f, webapp.Policy{})
 	f.Add([]byte(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1")))
 	f.Add([]byte(`{"request":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		response := s.convert(t, string(body))
-		if response.Result.Status != metav1.StatusSuccess && response.Result.Status != metav1.StatusFailure {
-			t.Errorf("status %q", response.Result.Status)
+		var review apiextensionsv1.ConversionReview
+		switch is := response.Result.Status; {
+		case is != metav1.StatusSuccess && is != metav1.StatusFailure:
+			t.Errorf("status %q", is)
+		case is == metav1.StatusSuccess && json.Unmarshal(body, &review) != nil:
+			t.Error("was converted, and is none that Kubernetes reads")
+		case is == metav1.StatusSuccess && len(response.ConvertedObjects) != len(review.Request.Objects):
+			t.Errorf("%d objects of %d", len(response.ConvertedObjects), len(review.Request.Objects))
 		}
 	})
 }

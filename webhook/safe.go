@@ -31,8 +31,8 @@ func shapesOf(kinds []module.Resource) (*quantities.Shapes, error) {
 	return quantities.NewShapes(scheme), nil
 }
 
-// makeSafe bounds the quantities in the body of a call about a kind, and refuses one that would take too much memory. What is
-// no JSON passes: of that, decoders read nothing.
+// makeSafe bounds the quantities in the body of a call about a kind, or in an object of one, and refuses what would take too
+// much memory. What is no JSON passes: of that, decoders read nothing.
 func (h *KindHandler) makeSafe(body []byte, limit int64) error {
 	err := h.shapes.JSON(body, quantities.Limits{Memory: int(decodedPerByte * limit)})
 	if errors.Is(err, quantities.ErrMalformed) && !json.Valid(body) {

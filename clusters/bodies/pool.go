@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// keptBytes is how much memory a pool keeps for the next bodies: the largest body that the hub reads (16 MiB) and one
-	// large event beside it.
-	keptBytes = 20 << 20
+	// keptBytes is how much memory a pool keeps for the next bodies: the largest event that is read by default (4 MiB) and the
+	// largest call of a webhook that is read as a whole (3 MiB).
+	keptBytes = 8 << 20
 	// keptFor is how long it is kept after the last use.
 	keptFor = time.Second
 	// grain is what the sizes of large bodies are rounded up to, so that bodies of about the same size fit into the same

@@ -40,7 +40,7 @@ func TestTheSmallestBufferThatFitsIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var p Pool
-		large, small := p.Get(8<<20), p.Get(1<<20)
+		large, small := p.Get(4<<20), p.Get(1<<20)
 		p.Put(large)
 		p.Put(small)
 		g.Expect(p.Get(1 << 20)).To(BeIdenticalTo(small))
@@ -52,7 +52,7 @@ func TestNoMoreThanTheBoundIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var p Pool
-		small, large := p.Get(8<<20), p.Get(16<<20)
+		small, large := p.Get(4<<20), p.Get(keptBytes)
 		p.Put(small)
 		p.Put(large)
 		g.Expect(p.size).To(Equal(large.Cap()), "the large one serves bodies of both sizes")
