@@ -1,27 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
-	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 const (
@@ -34,35 +28,32 @@ const (
 )
 
 // apiRun measures the API behind its own ports, on loopback and without TLS, in front of 200,000 keys and 10,000 workloads in 100
-// members that are in memory. Those who call are in the same process, so what they cost is measured as well.
+// members that are in memory. Those who call are a process of their own: what they cost is not the hub's, and their collections of
+// garbage are not its latency.
 func (b *bench) apiRun(ctx context.Context) error {
-	site, err := newAPISite(ctx)
+	backend, events := newAPIBackend(), journal.New(journal.Limits{})
+	site, err := newAPISite(ctx, backend, api.Backend{Members: backend, Workloads: backend, Objects: backend, Ownership: backend, Events: events})
 	if err != nil {
 		return err
 	}
-	defer site.stop()
-	for _, part := range []func(context.Context, *report) error{site.gets, site.lists, site.watches} {
-		if err := part(ctx, b.report); err != nil {
-			return err
+	for _, part := range []func(context.Context, *report) error{site.gets, site.lists, func(ctx context.Context, r *report) error { return site.watches(ctx, r, events) }} {
+		if err = part(ctx, b.report); err != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(err, site.stop(), b.requeues(ctx, backend))
 }
 
-// apiSite is a running API, and connections to it.
+// apiSite is a running API.
 type apiSite struct {
-	journal *journal.Journal
-	conns   []*grpc.ClientConn // one carries 256 streams
-	rest    string
-	http    *http.Client
-	stop    func()
+	grpc, rest string // addresses
+	stop       func() error
 }
 
-func newAPISite(ctx context.Context) (*apiSite, error) {
-	backend, events := newAPIBackend(), journal.New(journal.Limits{})
+// newAPISite serves a backend. Everybody may do everything, as often as they like.
+func newAPISite(ctx context.Context, people *apiBackend, backend api.Backend) (*apiSite, error) {
 	server, err := api.New(api.Options{
-		Backend: api.Backend{Members: backend, Workloads: backend, Objects: backend, Ownership: backend, Events: events}, Peers: backend,
-		Authenticator: backend, Authorizer: backend, CallsPerSecond: -1, Log: slog.New(slog.DiscardHandler),
+		Backend: backend, Peers: people, Authenticator: people, Authorizer: people, CallsPerSecond: -1, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err
@@ -76,190 +67,64 @@ func newAPISite(ctx context.Context) (*apiSite, error) {
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running, listeners[0], listeners[1]) }()
-	s := &apiSite{journal: events, rest: "http://" + listeners[1].Addr().String(),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: apiCallers}}}
-	s.stop = func() {
-		for _, conn := range s.conns {
-			_ = conn.Close()
-		}
-		s.http.CloseIdleConnections()
+	return &apiSite{grpc: listeners[0].Addr().String(), rest: listeners[1].Addr().String(), stop: func() error {
 		cancel()
-		<-ended //nolint:errcheck // it was asked to end
-	}
-	for range 8 {
-		conn, err := grpc.NewClient(listeners[0].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			s.stop()
-			return nil, err
-		}
-		s.conns = append(s.conns, conn)
-	}
-	return s, nil
-}
-
-// as is a context that calls as a user.
-func as(ctx context.Context, user int) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "authorization", fmt.Sprintf("Bearer user-%d", user))
+		return <-ended
+	}}, nil
 }
 
 // gets measures GetObjectState: at a rate, and as fast as it goes over gRPC and REST.
 func (s *apiSite) gets(ctx context.Context, r *report) error {
-	get := func(caller, n int) error {
-		key := apiKey(fmt.Sprintf("member-%03d", n%apiMembers), n%apiKeys)
-		_, err := plimsollv1.NewObjectServiceClient(s.conns[caller%len(s.conns)]).GetObjectState(as(ctx, caller), &plimsollv1.GetObjectStateRequest{
-			Cluster: key.Member, Controller: key.Controller, Namespace: key.Namespace, Name: key.Name,
-		})
-		return err
-	}
-	getREST := func(caller, n int) error {
-		key := apiKey(fmt.Sprintf("member-%03d", n%apiMembers), n%apiKeys)
-		path := fmt.Sprintf("%s/v1/clusters/%s/controllers/%s/objects/%s/%s", s.rest, key.Member, key.Controller, key.Namespace, key.Name)
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	var took [3][]time.Duration
+	for i, order := range []apiOrder{{What: "get", Rate: apiRate}, {What: "get"}, {What: "get-rest"}} {
+		got, err := s.call(ctx, order)
 		if err != nil {
 			return err
 		}
-		request.Header.Set("Authorization", fmt.Sprintf("Bearer user-%d", caller))
-		answer, err := s.http.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s, %w", path, answer.Status, err)
-		}
-		return nil
+		took[i] = got.Took
 	}
-	paced, err := callAll(apiRate, get)
-	if err != nil {
-		return err
-	}
-	fast, err := callAll(0, get)
-	if err != nil {
-		return err
-	}
-	rest, err := callAll(0, getREST)
-	if err != nil {
-		return err
-	}
-	r.record("api-get-p99-ms", milliseconds(quantile(paced, 0.99)))
-	r.record("api-get-rps", float64(len(fast))/apiTime.Seconds())
-	r.record("api-rest-ratio", float64(len(rest))/float64(len(fast)))
+	r.record("api-get-p99-ms", milliseconds(quantile(took[0], 0.99)))
+	r.record("api-get-rps", float64(len(took[1]))/apiTime.Seconds())
+	r.record("api-rest-ratio", float64(len(took[2]))/float64(len(took[1])))
 	return nil
-}
-
-// callAll has apiCallers call for apiTime, all together so often a second; 0: as often as they can. It returns how long calls took,
-// from when they were due.
-func callAll(perSecond int, call func(caller, n int) error) ([]time.Duration, error) {
-	var group errgroup.Group
-	took := make([][]time.Duration, apiCallers)
-	begun := time.Now()
-	for caller := range apiCallers {
-		group.Go(func() error {
-			for n := 0; ; n++ {
-				due := time.Now()
-				if perSecond > 0 {
-					due = begun.Add(time.Duration(n*apiCallers+caller) * time.Second / time.Duration(perSecond))
-					time.Sleep(time.Until(due))
-				}
-				if due.Sub(begun) > apiTime {
-					return nil
-				}
-				if err := call(caller, n*apiCallers+caller); err != nil {
-					return err
-				}
-				took[caller] = append(took[caller], time.Since(due))
-			}
-		})
-	}
-	err := group.Wait()
-	all := slices.Concat(took...)
-	slices.Sort(all)
-	return all, err
 }
 
 // lists measures the first page of a filtered list.
 func (s *apiSite) lists(ctx context.Context, r *report) error {
-	var took []time.Duration
-	for range apiLists {
-		begun := time.Now()
-		answer, err := plimsollv1.NewWorkloadServiceClient(s.conns[0]).ListWorkloads(as(ctx, 0), &plimsollv1.ListWorkloadsRequest{
-			PageSize: 500, Filter: "workload.placement.spot_actual < workload.placement.spot_wanted",
-		})
-		if err != nil {
-			return err
-		}
-		if got := len(answer.GetWorkloads()); got != 500 {
-			return fmt.Errorf("a page of %d workloads", got)
-		}
-		took = append(took, time.Since(begun))
+	got, err := s.call(ctx, apiOrder{What: "list"})
+	if err != nil {
+		return err
 	}
-	slices.Sort(took)
-	r.record("api-list-p99-ms", milliseconds(quantile(took, 0.99)))
+	r.record("api-list-p99-ms", milliseconds(quantile(got.Took, 0.99)))
 	return nil
 }
 
-// watches measures how long events take to all watchers, and what a watcher weighs: heap and stacks, those of its client included.
-func (s *apiSite) watches(ctx context.Context, r *report) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// watches measures how long events take to all watchers, and what a watcher weighs in the hub: heap and stacks of this process when
+// all have come to rest, less what there was before they came. Their eight connections are in it.
+func (s *apiSite) watches(ctx context.Context, r *report, events *journal.Journal) error {
+	changes := int(apiTime.Seconds()) * apiChanges
 	before := inUse()
-	var mu sync.Mutex
-	var took []time.Duration
-	var synced, arrived atomic.Int64
-	var group errgroup.Group
-	for n := range apiWatchers {
-		stream, err := plimsollv1.NewEventServiceClient(s.conns[n%len(s.conns)]).WatchEvents(as(ctx, n/16), &plimsollv1.WatchEventsRequest{})
-		if err != nil {
-			return err
-		}
-		group.Go(func() error {
-			var mine []time.Duration
-			defer func() {
-				mu.Lock()
-				defer mu.Unlock()
-				took = append(took, mine...)
-			}()
-			for {
-				message, err := stream.Recv()
-				switch {
-				case ctx.Err() != nil:
-					return nil
-				case err != nil:
-					return err
-				case message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED:
-					synced.Add(1)
-				case message.GetEvent() != nil:
-					arrived.Add(1)
-					mine = append(mine, time.Since(message.GetEvent().GetAt().AsTime()))
-				}
-			}
-		})
+	callers, err := s.start(ctx, apiOrder{What: "watch", Events: changes})
+	if err != nil {
+		return err
 	}
-	for deadline := time.Now().Add(time.Minute); synced.Load() < apiWatchers; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d watchers are there after a minute", synced.Load(), apiWatchers)
-		}
+	defer callers.end()
+	if _, err := callers.next(); err != nil { // all watch
+		return err
 	}
-	weight := float64(inUse()-before) / 1000 / apiWatchers
+	r.record("api-watcher-kb", float64(inUse()-before)/1000/apiWatchers)
 	each := time.NewTicker(time.Second / apiChanges)
 	defer each.Stop()
-	changes := int(apiTime.Seconds()) * apiChanges
 	for n := range changes {
 		<-each.C
-		s.journal.Add(journal.Event{Type: journal.Move, Member: fmt.Sprintf("member-%03d", n%apiMembers), Namespace: "shop", Name: "cart", Message: "moved"})
+		events.Add(journal.Event{Type: journal.Move, Member: apiMember(n), Namespace: "shop", Name: "cart", Message: "moved"})
 	}
-	for deadline := time.Now().Add(time.Minute); arrived.Load() < int64(changes*apiWatchers) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
+	got, err := callers.next()
+	if err != nil {
+		return err
 	}
-	cancel()
-	err := group.Wait()
-	if len(took) < changes*apiWatchers {
-		err = errors.Join(err, fmt.Errorf("%d of %d events arrived within a minute", len(took), changes*apiWatchers))
-	}
-	slices.Sort(took)
-	r.record("api-watch-p99-ms", milliseconds(quantile(took, 0.99)))
-	r.record("api-watcher-kb", weight)
-	return err
+	r.record("api-watch-p99-ms", milliseconds(quantile(got.Took, 0.99)))
+	return nil
 }
 
 // inUse is the memory of live objects and stacks.
@@ -268,4 +133,55 @@ func inUse() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return live + stats.StackInuse
+}
+
+// callers are the other process.
+type callers struct {
+	process *exec.Cmd
+	reports *gob.Decoder
+}
+
+// start gives an order to a new process; call waits for its one report as well.
+func (s *apiSite) start(ctx context.Context, order apiOrder) (*callers, error) {
+	order.GRPC, order.REST = s.grpc, s.rest
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var input bytes.Buffer
+	if err := gob.NewEncoder(&input).Encode(order); err != nil {
+		return nil, err
+	}
+	process := exec.CommandContext(ctx, self, apiCommand)
+	process.Stdin, process.Stderr = &input, os.Stderr
+	reports, err := process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &callers{process, gob.NewDecoder(reports)}, process.Start()
+}
+
+// next waits for a report.
+func (c *callers) next() (*apiReport, error) {
+	var report apiReport
+	if err := c.reports.Decode(&report); err != nil {
+		return nil, fmt.Errorf("callers in a process of their own: %w", err)
+	}
+	slices.Sort(report.Took)
+	return &report, nil
+}
+
+// end waits until they have gone, or makes them go.
+func (c *callers) end() {
+	_ = c.process.Cancel() // they have said what they had to say, or failed
+	_ = c.process.Wait()
+}
+
+func (s *apiSite) call(ctx context.Context, order apiOrder) (*apiReport, error) {
+	callers, err := s.start(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	defer callers.end()
+	return callers.next()
 }

@@ -33,7 +33,7 @@ type apiBackend struct {
 func newAPIBackend() *apiBackend {
 	b := &apiBackend{records: map[string][]reconcile.Record{}, workloads: map[string][]spot.WorkloadView{}}
 	for m := range apiMembers {
-		member := fmt.Sprintf("member-%03d", m)
+		member := apiMember(m)
 		b.statuses = append(b.statuses, clusters.Status{Name: member, State: clusters.StateReady,
 			Kinds: []clusters.KindStatus{{Kind: "apps/v1 Deployment", Engaged: true}}})
 		for k := range apiKeys {
@@ -48,6 +48,9 @@ func newAPIBackend() *apiBackend {
 	}
 	return b
 }
+
+// apiMember is the n-th member; they come round again.
+func apiMember(n int) string { return fmt.Sprintf("member-%03d", n%apiMembers) }
 
 // apiKey is the k-th key of a member.
 func apiKey(member string, k int) reconcile.Key {

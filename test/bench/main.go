@@ -68,7 +68,7 @@ var runs = []run{
 }
 
 func main() {
-	if apart := map[string]func(io.Reader, io.Writer) error{bareCommand: serveBare, loadCommand: sendLoad}; len(os.Args) == 2 && apart[os.Args[1]] != nil {
+	if apart := map[string]func(io.Reader, io.Writer) error{bareCommand: serveBare, loadCommand: sendLoad, apiCommand: callAPI}; len(os.Args) == 2 && apart[os.Args[1]] != nil {
 		if err := apart[os.Args[1]](os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)

@@ -83,6 +83,7 @@ var entries = []entry{
 	{name: "api-get-rps", unit: "1/s", target: apiRate, atLeast: true},
 	{name: "api-list-p99-ms", unit: "ms", target: 20},
 	{name: "api-watch-p99-ms", unit: "ms", target: 100},
+	{name: "api-requeue-p99-ms", unit: "ms", target: 50},
 	{name: "api-watcher-kb", unit: "KB", target: 20},
 	{name: "api-rest-ratio", unit: "times", target: 0.6, atLeast: true},
 }
