@@ -87,7 +87,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	defer leave()
 	ctx, end := context.WithCancelCause(context.WithValue(stream.Context(), identityKey{}, who))
 	defer end(nil)
-	go s.reauthenticate(ctx, who, end)
+	defer repeat(ctx, s.recheck, s.reauthentication(ctx, who, end))()
 	begun := time.Now()
 	err = asStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
 	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
@@ -95,27 +95,23 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	return err
 }
 
-// reauthenticate ends a stream whose token is accepted no more.
-func (s *streams) reauthenticate(ctx context.Context, who Identity, end context.CancelCauseFunc) {
+// reauthentication is a check that ends a stream whose token is accepted no more.
+func (s *streams) reauthentication(ctx context.Context, who Identity, end context.CancelCauseFunc) (check func() (again bool)) {
 	certain := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(s.recheck):
-		}
+	return func() bool {
 		again, err := s.identified(ctx)
 		switch {
 		case status.Code(err) == codes.Unavailable && time.Since(certain) < 2*s.recheck:
-			continue // the hub cluster may answer the next time
+			return true // the hub cluster may answer the next time
 		case err == nil && (again.User != who.User || again.UID != who.UID):
 			err = errBadToken()
 		}
 		if err != nil {
 			end(err)
-			return
+			return false
 		}
 		certain = time.Now()
+		return true
 	}
 }
 

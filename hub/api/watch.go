@@ -83,7 +83,7 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 		}
 	}
 	rechecked := make(chan map[string]bool, 1)
-	go w.recheckRights(ctx, cancel, rechecked)
+	defer repeat(ctx, w.recheck, w.rightsCheck(ctx, cancel, rechecked))()
 	bookmark := time.NewTicker(bookmarkEvery)
 	defer bookmark.Stop()
 	for {
@@ -249,34 +249,31 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 	}
 }
 
-// recheckRights ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when there are more.
-func (w *watching[T, R]) recheckRights(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) {
+// rightsCheck is a check that ends the watch when a right that it needs is gone, also while its reader reads nothing, and tells when
+// there are more.
+func (w *watching[T, R]) rightsCheck(ctx context.Context, end context.CancelCauseFunc, changed chan<- map[string]bool) (check func() (again bool)) {
 	before, certain := w.visible, time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(w.recheck):
-		}
+	return func() bool {
 		rights, err := w.sees(ctx)
 		if status.Code(err) == codes.Unavailable && time.Since(certain) < 2*w.recheck {
-			continue // the hub cluster may answer the next time
+			return true // the hub cluster may answer the next time
 		}
 		if err == nil {
 			certain, err = time.Now(), w.lost(ctx, before, rights)
 		}
 		if err != nil {
 			end(err)
-			return
+			return false
 		}
 		if maps.Equal(before, rights) && (before == nil) == (rights == nil) {
-			continue
+			return true
 		}
 		select {
 		case changed <- rights:
 			before = rights
 		default: // the reader has not come to the last ones yet
 		}
+		return true
 	}
 }
 
