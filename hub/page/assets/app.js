@@ -1,11 +1,12 @@
 // Starts the page: signs in, routes, and keeps the members current for all views.
 import { exchange, session } from "./api.js";
 import { fill, h, link } from "./dom.js";
+import { eventsView } from "./events.js";
 import { failingView } from "./failing.js";
 import { fleetView } from "./fleet.js";
 import { Live, onConnectionChange } from "./live.js";
 import { memberView } from "./member.js";
-import { isOpen, signInView } from "./signin.js";
+import { signInView } from "./signin.js";
 import { tick } from "./words.js";
 import { workloadView } from "./workload.js";
 import { workloadsView } from "./workloads.js";
@@ -22,9 +23,10 @@ const routes = {
   workloads: () => workloadsView(),
   workload: (cluster, namespace, kind, name) => workloadView({ cluster, namespace, kind, name }),
   failing: () => failingView(),
+  events: () => eventsView(),
 };
 
-const pages = [["", "Fleet"], ["workloads", "Workloads"], ["failing", "Failing keys"]];
+const pages = [["", "Fleet"], ["workloads", "Workloads"], ["failing", "Failing keys"], ["events", "Events"]];
 
 // where is the address as parts; one that cannot be decoded leads to the fleet.
 function where() {
@@ -58,35 +60,47 @@ function header(page) {
 
 function signedIn(token) {
   session.signIn(token);
-  clusters = new Live({ path: "v1/clusters:watch", field: "cluster", nameOf: (c) => c.name, changed: () => view?.changed?.() }).start();
+  watch();
   route();
   main.focus();
+}
+
+// watch follows the members, and shows a view when there is something to show.
+function watch() {
+  clusters = new Live({ path: "v1/clusters:watch", field: "cluster", nameOf: (c) => c.name, changed: () => {
+    if (!view) route();
+    else view.changed?.();
+  } }).start();
 }
 
 function signedOut(message) {
   if (view && !clusters) return; // a call that was under way has ended: somebody may be typing a token by now
   clusters?.stop();
   clusters = null;
-  show(signInView(message, signedIn));
+  // Who has not seen anything yet only has to be asked.
+  show(signInView(view ? message : "", signedIn));
   view.focus();
   header("");
 }
 
-// begin signs in with what there is: the secret of `plimsoll dashboard`, the token of this tab, or nothing where the API asks for none.
+// begin signs in with what there is: the secret of `plimsoll dashboard`, the token of this tab, or nothing where the API asks for none,
+// which its first answer tells.
 async function begin() {
   const [, secret] = location.hash.match(/^#once=([\w-]+)$/) ?? [];
-  let problem = "";
   if (secret) {
     // It must neither stay in the address bar nor in the history.
     history.replaceState(null, "", location.pathname);
     try {
       session.signIn(await exchange(secret));
     } catch {
-      problem = "This link has been used, or is too old. Run plimsoll dashboard again.";
+      show(signInView("This link has been used, or is too old. Run plimsoll dashboard again.", signedIn));
+      view.focus();
+      header("");
+      return;
     }
   }
-  if (session.token || (!problem && await isOpen())) signedIn(session.token);
-  else signedOut(problem);
+  if (session.token) signedIn(session.token);
+  else watch();
 }
 
 session.listen(signedOut);

@@ -2,6 +2,7 @@
 import { call, path, sentence } from "./api.js";
 import { badge, bar, choice, facts, notice, search, section, shownWorkloads, table, trouble, workloadCells, workloadColumns, workloadStates } from "./controls.js";
 import { fill, h, throttled } from "./dom.js";
+import { eventList } from "./events.js";
 import { List } from "./list.js";
 import { Live, nameOfWorkload, Poll } from "./live.js";
 import { ago, clusterState, counted } from "./words.js";
@@ -16,10 +17,11 @@ export function memberView(clusters, name) {
   const above = h("div");
   const count = h("span", { class: "muted", role: "status" });
   const list = new List({ label: `Workloads of ${name}`, columns: workloadColumns, cells: workloadCells, nameOf: nameOfWorkload, empty: "No workload is shown." });
+  const events = eventList(name);
   const element = h("div", null, h("h1", { tabindex: "-1" }, name), head,
     section("Workloads", h("div", { class: "tools" }, search("Find a workload", (value) => { text = value; drawList(); }),
       choice("State", workloadStates, state, (value) => { state = value; drawList(); }), count), above, list.element),
-    section("Controllers", queues));
+    section("Controllers", queues), section("Events", events.element));
 
   const live = new Live({ path: "v1/workloads:watch", query: { cluster: name }, field: "workload", nameOf: nameOfWorkload, changed: () => drawList() }).start();
   const poll = new Poll(5_000, (signal) => call("GET", path("controllers"), { query: { cluster: name, page_size: 500 }, signal }),
@@ -40,7 +42,7 @@ export function memberView(clusters, name) {
   const changed = throttled(150, () => fill(head, header(clusters, name)));
   changed();
   drawList();
-  return { element, title: name, changed, close() { live.stop(); poll.stop(); list.close(); drawList.stop(); changed.stop(); } };
+  return { element, title: name, changed, close() { live.stop(); poll.stop(); events.close(); list.close(); drawList.stop(); changed.stop(); } };
 }
 
 function header(clusters, name) {

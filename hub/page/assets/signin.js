@@ -39,13 +39,3 @@ async function refusal(token) {
   }
   return null;
 }
-
-// isOpen tells whether the API takes callers without a token, as a hub on a developer's machine does.
-export async function isOpen() {
-  try {
-    await call("GET", "v1/clusters", { query: { page_size: 1 }, token: "" });
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -10,9 +10,10 @@ export function word(value, prefix) {
 export const clusterState = (cluster) => word(cluster.state, "CLUSTER_STATE_");
 export const workloadState = (workload) => word(workload.state, "WORKLOAD_STATE_");
 export const waitKind = (wait) => ({ DRY: "No capacity" })[bare(wait.kind, "WAIT_KIND_")] ?? word(wait.kind, "WAIT_KIND_");
+export const eventType = (e) => ({ DROUGHT_BEGAN: "No capacity", DROUGHT_ENDED: "Capacity again", CLUSTER_STATE: "Member state" })[bare(e.type, "EVENT_TYPE_")] ?? word(e.type, "EVENT_TYPE_");
 export const outcome = (object) => word(object.lastOutcome, "RECONCILE_OUTCOME_");
 export const source = (value) => word(value, "VALUE_SOURCE_").toLowerCase();
-export const capacity = (value) => ({ CAPACITY_TYPE_SPOT: "spot", CAPACITY_TYPE_ON_DEMAND: "on-demand" })[value] ?? "unknown";
+export const capacity = (value) => ({ CAPACITY_TYPE_SPOT: "spot", CAPACITY_TYPE_ON_DEMAND: "on-demand", spot: "spot", "on-demand": "on-demand" })[value] ?? "unknown";
 
 // bare is the name of an enumeration's value, as filters have it.
 export const bare = (value, prefix) => String(value ?? "").replace(prefix, "");
@@ -26,6 +27,7 @@ export const tones = {
   CLUSTER_STATE_UNREACHABLE: "bad", CLUSTER_STATE_REFUSED: "bad",
   WORKLOAD_STATE_CONVERGED: "good", WORKLOAD_STATE_MOVING: "calm", WORKLOAD_STATE_WAITING: "warn",
   WORKLOAD_STATE_READ_ONLY: "warn", WORKLOAD_STATE_INVALID: "bad", WORKLOAD_STATE_UNMANAGED: "calm",
+  EVENT_TYPE_DROUGHT_BEGAN: "warn", EVENT_TYPE_DROUGHT_ENDED: "good", EVENT_TYPE_INTERRUPTION: "warn",
   RECEIPT_STATE_DONE: "good", RECEIPT_STATE_FAILED: "bad", RECEIPT_STATE_SUPERSEDED: "warn", RECEIPT_STATE_CANCELLED: "warn",
 };
 
