@@ -38,7 +38,7 @@ type jointMember struct {
 	away     time.Time // since when it is out of the hub's reach; zero: it is not
 	split    *policy.FleetSplit
 	slots    *spot.Accounting
-	last     spot.PlanResult
+	last     spot.Result
 	lastMove time.Time
 	dry      time.Time // since when spot has no room, as far as spot placement knows
 	full     time.Time // since when a probe finds room again
@@ -254,7 +254,7 @@ func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
 // restart forgets what a hub process knows of the member, and lists its pods anew.
 func (m *jointMember) restart() {
 	m.slots = spot.NewAccounting(false)
-	m.last, m.lastMove = spot.PlanResult{Stamps: []spot.Stamp{{}}}, time.Time{}
+	m.last, m.lastMove = spot.Result{Stamps: []spot.Stamp{{}}}, time.Time{}
 	m.dry, m.full, m.trial = time.Time{}, time.Time{}, false
 	if m.away.IsZero() {
 		for _, p := range m.sorted() {

@@ -113,7 +113,7 @@ func (a *Accounting) Observe(p *Pod, now time.Time) {
 		a.count(known, -1)
 	}
 	known.slot, known.capacity, known.version, known.at = p.Slot, p.Capacity, p.Version, now
-	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.leaving()
+	known.alive, known.doomed = p.GoneBy.IsZero() && !p.Finished, p.Leaving()
 	if known.missing && p.Released != nil {
 		known.freed, known.missing = false, false
 	}
@@ -140,12 +140,12 @@ func (a *Accounting) Gone(uid types.UID, version uint64, now time.Time) {
 	}
 	a.gone[uid] = tombstone{version: version, at: now}
 	if len(a.gone) > a.buryAt {
-		a.buryOld(now)
+		a.ForgetOld(now)
 		a.buryAt = 64 + 2*len(a.gone)
 	}
 }
 
-func (a *Accounting) buryOld(now time.Time) {
+func (a *Accounting) ForgetOld(now time.Time) {
 	for uid, grave := range a.gone {
 		if now.Sub(grave.at) > ReservationTTL {
 			delete(a.gone, uid)
@@ -252,6 +252,9 @@ func (a *Accounting) Mark(p *Pod) {
 	}
 }
 
+// Known returns how many pods of the owner the accounting knows.
+func (a *Accounting) Known() int { return len(a.pods) }
+
 // LastMove returns when we last evicted or released a pod of the owner; zero: never, as far as this process knows.
 func (a *Accounting) LastMove() time.Time { return a.movedAt }
 
@@ -288,8 +291,8 @@ func (a *Accounting) Retain(cached func(types.UID) bool, now time.Time) {
 			delete(a.pods, uid)
 		}
 	}
-	a.buryOld(now)
-	a.expire(now)
+	a.ForgetOld(now)
+	a.Expire(now)
 }
 
 // Release gives up a reservation whose pod will not come.
@@ -315,7 +318,7 @@ func (a *Accounting) Reservations() int { return a.reserved.All }
 
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
 func (a *Accounting) Summary(wanted int, now time.Time) Summary {
-	a.expire(now)
+	a.Expire(now)
 	s := Summary{UnprovenUntil: a.unprovenUntil(now)}
 	if a.unansweredUntil.After(now) {
 		s.UnansweredUntil = a.unansweredUntil

@@ -72,7 +72,7 @@ func TestAnOrdinalThatIsReplacedWhileItsOldPodIsStillSeenHoldsMovesBack(t *testi
 		pods = append(pods, pod)
 	}
 	a.Reserve(Ask{ID: "r", Wanted: 5, Mix: mix, Ordinal: 1}, epoch)
-	plan := func(now time.Time) PlanResult {
+	plan := func(now time.Time) Result {
 		return Plan(Observed{Ordinals: true, Replicas: 5, Pods: pods,
 			Owners: []Owner{{UID: testOwner, Name: "db", Replicas: 5, Accounting: a.Summary(5, now)}}}, policyOf(40, 3), testSettings, now)
 	}

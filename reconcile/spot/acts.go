@@ -30,7 +30,7 @@ type action struct {
 // act writes what the plan says, and tells when to look again. What is urgent and what ends releases comes first and depends
 // on nothing else; then pods get their slots, and then replicas move for the mix. All of it is tried, whatever fails before:
 // the errors are returned together, so that the workload is tried again with a back-off.
-func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *PlanResult, now time.Time) (reconcile.Result, error) {
+func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *Result, now time.Time) (reconcile.Result, error) {
 	e.underCeiling(s, plan, now)
 	a := &action{Engine: e, dir: dir, subject: s, now: now, released: map[Purpose]int{}, eviction: eviction{evicted: map[Purpose]int{}}}
 	a.evict(ctx, evictionsOf(plan.Evictions, comesFirst))
@@ -53,7 +53,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, plan *Plan
 }
 
 // searchAgain looks for pods without a slot anew when one of them is gone: no event tells of those.
-func (a *action) searchAgain(plan *PlanResult) {
+func (a *action) searchAgain(plan *Result) {
 	if !a.gone {
 		return
 	}
@@ -79,10 +79,10 @@ func releasesOf(all []Release, purpose func(Purpose) bool) []Release {
 }
 
 // settle adds to the plan what the API server refused: that is a wait. Where nothing was done, it is the workload's state.
-func (a *action) settle(plan *PlanResult) {
+func (a *action) settle(plan *Result) {
 	idle := len(a.released)+len(a.eviction.evicted) == 0
 	if d := a.denials; d.pods > 0 {
-		plan.wait(Wait{Kind: WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
+		plan.AddWait(Wait{Kind: WaitRefused, Replicas: d.pods, Until: d.retry, Reason: d.message})
 		plan.Recheck = when.Earlier(plan.Recheck, d.retry)
 		if idle && a.stamped == 0 {
 			plan.State, plan.Reason = StateWaiting, d.message
@@ -98,7 +98,7 @@ func (a *action) settle(plan *PlanResult) {
 
 // underCeiling takes the moves out of a plan that the ceilings of the member and the hub do not allow now. What is urgent, and
 // what ends a release, is not held back.
-func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
+func (e *Engine) underCeiling(s *subject, plan *Result, now time.Time) {
 	want := 0
 	for i := range plan.Releases {
 		if plan.Releases[i].Released.For.Paced() {
@@ -128,7 +128,7 @@ func (e *Engine) underCeiling(s *subject, plan *PlanResult, now time.Time) {
 }
 
 // tell records in the member what was done about a workload, and counts it.
-func (e *Engine) tell(s *subject, plan *PlanResult, released, evicted map[Purpose]int) {
+func (e *Engine) tell(s *subject, plan *Result, released, evicted map[Purpose]int) {
 	e.metrics.moved(s.member, released)
 	e.metrics.moved(s.member, evicted)
 	for purpose, reason := range map[Purpose]string{PurposeMove: "Moving", PurposeAdvisory: "Advised", PurposeDrought: "Drought", PurposeInterruption: "Interrupted"} {

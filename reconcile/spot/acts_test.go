@@ -162,7 +162,7 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 		w := newWriting(deniedByPolicy, succeed)
 		s := newShell(t, nil, false)
 		sub := s.acting(w, pods)
-		var plan PlanResult
+		var plan Result
 		for range 120 { // an hour, planned twice a minute
 			plan = Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, time.Now())
 			result, err := s.act(t.Context(), s.follower.directory, sub, &plan, time.Now())

@@ -76,7 +76,7 @@ func (p *Patcher) Reads(key []byte) bool {
 func (p *Patcher) Admit(dst []byte, in *Incoming, s *capacity.Steering, a *Accounting, ask Ask, now time.Time) ([]byte, Answer) {
 	if id := in.Annotations[p.reservationKey]; id != "" {
 		if r, ok := a.Live(id); ok && in.Labels[p.slotKey] == strconv.Itoa(r.Slot) {
-			return p.AppendPatch(dst, in, s, r), Answer{Reservation: r, Reused: true, Reason: reasonRepeated}
+			return p.AppendPatch(dst, in, s, r), Answer{Reservation: r, Reused: true, Reason: ReasonRepeated}
 		}
 	}
 	answer := a.Reserve(ask, now)
@@ -152,7 +152,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	_, own := policy.OwnCost(parseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
+	_, own := policy.OwnCost(ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
 	return own
 }
 

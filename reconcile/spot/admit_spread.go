@@ -17,8 +17,8 @@ type IncomingSpread struct {
 	Affinity, Taints corev1.NodeInclusionPolicy
 }
 
-// countsByDefault tells whether the constraint must hold and leaves it to Kubernetes which nodes count.
-func (s *IncomingSpread) countsByDefault() bool {
+// CountsByDefault tells whether the constraint must hold and leaves it to Kubernetes which nodes count.
+func (s *IncomingSpread) CountsByDefault() bool {
 	return s.Must && s.Affinity == "" && s.Taints != corev1.NodeInclusionPolicyHonor
 }
 
@@ -26,7 +26,7 @@ func (s *IncomingSpread) countsByDefault() bool {
 // constraint says of itself stays.
 func spreadTogether(ops *patch, in *Incoming) {
 	for i := range in.Spreads {
-		if s := &in.Spreads[i]; s.countsByDefault() && slices.Contains(in.Together, s.Key) {
+		if s := &in.Spreads[i]; s.CountsByDefault() && slices.Contains(in.Together, s.Key) {
 			ops.add("/spec/topologySpreadConstraints/"+strconv.Itoa(i)+"/nodeAffinityPolicy", string(corev1.NodeInclusionPolicyIgnore))
 		}
 	}

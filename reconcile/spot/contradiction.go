@@ -30,7 +30,7 @@ func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contrad
 	found := &contradictionFound{nodes: generation, since: now}
 	if !t.scaled.Load() {
 		t.mu.RLock()
-		found.what = contradictionOf(needs, capacityType, t.labelled())
+		found.what = ContradictionOf(needs, capacityType, t.labelled())
 		t.mu.RUnlock()
 	}
 	if before != nil && before.what == found.what {

@@ -145,7 +145,7 @@ func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
 		if len(r.Evictions)+len(r.Releases) > 0 || r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || r.Waits[0].Replicas != 2 {
 			t.Errorf("%q: %s, %d evictions, waits %+v", c, r.State, len(r.Evictions), r.Waits)
 		}
-		if r.Contradiction != c || !strings.Contains(r.Reason, c.reason()) {
+		if r.Contradiction != c || !strings.Contains(r.Reason, c.Message()) {
 			t.Errorf("%q: told as %q, reason %q", c, r.Contradiction, r.Reason)
 		}
 	}
@@ -158,13 +158,13 @@ func TestAReplicaThatWaitsForANodeItsTemplateDoesNotAllowSaysSo(t *testing.T) {
 	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
 		o := observedOf(replicas(4, policy.Mix{Percent: 50, Managed: true}), 4)
 		for i := range o.Pods {
-			if c.leavesOut(o.Pods[i].Capacity) {
+			if c.LeavesOut(o.Pods[i].Capacity) {
 				o.Pods[i].Bound, o.Pods[i].Ready = false, false
 			}
 		}
 		o.Owners[0].Contradiction = c
 		r := Plan(o, policyOf(50, 0), testSettings, epoch)
-		if r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || !strings.Contains(r.Reason, c.reason()) || len(r.Evictions) > 0 {
+		if r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || !strings.Contains(r.Reason, c.Message()) || len(r.Evictions) > 0 {
 			t.Errorf("%q: %s (%s), waits %+v, %d evictions", c, r.State, r.Reason, r.Waits, len(r.Evictions))
 		}
 	}

@@ -249,7 +249,7 @@ func (d *directory) reserved(now time.Time) int {
 	n := 0
 	for _, o := range d.owners {
 		o.mu.Lock()
-		o.slots.expire(now)
+		o.slots.Expire(now)
 		n += o.slots.Reservations()
 		o.mu.Unlock()
 	}

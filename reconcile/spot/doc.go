@@ -6,7 +6,7 @@
 // packages of its own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
 // (labels, annotations, the mix) and shortage (insufficient capacity). The rest is here:
 //
-//   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [PlanResult]);
+//   - pod.go, observed.go: the words that plans are made of ([Pod], [Observed], [Result]);
 //   - plan.go, plan_urgent.go, plan_advice.go, plan_dry.go, plan_finish.go, plan_fleet.go, plan_floor.go, plan_leave.go,
 //     plan_moves.go, plan_pace.go, plan_rollout.go, plan_stamps.go, plan_victims.go, plan_window.go, plan_contradiction.go: what a
 //     workload needs now ([Plan], [Finish]);

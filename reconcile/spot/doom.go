@@ -43,19 +43,19 @@ const (
 	doomUrgent = 10 * time.Minute
 )
 
-// weight returns what a notice is worth: where the node has gone, or the time is known, there is a deadline whatever the sign says.
-func (d *Doom) weight() Weight {
+// EffectiveWeight returns what a notice is worth: where the node has gone, or the time is known, there is a deadline whatever the sign says.
+func (d *Doom) EffectiveWeight() Weight {
 	if d.Gone || !d.By.IsZero() {
 		return WeightDeadline
 	}
 	return d.Weight
 }
 
-// leaving tells whether a pod's node goes for certain, or has gone: the pod is no supply any more.
-func (p *Pod) leaving() bool { return p.Doom != nil && p.Doom.weight() != WeightAdvisory }
+// Leaving tells whether a pod's node goes for certain, or has gone: the pod is no supply any more.
+func (p *Pod) Leaving() bool { return p.Doom != nil && p.Doom.EffectiveWeight() != WeightAdvisory }
 
-// advised tells whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
-func (p *Pod) advised() bool { return p.Doom != nil && p.Doom.weight() == WeightAdvisory }
+// Advised tells whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
+func (p *Pod) Advised() bool { return p.Doom != nil && p.Doom.EffectiveWeight() == WeightAdvisory }
 
-// serves tells whether a pod does its work now.
-func (p *Pod) serves() bool { return p.Ready && (p.Doom == nil || !p.Doom.Gone) }
+// Serves tells whether a pod does its work now.
+func (p *Pod) Serves() bool { return p.Ready && (p.Doom == nil || !p.Doom.Gone) }

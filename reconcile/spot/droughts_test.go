@@ -54,13 +54,13 @@ func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 		t.Error("a problem is news once")
 	}
 	for o, want := range map[*Observed]int{&dry: 1, &wet: 0} {
-		var plan PlanResult
+		var plan Result
 		if dir.noteProblems(o, &plan); len(plan.Notes) != want {
 			t.Errorf("got %v, want %d notes", plan.Notes, want)
 		}
 	}
 	d.SetProblem("")
-	var plan PlanResult
+	var plan Result
 	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
 		t.Errorf("the problem is over, and %v is told", plan.Notes)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Explain says in plain sentences what a workload's policy wants, what is there, and what is done about it.
-func Explain(replicas int, p *policy.Policy, r *PlanResult) []string {
+func Explain(replicas int, p *policy.Policy, r *Result) []string {
 	lines := []string{explainPolicy(replicas, p)}
 	have := fmt.Sprintf("There are %d on spot and %d on-demand", r.SpotActual, r.OnDemandActual)
 	if r.UnknownActual > 0 {
@@ -70,9 +70,9 @@ func explainPolicy(replicas int, p *policy.Policy) string {
 	return text
 }
 
-// explainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
+// ExplainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
 // capacity. patience is how long a replica waits before its capacity counts as dry; 0: for ever.
-func explainFallBacks(p *policy.Policy, patience time.Duration) string {
+func ExplainFallBacks(p *policy.Policy, patience time.Duration) string {
 	m := p.Mix()
 	if !m.Managed || m.Percent == 0 || patience == 0 {
 		return ""
@@ -100,12 +100,12 @@ func (pl *planner) noteProtection() {
 		}
 	}
 	if pl.result.Unprotected {
-		pl.note("%s", unprotected(least))
+		pl.note("%s", UnprotectedFloor(least))
 	}
 }
 
-// unprotected says what a floor lacks.
-func unprotected(floor int) string {
+// UnprotectedFloor says what a floor lacks.
+func UnprotectedFloor(floor int) string {
 	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", phrase.Count(floor, "replica"))
 }
 

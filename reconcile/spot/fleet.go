@@ -139,7 +139,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	}
 	v := FleetView{
 		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
-		Settled: len(last.plan.Stamps) == 0 || last.plan.waits(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
+		Settled: len(last.plan.Stamps) == 0 || last.plan.WaitsFor(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec

@@ -24,7 +24,7 @@ func mixUnder(s policy.FleetSplit) policy.Mix {
 }
 
 // stamped does what a plan says about slots.
-func stamped(pods []Pod, r *PlanResult) []Pod {
+func stamped(pods []Pod, r *Result) []Pod {
 	pods = slices.Clone(pods)
 	for _, s := range r.Stamps {
 		for i := range pods {

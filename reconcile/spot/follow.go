@@ -169,7 +169,7 @@ func (o *owner) forgetPod(uid types.UID, version uint64, now time.Time) (last bo
 	defer o.mu.Unlock()
 	o.slots.Gone(uid, version, now)
 	o.signalLocked()
-	return len(o.slots.pods) == 0
+	return o.slots.Known() == 0
 }
 
 func keyOf(kind string, obj client.Object) policy.WorkloadKey {

@@ -145,7 +145,7 @@ func (s *Sign) doom(node, notice string, since time.Time) *Doom {
 // heavier returns the doom with the more weight, a unless b has more; a may be nil.
 func heavier(a, b *Doom) *Doom {
 	order := [...]int{WeightAdvisory: 0, WeightCertain: 1, WeightDeadline: 2}
-	if a == nil || order[b.weight()] > order[a.weight()] {
+	if a == nil || order[b.EffectiveWeight()] > order[a.EffectiveWeight()] {
 		return b
 	}
 	return a

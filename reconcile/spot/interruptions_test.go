@@ -178,7 +178,7 @@ func TestANoticeWeighsWhatItsSignIsWorth(t *testing.T) {
 		"a configured wish":                               {&configured, taintedNode(corev1.Taint{Key: "example.com/maybe"}), WeightAdvisory},
 		"a known sign that is configured to be one":       {&configured, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), WeightAdvisory},
 	} {
-		if doom := c.in.Of(c.node, time.Now()); doom == nil || doom.weight() != c.want {
+		if doom := c.in.Of(c.node, time.Now()); doom == nil || doom.EffectiveWeight() != c.want {
 			t.Errorf("%s: %+v", name, doom)
 		}
 	}

@@ -30,7 +30,7 @@ type planned struct {
 	observed Observed
 	policy   policy.Policy
 	settings Settings
-	plan     PlanResult
+	plan     Result
 	at       time.Time
 }
 
@@ -106,7 +106,7 @@ func (d *directory) noteMove(o *owner, m Move) {
 // explain says in plain sentences what was planned.
 func (p *planned) explain() []string {
 	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
-	if fallBacks := explainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
+	if fallBacks := ExplainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
 		lines = append(lines, fallBacks)
 	}
 	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) stillHolds(member string) func(types.UID) bool {
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return len(o.slots.pods) > 0
+		return o.slots.Known() > 0
 	}
 }
 
@@ -115,9 +116,7 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 		o.retain(observed.Pods[len(observed.Pods)-len(list.Items):], now)
 		o.slots.TakeOver(taken)
 		s.Accounting = o.slots.Summary(s.Replicas, now)
-		if o.slots.movedAt.After(observed.LastMove) {
-			observed.LastMove = o.slots.movedAt
-		}
+		observed.LastMove = when.Later(observed.LastMove, o.slots.LastMove())
 		o.mu.Unlock()
 		observed.Owners = append(observed.Owners, s.Owner)
 	}
@@ -126,8 +125,8 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 
 // retain has the accounting forget pods that the cache, which was just observed, does not have. The caller holds mu.
 func (o *owner) retain(cached []Pod, now time.Time) {
-	if len(o.slots.pods) <= len(cached) { // it knows of no others, for it has observed these
-		o.slots.buryOld(now)
+	if o.slots.Known() <= len(cached) { // it knows of no others, for it has observed these
+		o.slots.ForgetOld(now)
 		return
 	}
 	known := make(map[types.UID]struct{}, len(cached))

@@ -138,9 +138,9 @@ type Reservation struct {
 	At time.Time
 }
 
-// PlanResult is what a workload needs now, and what to tell people about it. The shell first does the Evictions and Releases
+// Result is what a workload needs now, and what to tell people about it. The shell first does the Evictions and Releases
 // that are not for the mix, which depend on nothing, then the Stamps, and then moves for the mix.
-type PlanResult struct {
+type Result struct {
 	State State
 	// Reason is a sentence that says why the state is what it is.
 	Reason string
@@ -291,20 +291,20 @@ type PodPlan struct {
 
 // Refused takes in that the API server refused evictions for now (429): that is a wait and not an error. budget may be
 // empty when it is not known, message is what the API server said, and retry is when it is tried again.
-func (r *PlanResult) Refused(pods int, budget, message string, retry time.Time) {
-	r.wait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
+func (r *Result) Refused(pods int, budget, message string, retry time.Time) {
+	r.AddWait(Wait{Kind: WaitBudget, Subject: budget, Replicas: pods, Until: retry, Reason: message})
 	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
 // Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
-func (r *PlanResult) Deferred(moves int, scope string, retry time.Time) {
-	r.wait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
+func (r *Result) Deferred(moves int, scope string, retry time.Time) {
+	r.AddWait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
 		Reason: "the ceiling of moves of the " + scope + " is reached"})
 	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 
-// wait adds a wait; one of the same kind and subject is counted up.
-func (r *PlanResult) wait(w Wait) {
+// AddWait adds a wait; one of the same kind and subject is counted up.
+func (r *Result) AddWait(w Wait) {
 	for i := range r.Waits {
 		if known := &r.Waits[i]; known.Kind == w.Kind && known.Subject == w.Subject {
 			known.Replicas += w.Replicas

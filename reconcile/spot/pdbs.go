@@ -41,7 +41,7 @@ func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *director
 	}
 	for i := range list.Items {
 		if selector := list.Items[i].Spec.Selector; selector != nil && namesHash(selector) && o.NoRelease == "" {
-			o.NoRelease = "PodDisruptionBudget " + namespace + "/" + list.Items[i].Name + " selects " + templateHash
+			o.NoRelease = "PodDisruptionBudget " + namespace + "/" + list.Items[i].Name + " selects " + TemplateHash
 		}
 	}
 	index := map[int]int{} // in the list → in o.Budgets
@@ -95,8 +95,8 @@ func selects(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 
 // namesHash tells whether a selector looks at the label that a release changes.
 func namesHash(selector *metav1.LabelSelector) bool {
-	_, named := selector.MatchLabels[templateHash]
-	return named || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == templateHash })
+	_, named := selector.MatchLabels[TemplateHash]
+	return named || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == TemplateHash })
 }
 
 // podLabels returns the labels of an owner's template; nil when they are not known.

@@ -84,8 +84,8 @@ func TestASelectorThatNamesTheHashIsFound(t *testing.T) {
 		selector metav1.LabelSelector
 		want     bool
 	}{
-		"a label":       {metav1.LabelSelector{MatchLabels: map[string]string{templateHash: "1"}}, true},
-		"an expression": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: templateHash, Operator: metav1.LabelSelectorOpExists}}}, true},
+		"a label":       {metav1.LabelSelector{MatchLabels: map[string]string{TemplateHash: "1"}}, true},
+		"an expression": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: TemplateHash, Operator: metav1.LabelSelectorOpExists}}}, true},
 		"neither":       {metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, false},
 	} {
 		if got := namesHash(&test.selector); got != test.want {

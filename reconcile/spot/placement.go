@@ -189,7 +189,7 @@ func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, t
 // together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
 func (pod *PodRequest) together(dir *directory, o *owner) {
 	pod.Together = nil
-	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.countsByDefault() }) {
+	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.CountsByDefault() }) {
 		pod.Together = dir.together(o)
 	}
 }

@@ -24,7 +24,7 @@ const StuckAfter = 5 * time.Minute
 // What is urgent comes first: pods of nodes that go, and pods that wait for capacity that has no room. Then releases are ended
 // whose replacements are ready, and then replicas are moved for the mix, and off nodes that may go. Of a policy that does not say
 // where replicas belong, only the first two are done.
-func Plan(o Observed, p policy.Policy, s Settings, now time.Time) PlanResult {
+func Plan(o Observed, p policy.Policy, s Settings, now time.Time) Result {
 	pl := newPlanner(&o, &p, s, now)
 	pl.tell()
 	pl.tellContradiction()
@@ -55,7 +55,7 @@ func Plan(o Observed, p policy.Policy, s Settings, now time.Time) PlanResult {
 
 // Finish plans the end of the releases of a workload that is not enabled any more, or is gone: then there are no owners, and
 // all pods that were released go. It moves nothing else.
-func Finish(o Observed, s Settings, now time.Time) PlanResult {
+func Finish(o Observed, s Settings, now time.Time) Result {
 	pl := newPlanner(&o, &policy.Policy{}, s, now)
 	pl.tell()
 	pl.finishReleases()
@@ -84,7 +84,7 @@ type planner struct {
 	moving  map[types.UID]Purpose  // pods that this plan takes away
 	held    map[types.UID]WaitKind // pods that should go and wait
 	urgent  tallyOfUrgent
-	result  PlanResult
+	result  Result
 }
 
 // ownerPods is an owner with its pods; finished pods are in none of the lists.
@@ -124,7 +124,7 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 			pl.owners[at].dying = append(pl.owners[at].dying, pod)
 		case pod.Released != nil:
 			pl.owners[at].released = append(pl.owners[at].released, pod)
-		case pod.leaving():
+		case pod.Leaving():
 			pl.owners[at].doomed = append(pl.owners[at].doomed, pod)
 		default:
 			pl.owners[at].alive = append(pl.owners[at].alive, pod)
@@ -272,10 +272,10 @@ func bySlot(a, b *Pod) int {
 	if order := cmp.Compare(a.Slot, b.Slot); order != 0 {
 		return order
 	}
-	return byAge(a, b)
+	return ByAge(a, b)
 }
 
-// byAge orders pods by creation, the older first.
-func byAge(a, b *Pod) int {
+// ByAge orders pods by creation, the older first.
+func ByAge(a, b *Pod) int {
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

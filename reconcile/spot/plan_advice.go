@@ -12,7 +12,7 @@ import (
 func (pl *planner) countAdvised() {
 	for i := range pl.owners {
 		for _, pod := range pl.owners[i].alive {
-			if pod.advised() {
+			if pod.Advised() {
 				pl.advised++
 			}
 		}
@@ -55,12 +55,12 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 func (pl *planner) advisedOf(o *ownerPods, capacityType capacity.Type) []*Pod {
 	var pods []*Pod
 	for _, pod := range o.alive {
-		if _, going := pl.moving[pod.UID]; pod.advised() && pod.Capacity == capacityType && !going {
+		if _, going := pl.moving[pod.UID]; pod.Advised() && pod.Capacity == capacityType && !going {
 			pods = append(pods, pod)
 		}
 	}
 	slices.SortFunc(pods, func(a, b *Pod) int {
-		return cmp.Or(compareBool(pl.available(a), pl.available(b)), cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
+		return cmp.Or(compareBool(pl.available(a), pl.available(b)), cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), ByAge(b, a))
 	})
 	return pods
 }

@@ -18,8 +18,8 @@ const (
 	ContradictionBoth     Contradiction = "any"       // no node at all fits
 )
 
-// leavesOut tells whether no node of a capacity type is what the template asks for.
-func (c Contradiction) leavesOut(capacityType capacity.Type) bool {
+// LeavesOut tells whether no node of a capacity type is what the template asks for.
+func (c Contradiction) LeavesOut(capacityType capacity.Type) bool {
 	switch c {
 	case ContradictionSpot:
 		return capacityType == capacity.Spot
@@ -29,8 +29,8 @@ func (c Contradiction) leavesOut(capacityType capacity.Type) bool {
 	return c == ContradictionBoth
 }
 
-// of returns what of a contradiction concerns so many replicas: those that belong on a type that fits have none.
-func (c Contradiction) of(mix policy.Mix, replicas int) Contradiction {
+// Of returns what of a contradiction concerns so many replicas: those that belong on a type that fits have none.
+func (c Contradiction) Of(mix policy.Mix, replicas int) Contradiction {
 	switch {
 	case replicas == 0 || !mix.Managed,
 		c == ContradictionSpot && mix.Spot(replicas) == 0,
@@ -40,8 +40,8 @@ func (c Contradiction) of(mix policy.Mix, replicas int) Contradiction {
 	return c
 }
 
-// reason is what people are told.
-func (c Contradiction) reason() string {
+// Message is what people are told.
+func (c Contradiction) Message() string {
 	const asked = " what the template's own nodeSelector or node affinity asks for"
 	switch c {
 	case ContradictionSpot:
@@ -54,9 +54,9 @@ func (c Contradiction) reason() string {
 	return ""
 }
 
-// consequence is what follows from it for the replicas. A floor is not given up because its nodes are not there yet: an
+// Consequence is what follows from it for the replicas. A floor is not given up because its nodes are not there yet: an
 // autoscaler brings nodes for pods that wait, and none for pods that were sent elsewhere.
-func (c Contradiction) consequence() string {
+func (c Contradiction) Consequence() string {
 	switch c {
 	case ContradictionSpot:
 		return "Replicas are placed on-demand, and a probe asks for such a node from time to time."
@@ -71,10 +71,10 @@ func (c Contradiction) consequence() string {
 // karpenterPool is on the nodes that Karpenter made.
 const karpenterPool = "karpenter.sh/nodepool"
 
-// contradictionOf tells which capacity type a pod cannot have although the member has nodes of it: none of them is what the
+// ContradictionOf tells which capacity type a pod cannot have although the member has nodes of it: none of them is what the
 // pod asks for, and nodes of the other type are, or no node at all is. Where no node of a type exists at all, or an autoscaler
 // makes nodes, nothing is known of the nodes that may come: then pods wait, and it is a drought if none comes.
-func contradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) Contradiction {
+func ContradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) Contradiction {
 	if len(needs) == 0 {
 		return ContradictionNone
 	}
@@ -104,7 +104,7 @@ func contradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labe
 func (pl *planner) tellContradiction() {
 	for i := range pl.owners {
 		o := &pl.owners[i]
-		if found := o.Contradiction.of(pl.mix, o.Replicas); found != ContradictionNone {
+		if found := o.Contradiction.Of(pl.mix, o.Replicas); found != ContradictionNone {
 			pl.result.Contradiction = found
 		}
 	}
@@ -112,5 +112,5 @@ func (pl *planner) tellContradiction() {
 
 // waitForNodes says of a workload whose replicas have nowhere to go what they wait for.
 func (pl *planner) waitForNodes(c Contradiction, replicas int) {
-	pl.wait(Wait{Kind: WaitTemplate, Replicas: replicas}, "%s", c.reason())
+	pl.wait(Wait{Kind: WaitTemplate, Replicas: replicas}, "%s", c.Message())
 }

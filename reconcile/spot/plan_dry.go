@@ -55,7 +55,7 @@ func (pl *planner) replacePending(o *ownerPods, capacityType capacity.Type, most
 	for _, pod := range slices.Backward(o.alive) {
 		_, going := pl.moving[pod.UID]
 		switch {
-		case pod.Capacity != capacityType || !pod.waits() || pod.NodeComing || pod.Slot == NoSlot || going:
+		case pod.Capacity != capacityType || !pod.Waiting() || pod.NodeComing || pod.Slot == NoSlot || going:
 		case surplus > 0:
 			surplus--
 		case most <= 0:
@@ -86,7 +86,7 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	}
 	why := string(to) + " has had no room for such pods since " + since.UTC().Format(time.RFC3339)
 	if to == capacity.Spot && o.Contradiction == ContradictionSpot {
-		why = o.Contradiction.reason()
+		why = o.Contradiction.Message()
 	}
 	where := "on " + string(pl.from)
 	if pl.from == capacity.OnDemand {
@@ -136,7 +136,7 @@ func (pl *planner) tellSupply() {
 		pl.tellComing(o)
 		switch spot, onDemand := o.DrySince, o.OnDemandDrySince; {
 		case o.Contradiction == ContradictionSpot && o.dry():
-			pl.note("%s: new replicas go on-demand, and a probe asks for such a node from time to time", o.Contradiction.reason())
+			pl.note("%s: new replicas go on-demand, and a probe asks for such a node from time to time", o.Contradiction.Message())
 		case o.dry():
 			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, spot.UTC().Format(time.RFC3339))
 		case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):

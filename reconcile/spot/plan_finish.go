@@ -35,12 +35,12 @@ func (pl *planner) finishReleases() {
 // pods are of a revision that nobody wants: they end at once.
 func (pl *planner) finishOwner(o *ownerPods) {
 	slices.SortFunc(o.released, func(a, b *Pod) int {
-		stays := compareBool(a.leaving(), b.leaving())
+		stays := compareBool(a.Leaving(), b.Leaving())
 		if stays == 0 {
 			stays = b.Released.At.Compare(a.Released.At)
 		}
 		if stays == 0 {
-			stays = byAge(b, a)
+			stays = ByAge(b, a)
 		}
 		return stays
 	})
@@ -54,7 +54,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 	for _, pod := range o.released {
 		standsIn := false
 		switch {
-		case !pod.serves():
+		case !pod.Serves():
 		case ofFloor > 0 && pod.Capacity == capacity.OnDemand:
 			standsIn = true
 			ofFloor--
@@ -69,7 +69,7 @@ func (pl *planner) finishOwner(o *ownerPods) {
 func servingOnDemand(pods []*Pod) int {
 	n := 0
 	for _, pod := range pods {
-		if pod.Capacity == capacity.OnDemand && pod.serves() {
+		if pod.Capacity == capacity.OnDemand && pod.Serves() {
 			n++
 		}
 	}
@@ -91,7 +91,7 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 		}
 	case superseded:
 		pl.evict(pod, PurposeFinish, "it was released, and its revision wants no replicas any more")
-	case pod.Released.For.Paced() && !pod.leaving() && pl.policy.Window != nil && pl.shut():
+	case pod.Released.For.Paced() && !pod.Leaving() && pl.policy.Window != nil && pl.shut():
 		o.parked++
 		pl.waitWindow(1)
 		pl.hold(pod, WaitWindow)

@@ -73,7 +73,7 @@ func TestAReplacementThatNobodyMakesIsWaitedForOnlySoLong(t *testing.T) {
 }
 
 func TestWhatWasReleasedIsFinishedWhateverBecomesOfItsWorkload(t *testing.T) {
-	finishes := func(r PlanResult) bool {
+	finishes := func(r Result) bool {
 		return len(r.Evictions) == 2 && r.Evictions[0].For == PurposeFinish && len(r.Releases) == 0
 	}
 	o := releasing(2, 0, 0)
@@ -82,7 +82,7 @@ func TestWhatWasReleasedIsFinishedWhateverBecomesOfItsWorkload(t *testing.T) {
 		t.Errorf("scaled to nothing: %+v", r)
 	}
 	o = releasing(2, 2, 0)
-	if r := Plan(o, policyOf(100, 0), testSettings, epoch); !finishes(PlanResult{Evictions: r.Evictions[:2]}) {
+	if r := Plan(o, policyOf(100, 0), testSettings, epoch); !finishes(Result{Evictions: r.Evictions[:2]}) {
 		t.Errorf("the policy changed back: %+v", r)
 	}
 	if r := Plan(o, policy.Policy{}, testSettings, epoch); !finishes(r) {
@@ -189,7 +189,7 @@ func TestAReplacementOfABatchThatIsRememberedDoesNotProlongItsCoolDown(t *testin
 func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 	want := Released{Owner: testOwner, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: PurposeMove, At: epoch}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "1",
-		Labels: map[string]string{templateHash: ReleasedHash("abc")}, Annotations: map[string]string{testKeys.Released(): want.String()}}}
+		Labels: map[string]string{TemplateHash: ReleasedHash("abc")}, Annotations: map[string]string{testKeys.Released(): want.String()}}}
 	got := PodOf(testKeys, pod, capacity.Spot)
 	if got.Released == nil || got.Owner != testOwner || got.Supply() || !got.Alive() {
 		t.Fatalf("%+v", got)
@@ -197,7 +197,7 @@ func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
 	if diff := cmp.Diff(want, *got.Released); diff != "" {
 		t.Error(diff)
 	}
-	pod.Labels[templateHash] = "abc" // copied into a template, or given back by a person
+	pod.Labels[TemplateHash] = "abc" // copied into a template, or given back by a person
 	if got := PodOf(testKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
 		t.Errorf("%+v", got)
 	}

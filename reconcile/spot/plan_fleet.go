@@ -43,7 +43,7 @@ func (t *table) beyond(n int) {
 	}
 }
 
-// waits tells whether a plan waits for something of a kind.
-func (r *PlanResult) waits(kind WaitKind) bool {
+// WaitsFor tells whether a plan waits for something of a kind.
+func (r *Result) WaitsFor(kind WaitKind) bool {
 	return slices.ContainsFunc(r.Waits, func(w Wait) bool { return w.Kind == kind })
 }

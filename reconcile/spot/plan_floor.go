@@ -35,7 +35,7 @@ func (pl *planner) countFloor() {
 func (f *floor) count(pl *planner, pod *Pod, n int) {
 	switch {
 	case pod.Capacity != capacity.OnDemand || pod.Released != nil || !pl.available(pod):
-	case pod.leaving():
+	case pod.Leaving():
 		f.leaving += n
 	default:
 		f.staying += n
@@ -49,7 +49,7 @@ func (pl *planner) floorStands(pod *Pod) bool {
 	switch {
 	case pod.Capacity != capacity.OnDemand || !pl.available(pod):
 		return true
-	case pod.leaving():
+	case pod.Leaving():
 		return f.staying+f.leaving > f.least
 	}
 	return f.staying > f.least
@@ -63,14 +63,14 @@ func (f *floor) lacking(coming int) int { return max(min(f.least-f.staying-f.lea
 // goes soon, and else one at a time, for all of them are lost with their nodes.
 func (pl *planner) floorYields(pod *Pod) bool {
 	f := &pl.floor
-	return pl.pressing(pod) || (pod.leaving() && f.staying+f.leaving >= min(f.least, f.expected))
+	return pl.pressing(pod) || (pod.Leaving() && f.staying+f.leaving >= min(f.least, f.expected))
 }
 
 // available tells whether a pod serves, and has been ready for as long as its workload asks for; else it asks for another plan
 // when it has.
 func (pl *planner) available(pod *Pod) bool {
-	if !pod.serves() || pl.MinReady == 0 {
-		return pod.serves()
+	if !pod.Serves() || pl.MinReady == 0 {
+		return pod.Serves()
 	}
 	at := pod.UnreadySince.Add(pl.MinReady)
 	pl.recheck(at)
@@ -80,7 +80,7 @@ func (pl *planner) available(pod *Pod) bool {
 // pressing tells whether a pod's node goes so soon that its pods are replaced all at once, or has gone; else it asks for another
 // plan when it does.
 func (pl *planner) pressing(pod *Pod) bool {
-	if pod.Doom == nil || pod.Doom.weight() != WeightDeadline {
+	if pod.Doom == nil || pod.Doom.EffectiveWeight() != WeightDeadline {
 		return false
 	}
 	if pod.Doom.Gone || pod.Doom.By.IsZero() {

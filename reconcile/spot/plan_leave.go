@@ -49,7 +49,7 @@ func (pl *planner) release(o *ownerPods, pod *Pod, purpose Purpose, why string) 
 // to go, has no reason to; one that no eviction would ever end must not.
 func (pl *planner) releasable(pod *Pod) bool {
 	return !pl.Ordinals && pl.NoRelease == "" && pod.Hash != "" && pod.Released == nil &&
-		len(pod.Budgets) <= 1 && pod.serves() && !pl.lastMinute(pod)
+		len(pod.Budgets) <= 1 && pod.Serves() && !pl.lastMinute(pod)
 }
 
 // noteStrategy says why replicas are evicted where it was asked for that they are released.
@@ -133,7 +133,7 @@ func (pl *planner) allowed(pod *Pod) bool {
 // wait notes what the workload waits for.
 func (pl *planner) wait(w Wait, format string, args ...any) {
 	w.Reason = fmt.Sprintf(format, args...)
-	pl.result.wait(w)
+	pl.result.AddWait(w)
 }
 
 // hold notes that a pod should go and waits.
@@ -168,7 +168,7 @@ func (pl *planner) tellPods() {
 		if pod.Finished || (!leaves && held == "" && (pod.Doom == nil && pod.Released == nil || !pod.Alive())) {
 			continue
 		}
-		p := PodPlan{Pod: pod.UID, Name: pod.Name, Doomed: pod.leaving(), Released: pod.Released != nil, Going: leaves, Waits: held}
+		p := PodPlan{Pod: pod.UID, Name: pod.Name, Doomed: pod.Leaving(), Released: pod.Released != nil, Going: leaves, Waits: held}
 		switch {
 		case leaves:
 			p.Reason = why

@@ -74,7 +74,7 @@ func (pl *planner) stays(o *ownerPods) bool {
 	if pl.stayFor(o) {
 		return true
 	}
-	if !o.Contradiction.leavesOut(pl.from.Other()) {
+	if !o.Contradiction.LeavesOut(pl.from.Other()) {
 		return false
 	}
 	pl.stayWhereTheyFit(o)
@@ -84,7 +84,7 @@ func (pl *planner) stays(o *ownerPods) bool {
 // stayWhereTheyFit leaves replicas where they are that belong on nodes that their template does not allow: their replacements
 // could only wait.
 func (pl *planner) stayWhereTheyFit(o *ownerPods) {
-	pl.state(StateWaiting, "%s on %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.reason())
+	pl.state(StateWaiting, "%s on %s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), pl.from, o.Contradiction.Message())
 	pl.waitForNodes(o.Contradiction, pl.excess)
 	pl.excess, pl.from = 0, capacity.Unknown
 }
@@ -103,7 +103,7 @@ func (pl *planner) atRest(o *ownerPods) {
 		pl.state(StateMoving, "%s admitted that the cache does not explain yet", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.stranded(o) > 0:
-		pl.state(StateWaiting, "%s for a node: %s", phrase.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.reason())
+		pl.state(StateWaiting, "%s for a node: %s", phrase.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.Message())
 		pl.waitForNodes(o.Contradiction, pl.stranded(o))
 	case pl.result.UnknownActual > 0:
 		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", phrase.Count(pl.result.UnknownActual, "replica is", "replicas are"))
@@ -121,7 +121,7 @@ func (pl *planner) atRest(o *ownerPods) {
 func (pl *planner) stranded(o *ownerPods) int {
 	n := 0
 	for _, pod := range o.alive {
-		if !pod.Bound && pod.Capacity != capacity.Unknown && o.Contradiction.leavesOut(pod.Capacity) {
+		if !pod.Bound && pod.Capacity != capacity.Unknown && o.Contradiction.LeavesOut(pod.Capacity) {
 			n++
 		}
 	}

@@ -26,7 +26,7 @@ func standingIn() (o Observed, onDemand, spot *Pod) {
 }
 
 // finished are the released pods that a plan ends.
-func finished(r *PlanResult) map[string]bool {
+func finished(r *Result) map[string]bool {
 	ended := map[string]bool{}
 	for _, e := range r.Evictions {
 		if e.For == PurposeFinish {

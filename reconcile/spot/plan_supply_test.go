@@ -272,7 +272,7 @@ func TestALadderOfFallBacksIsExplained(t *testing.T) {
 		"without":         {policyOf(70, 0), time.Minute, "Where spot has no room for 1m0s, new replicas go on-demand until it has room again; where on-demand has none, they go to spot; where neither has, all wait for a node."},
 		"no spot is used": {policyOf(0, 2), time.Minute, ""},
 	} {
-		if got := explainFallBacks(&c.policy, c.patience); got != c.want {
+		if got := ExplainFallBacks(&c.policy, c.patience); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

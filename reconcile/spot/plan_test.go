@@ -142,7 +142,7 @@ func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
 }
 
 func TestAReplicaThatNeverComesUpDoesNotStopAWorkloadForEver(t *testing.T) {
-	plan := func(broken int, since time.Duration) PlanResult {
+	plan := func(broken int, since time.Duration) Result {
 		pods := replicas(9, policy.Mix{Percent: 50, Managed: true})
 		for i := range pods {
 			if pods[i].Capacity == capacity.OnDemand && broken > 0 {

@@ -31,8 +31,8 @@ func (pl *planner) replaceUrgent() {
 // be released, the eviction is what makes a replacement start. A StatefulSet loses one ordinal at a time as long as there is time.
 func (pl *planner) replaceDoomed(o *ownerPods) {
 	slices.SortFunc(o.doomed, func(a, b *Pod) int {
-		return cmp.Or(compareBool(a.serves(), b.serves()), compareBool(pl.pressing(b), pl.pressing(a)), byDeadline(a, b),
-			cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(a, b))
+		return cmp.Or(compareBool(a.Serves(), b.Serves()), compareBool(pl.pressing(b), pl.pressing(a)), byDeadline(a, b),
+			cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), ByAge(a, b))
 	})
 	b := batch{room: pl.paceOfDoomed(o), oneByOne: pl.Ordinals && pl.incomplete(o)}
 	for _, pod := range o.doomed {
@@ -46,7 +46,7 @@ func (pl *planner) replaceDoomed(o *ownerPods) {
 		case pl.leave(o, pod, PurposeInterruption, doomReason(pod)):
 			pl.urgent.doomed++
 			b.oneByOne = pl.Ordinals
-			if pod.serves() {
+			if pod.Serves() {
 				b.room--
 			}
 			continue
@@ -67,7 +67,7 @@ func (pl *planner) staysDoomed(o *ownerPods, pod *Pod, b *batch) bool {
 	switch {
 	case !pressing && pod.DoNotDisrupt:
 		pl.protect(pod)
-	case !pod.serves():
+	case !pod.Serves():
 		return false
 	case b.oneByOne && !pl.lastMinute(pod):
 		pl.hold(pod, WaitReplacement)
@@ -109,7 +109,7 @@ func doomReason(pod *Pod) string {
 	switch {
 	case pod.Doom.Gone:
 		return "its node " + pod.Doom.Node + " is gone"
-	case pod.advised():
+	case pod.Advised():
 		return "its node " + pod.Doom.Node + " may go: " + pod.Doom.Notice
 	}
 	return "its node " + pod.Doom.Node + " goes: " + pod.Doom.Notice

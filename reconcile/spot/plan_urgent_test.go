@@ -31,7 +31,7 @@ func upTo(n int) (slots []int) {
 }
 
 // purposes counts evictions and releases by what they are for.
-func purposes(r *PlanResult) map[string]int {
+func purposes(r *Result) map[string]int {
 	n := map[string]int{}
 	for _, e := range r.Evictions {
 		n["evict "+string(e.For)]++
@@ -42,7 +42,7 @@ func purposes(r *PlanResult) map[string]int {
 	return n
 }
 
-func waitOf(r *PlanResult, kind WaitKind) *Wait {
+func waitOf(r *Result, kind WaitKind) *Wait {
 	if at := slices.IndexFunc(r.Waits, func(w Wait) bool { return w.Kind == kind }); at >= 0 {
 		return &r.Waits[at]
 	}
@@ -148,7 +148,7 @@ func TestAStatefulSetLosesOneDoomedOrdinalAtATimeUntilTimeRunsOut(t *testing.T) 
 	doom(pods, d, 1, 3)
 	o := observedOf(pods, 5)
 	o.Ordinals = true
-	plan := func(at time.Time) PlanResult { return Plan(o, policyOf(100, 0), testSettings, at) }
+	plan := func(at time.Time) Result { return Plan(o, policyOf(100, 0), testSettings, at) }
 	r := plan(epoch)
 	if diff := cmp.Diff([]string{"db-3"}, names(r.Evictions)); diff != "" || !r.Recheck.Equal(d.By.Add(-DoomMargin)) {
 		t.Error(diff, r.Recheck)

@@ -75,7 +75,7 @@ func (pl *planner) victimClasses(o *ownerPods, capacityType capacity.Type) (clas
 		for _, class := range classes {
 			slices.SortFunc(class, func(x, y int32) int {
 				a, b := o.alive[x], o.alive[y]
-				return cmp.Or(cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), byAge(b, a))
+				return cmp.Or(cmp.Compare(pl.slotOf(o, b), pl.slotOf(o, a)), ByAge(b, a))
 			})
 		}
 	}
@@ -85,7 +85,7 @@ func (pl *planner) victimClasses(o *ownerPods, capacityType capacity.Type) (clas
 // classOf orders pods by how little it costs to move them, the cheapest first; see victims.
 func (pl *planner) classOf(pod *Pod, spread bool) (class int) {
 	ownSlot := !pl.Ordinals && pl.mix.Of(pod.Slot) == pod.Capacity && !spread // a slot can be exchanged, a domain cannot
-	for _, dear := range [...]bool{pod.DoNotDisrupt, pl.available(pod), pod.Bound, !pod.advised(), ownSlot} {
+	for _, dear := range [...]bool{pod.DoNotDisrupt, pl.available(pod), pod.Bound, !pod.Advised(), ownSlot} {
 		class <<= 1
 		if dear {
 			class |= 1

@@ -44,11 +44,11 @@ func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 			})
 			slices.SortFunc(want, func(a, b *Pod) int {
 				order := cmp.Or(compareBool(a.DoNotDisrupt, b.DoNotDisrupt), compareBool(pl.available(a), pl.available(b)), compareBool(a.Bound, b.Bound),
-					compareBool(b.advised(), a.advised()))
+					compareBool(b.Advised(), a.Advised()))
 				if order == 0 && !o.Ordinals {
 					order = compareBool(pl.mix.Of(a.Slot) == capacityType, pl.mix.Of(b.Slot) == capacityType)
 				}
-				return cmp.Or(order, cmp.Compare(pl.slotOf(owner, b), pl.slotOf(owner, a)), byAge(b, a))
+				return cmp.Or(order, cmp.Compare(pl.slotOf(owner, b), pl.slotOf(owner, a)), ByAge(b, a))
 			})
 			if got := pl.victims(owner, capacityType); !slices.Equal(got, want) {
 				t.Fatalf("%s: %v, want %v", capacityType, got, want)

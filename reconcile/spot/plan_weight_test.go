@@ -212,11 +212,11 @@ func TestPodsThatAskNotToBeDisruptedLeaveOnlyNodesThatGoSoon(t *testing.T) {
 		}
 		return pods
 	}
-	plan := func(pods []Pod, percent int) PlanResult {
+	plan := func(pods []Pod, percent int) Result {
 		return Plan(observedOf(pods, 10), policyOf(percent, 0), testSettings, epoch)
 	}
 	all := func(*Pod) bool { return true }
-	for name, r := range map[string]PlanResult{
+	for name, r := range map[string]Result{
 		"the mix":              plan(protected(replicas(10, spotOnly)), 0),
 		"advice":               plan(protected(doomed(replicas(10, spotOnly), &Doom{Weight: WeightAdvisory}, all)), 100),
 		"no known time to end": plan(protected(doomed(replicas(10, spotOnly), &Doom{}, all)), 100),

@@ -18,8 +18,8 @@ const NoSlot = -1
 
 // Annotations by which a pod asks to be left where it is.
 const (
-	annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // of Karpenter: "true"
-	annotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // of Cluster Autoscaler: "false"
+	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"                    // of Karpenter: "true"
+	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict" // of Cluster Autoscaler: "false"
 )
 
 // Pod is what placement knows of one pod. Use [PodOf] to read it off a pod.
@@ -89,12 +89,12 @@ func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evict
 
 // Supply tells whether the pod counts towards the replicas that are wanted: it is alive, its node does not go for certain, and
 // its controller counts on it.
-func (p *Pod) Supply() bool { return p.Alive() && !p.leaving() && p.Released == nil }
+func (p *Pod) Supply() bool { return p.Alive() && !p.Leaving() && p.Released == nil }
 
 // PodOf reads the facts off a pod. Its capacity type is told by the caller; see [capacity.Labels.OfPod].
 func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p := Pod{
-		Name: pod.Name, UID: pod.UID, Slot: parseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
+		Name: pod.Name, UID: pod.UID, Slot: ParseSlot(pod.Labels[keys.Slot()]), Capacity: capacityType,
 		Reservation: pod.Annotations[keys.Reservation()], DeletionCost: pod.Annotations[policy.DeletionCost],
 		Moved: pod.Annotations[keys.Moved()] == policy.MovedValue, Created: pod.CreationTimestamp.Time,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
@@ -110,8 +110,8 @@ func PodOf(keys policy.Keys, pod *corev1.Pod, capacityType capacity.Type) Pod {
 	p.conditions(pod)
 	p.NodeComing = !p.Bound && pod.Status.NominatedNodeName != ""
 	p.triedBefore(pod.Annotations[keys.Tried()])
-	p.DoNotDisrupt = pod.Annotations[annotationDoNotDisrupt] == "true" || pod.Annotations[annotationSafeToEvict] == "false"
-	p.Hash = pod.Labels[templateHash]
+	p.DoNotDisrupt = pod.Annotations[AnnotationDoNotDisrupt] == "true" || pod.Annotations[AnnotationSafeToEvict] == "false"
+	p.Hash = pod.Labels[TemplateHash]
 	if value := pod.Annotations[keys.Released()]; value != "" {
 		p.released(value)
 	}
@@ -143,8 +143,8 @@ func (p *Pod) conditions(pod *corev1.Pod) {
 	}
 }
 
-// parseSlot reads the value of a slot label; NoSlot for anything that we do not write.
-func parseSlot(value string) int {
+// ParseSlot reads the value of a slot label; NoSlot for anything that we do not write.
+func ParseSlot(value string) int {
 	slot, ok := phrase.Number(value, policy.MaxSlot)
 	if !ok || (len(value) > 1 && value[0] == '0') {
 		return NoSlot
@@ -152,7 +152,7 @@ func parseSlot(value string) int {
 	return slot
 }
 
-// waits tells whether the scheduler found no node for a pod that counts.
-func (p *Pod) waits() bool {
+// Waiting tells whether the scheduler found no node for a pod that counts.
+func (p *Pod) Waiting() bool {
 	return p.Alive() && p.Capacity != capacity.Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
 }

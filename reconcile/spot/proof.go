@@ -53,7 +53,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
-	late := time.NewTimer(storeTime + liveReadTimeout) // the list may have to wait until every admitted pod is stored
+	late := time.NewTimer(StoreTime + liveReadTimeout) // the list may have to wait until every admitted pod is stored
 	defer late.Stop()
 	select {
 	case done := <-result:

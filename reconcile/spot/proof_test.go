@@ -191,7 +191,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != reasonUnproven {
 			t.Errorf("while the list is read: %+v", got)
 		}
-		if waited := time.Since(start); waited > storeTime+liveReadTimeout {
+		if waited := time.Since(start); waited > StoreTime+liveReadTimeout {
 			t.Errorf("the admission waited for %s", waited)
 		}
 		time.Sleep(3 * time.Second) // 40 pages take two

@@ -44,7 +44,10 @@ func viewOf(member string, key policy.WorkloadKey, p *planned) WorkloadView {
 // compareWaits orders waits by their end, those without one last.
 func compareWaits(a, b Wait) int {
 	if a.Until.IsZero() != b.Until.IsZero() {
-		return compareBool(a.Until.IsZero(), b.Until.IsZero())
+		if b.Until.IsZero() {
+			return -1
+		}
+		return 1
 	}
 	return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
 }
@@ -68,13 +71,13 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 		}
 	}
 	if now.Unprotected && (!known || !before.Unprotected) {
-		all = append(all, announcement{true, "Unprotected", unprotected(now.Policy.Mix().Floor)})
+		all = append(all, announcement{true, "Unprotected", UnprotectedFloor(now.Policy.Mix().Floor)})
 	}
 	if now.Skew != "" && (!known || before.Skew == "") {
 		all = append(all, announcement{true, "Skewed", phrase.Sentence(now.Skew)})
 	}
 	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
-		all = append(all, announcement{true, "Contradiction", phrase.Sentence(c.reason()) + " " + c.consequence()})
+		all = append(all, announcement{true, "Contradiction", phrase.Sentence(c.Message()) + " " + c.Consequence()})
 	}
 	if !known || signOf(before) == signOf(now) {
 		return all

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// templateHash is the label by which a Deployment's ReplicaSets tell their pods apart.
-const templateHash = "pod-template-hash"
+// TemplateHash is the label by which a Deployment's ReplicaSets tell their pods apart.
+const TemplateHash = "pod-template-hash"
 
 // releasedPrefix stands before the hash of a pod that has left its ReplicaSet. No hash begins with it.
 const releasedPrefix = "released-"
@@ -33,9 +33,9 @@ type Released struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// activeDeadline returns the spec.activeDeadlineSeconds with which Kubernetes itself ends a pod at a time; false: the pod has one
+// ActiveDeadline returns the spec.activeDeadlineSeconds with which Kubernetes itself ends a pod at a time; false: the pod has one
 // that ends it earlier, and the API server lets nobody raise it. It counts from the start of the pod on its node.
-func activeDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {
+func ActiveDeadline(pod *corev1.Pod, until time.Time) (seconds int64, ok bool) {
 	start := pod.CreationTimestamp.Time
 	if pod.Status.StartTime != nil {
 		start = pod.Status.StartTime.Time

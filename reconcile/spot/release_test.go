@@ -34,7 +34,7 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(epoch.Add(-2 * time.Hour))},
 			Spec: corev1.PodSpec{ActiveDeadlineSeconds: c.has}, Status: corev1.PodStatus{StartTime: c.start}}
-		if seconds, ok := activeDeadline(pod, c.until); ok == c.keeps || (ok && seconds != c.seconds) {
+		if seconds, ok := ActiveDeadline(pod, c.until); ok == c.keeps || (ok && seconds != c.seconds) {
 			t.Errorf("%s: %d seconds, written %v", name, seconds, ok)
 		}
 	}

@@ -39,7 +39,7 @@ func ownerOf(keys policy.Keys, pod *corev1.Pod) (types.UID, string) {
 // releasedOf returns what is written on a pod that was released; nil: it was not.
 func releasedOf(keys policy.Keys, pod *corev1.Pod) *Released {
 	r, ok := ParseReleased(pod.Annotations[keys.Released()])
-	if !ok || pod.Labels[templateHash] != ReleasedHash(r.Hash) {
+	if !ok || pod.Labels[TemplateHash] != ReleasedHash(r.Hash) {
 		return nil
 	}
 	return r

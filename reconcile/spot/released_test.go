@@ -33,7 +33,7 @@ func standIn(name string, set types.UID, setName string) *corev1.Pod {
 	pod := running(name, "3", "node-spot")
 	pod.OwnerReferences = nil
 	released := Released{Owner: set, OwnerName: setName, Workload: "web", Hash: "old", For: PurposeMove, At: time.Now().Add(-2 * time.Hour).Truncate(time.Second)}
-	pod.Labels[templateHash] = ReleasedHash("old")
+	pod.Labels[TemplateHash] = ReleasedHash("old")
 	pod.Annotations = map[string]string{testKeys.Released(): released.String()}
 	return pod
 }

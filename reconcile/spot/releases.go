@@ -80,13 +80,13 @@ func (o *owner) release(pod types.UID, r *Released) bool {
 func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, r *Release) error {
 	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
-		"labels":      map[string]string{templateHash: ReleasedHash(r.Released.Hash)},
+		"labels":      map[string]string{TemplateHash: ReleasedHash(r.Released.Hash)},
 		"annotations": map[string]string{keys.Released(): r.Released.String()},
 	}}
 	pod := &corev1.Pod{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err == nil && pod.UID == r.Pod {
-		if seconds, ok := activeDeadline(pod, r.Released.Until); ok {
+		if seconds, ok := ActiveDeadline(pod, r.Released.Until); ok {
 			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
 		}
 	} // else it is gone, and the patch will tell
@@ -153,8 +153,8 @@ func selectsHash(ctx context.Context, live client.Reader, namespace string) stri
 	found, page := "", &corev1.ServiceList{}
 	err := clusters.Pages(ctx, live, page, func() bool {
 		for i := range page.Items {
-			if _, selected := page.Items[i].Spec.Selector[templateHash]; selected {
-				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, templateHash)
+			if _, selected := page.Items[i].Spec.Selector[TemplateHash]; selected {
+				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, TemplateHash)
 				return false
 			}
 		}

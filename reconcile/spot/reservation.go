@@ -92,9 +92,9 @@ func (a *Accounting) dropBefore(at time.Time) {
 	}
 }
 
-// expire forgets reservations that have waited, or have been lost, for too long. Both queues are ordered by time, nearly:
+// Expire forgets reservations that have waited, or have been lost, for too long. Both queues are ordered by time, nearly:
 // one that is out of order goes a moment later.
-func (a *Accounting) expire(now time.Time) {
+func (a *Accounting) Expire(now time.Time) {
 	for r := a.waiting.first; r != 0 && now.Sub(a.promised.madeAt(r)) > ReservationTTL; r = a.waiting.first {
 		a.drop(r)
 	}

@@ -55,7 +55,7 @@ type Answer struct {
 
 // Reasons of answers.
 const (
-	reasonRepeated = "the same request was answered before"
+	ReasonRepeated = "the same request was answered before"
 	reasonSlot     = "the lowest free slot decides"
 	reasonMix      = "the other capacity type has enough replicas already"
 	reasonFloor    = "an on-demand replica may be missing that the floor needs"
@@ -94,9 +94,9 @@ type decision struct {
 // not all of them, a wanted that is too high because the owner shrank unseen, and reservations that another process made. Hence
 // doubts, before it comes to this.
 func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
-	a.expire(now)
+	a.Expire(now)
 	if r := a.promised.find(ask.ID); r != 0 {
-		answer := Answer{Reservation: a.promised.show(r), Reused: true, Reason: reasonRepeated}
+		answer := Answer{Reservation: a.promised.show(r), Reused: true, Reason: ReasonRepeated}
 		answer.ID = ask.ID
 		return answer
 	}

@@ -16,7 +16,7 @@ func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
 	keys, capacityType := policy.Keys{Prefix: policy.DefaultPrefix}, capacity.Labels{}
 	kind := podKind(keys, capacityType)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", templateHash: "abc", "app": "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", TemplateHash: "abc", "app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{

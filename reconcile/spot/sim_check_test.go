@@ -11,7 +11,7 @@ import (
 )
 
 // checkPlan checks what a plan says against what it was made from.
-func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
+func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *Result) {
 	byUID := map[types.UID]*Pod{}
 	for i := range o.Pods {
 		byUID[o.Pods[i].UID] = &o.Pods[i]
@@ -32,19 +32,19 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *PlanResult) {
 		switch e.For {
 		case PurposeAdvisory:
 			moves++
-			h.assert(pod.advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
+			h.assert(pod.Advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
 		case PurposeMove:
 			moves++
-			h.assert(!pod.leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
+			h.assert(!pod.Leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
 			h.assert(e.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
 		case PurposeDrought:
 			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != capacity.Unknown, "%s is replaced for a drought, and has a node", e.Name)
 			h.assert(!pod.NodeComing, "%s is replaced for a drought, and a node is coming", e.Name)
 		case PurposeInterruption:
-			h.assert(pod.leaving(), "%s is replaced, and its node stays", e.Name)
+			h.assert(pod.Leaving(), "%s is replaced, and its node stays", e.Name)
 		case PurposeFinish:
 			h.assert(pod.Released != nil, "%s is finished, and was not released", e.Name)
-			h.assert(!shut || !pod.Released.For.Paced() || pod.leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
+			h.assert(!shut || !pod.Released.For.Paced() || pod.Leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
 		}
 		if pod.Ready && len(pod.Budgets) > 0 {
 			h.assert(len(pod.Budgets) == 1, "%s has several budgets", e.Name)
@@ -110,7 +110,7 @@ func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
 		first, stay, end := h.now, 0, 0
 		for i := range o.Pods {
 			p := &o.Pods[i]
-			if p.Owner != owner.UID || p.Released == nil || !p.Alive() || !p.serves() {
+			if p.Owner != owner.UID || p.Released == nil || !p.Alive() || !p.Serves() {
 				continue
 			}
 			if p.Released.At.Before(first) {
@@ -134,7 +134,7 @@ func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
 }
 
 // checkFloor checks that moves leave as many on-demand replicas as the floor asks for, of those that the hub can know of.
-func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *PlanResult) {
+func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *Result) {
 	moves, have := 0, 0
 	for _, e := range r.Evictions {
 		if e.For == PurposeMove && e.From == capacity.OnDemand {

@@ -168,7 +168,7 @@ func (c *simCluster) active(s *simSet) []*simPod {
 // supply counts the pods of a workload that are there and stay.
 func (c *simCluster) supply(w *simWorkload) (t capacity.Tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).leaving()) {
+		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).Leaving()) {
 			t.Add(p.Capacity, 1)
 			if p.Ready {
 				ready++

@@ -306,7 +306,7 @@ func (h *simHub) unlabelled(s *simSet, known []Pod, reserved int) []Pod {
 }
 
 // reconcile plans a workload and does what the plan says, unless the hub is started anew in between.
-func (h *simHub) reconcile(w *simWorkload) PlanResult {
+func (h *simHub) reconcile(w *simWorkload) Result {
 	o := h.observed(w)
 	before := o
 	before.Pods = slices.Clone(o.Pods)

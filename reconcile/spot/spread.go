@@ -51,8 +51,8 @@ func (s *Spread) String() string {
 	return fmt.Sprintf("topology spread constraint over %s (maxSkew %d)", s.Key, s.MaxSkew)
 }
 
-// spreadsOf reads constraints and the domains that nodes form. Only nodes that have the keys of all constraints form any.
-func spreadsOf(constraints []corev1.TopologySpreadConstraint, needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) []Spread {
+// SpreadsOf reads constraints and the domains that nodes form. Only nodes that have the keys of all constraints form any.
+func SpreadsOf(constraints []corev1.TopologySpreadConstraint, needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) []Spread {
 	domains := make([]map[string]Domain, len(constraints))
 	for i := range domains {
 		domains[i] = map[string]Domain{}
@@ -119,8 +119,8 @@ func apart(c *corev1.TopologySpreadConstraint, domains []Domain) string {
 	return ""
 }
 
-// domainsOf returns in which domain of each spread a node with these labels is; negative: in none.
-func domainsOf(spreads []Spread, labels map[string]string) []int32 {
+// DomainsOf returns in which domain of each spread a node with these labels is; negative: in none.
+func DomainsOf(spreads []Spread, labels map[string]string) []int32 {
 	domains := make([]int32, len(spreads))
 	for i := range spreads {
 		domains[i] = -1

@@ -83,7 +83,7 @@ func (w *zoneWorld) schedule() {
 }
 
 // rest runs until nothing is left to do, and returns the last plan.
-func (w *zoneWorld) rest() PlanResult {
+func (w *zoneWorld) rest() Result {
 	for range 500 {
 		w.now = w.now.Add(30 * time.Second)
 		w.control()
@@ -109,7 +109,7 @@ func (w *zoneWorld) rest() PlanResult {
 		}
 	}
 	w.t.Fatal("it does not come to rest")
-	return PlanResult{}
+	return Result{}
 }
 
 // Whatever is scaled and whatever the policy becomes, no pod waits for ever, and the skew is kept where the scheduler counts it:

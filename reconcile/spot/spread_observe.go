@@ -27,7 +27,7 @@ func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []Spre
 		return before.spreads
 	}
 	t.mu.RLock()
-	found := &spreadsFound{generation, spreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
+	found := &spreadsFound{generation, SpreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
 	t.mu.RUnlock()
 	tmpl.spreadMemo.last.Store(found)
 	return found.spreads
@@ -82,7 +82,7 @@ func (d *directory) observeSpreads(o *Observed) {
 		domains, known := places[at]
 		if !known {
 			labels, _ := d.nodes.labelsOf(pod.Node)
-			domains = domainsOf(owner.Spreads, labels)
+			domains = DomainsOf(owner.Spreads, labels)
 			places[at] = domains
 		}
 		pod.Domains = domains

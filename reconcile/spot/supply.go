@@ -48,7 +48,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed,
 	}
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if !pod.waits() || pod.NodeComing {
+		if !pod.Waiting() || pod.NodeComing {
 			continue
 		}
 		p := d.droughtPod(pod, o, settings)
@@ -74,8 +74,8 @@ func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings
 			d.droughts.Gone(pod.UID)
 			continue
 		}
-		waiting = waiting || pod.waits()
-		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.waits()) && d.owner(pod.Owner) != nil {
+		waiting = waiting || pod.Waiting()
+		if d.droughts.Busy(waiting) && d.droughts.Concerns(pod.UID, pod.Capacity, pod.Created, pod.Waiting()) && d.owner(pod.Owner) != nil {
 			recheck = when.Earlier(recheck, d.observeDroughtOf(pod, o, settings, now))
 		}
 	}
@@ -102,7 +102,7 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 // observeDroughtOf takes in one pod. It tells when to look at it again; zero: on change.
 func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
 	p := d.droughtPod(pod, o, settings)
-	if !pod.waits() {
+	if !pod.Waiting() {
 		d.droughts.Observe(pod.Capacity, p, now)
 		return time.Time{}
 	}
@@ -132,7 +132,7 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now t
 			continue
 		}
 		switch {
-		case owner.Contradiction.of(mix, owner.Replicas) == ContradictionSpot:
+		case owner.Contradiction.Of(mix, owner.Replicas) == ContradictionSpot:
 			d.droughts.Exclude(d.shape(known), true, now)
 		case d.droughts.AnyDry.Load() && d.spotFits(known):
 			d.droughts.Exclude(d.shape(known), false, now)
@@ -175,12 +175,12 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 }
 
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
-func (d *directory) noteProblems(o *Observed, plan *PlanResult) {
+func (d *directory) noteProblems(o *Observed, plan *Result) {
 	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
 	if problem := d.droughts.Problem(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
 		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+problem)
 	}
-	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.waits() }) {
+	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Waiting() }) {
 		return
 	}
 	if problem := d.signs.problems(); problem != "" {

@@ -41,7 +41,7 @@ func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 }
 
 // observePool observes ten on-demand replicas of the workload, and plans them.
-func observePool(s *shell, key policy.WorkloadKey, now time.Time) PlanResult {
+func observePool(s *shell, key policy.WorkloadKey, now time.Time) Result {
 	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].UID = "set-web-1"
 	for i := range o.Pods {
@@ -58,7 +58,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 		t.Errorf("a pod is sent where no node fits: %s", p.Reason)
 	}
 	r := observePool(s, key, now)
-	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.reason()) {
+	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.Message()) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
 	plan := dir.droughts.Step(now)

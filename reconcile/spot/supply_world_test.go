@@ -351,7 +351,7 @@ func (w *supplyWorld) tend() {
 	}
 }
 
-func (w *supplyWorld) plan() PlanResult {
+func (w *supplyWorld) plan() Result {
 	owner := Owner{UID: testOwner, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
 	owner.DrySince, _ = w.droughts[capacity.Spot].Dry(w.shape)
 	owner.OnDemandDrySince, _ = w.droughts[capacity.OnDemand].Dry(w.shape)

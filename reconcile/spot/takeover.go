@@ -6,8 +6,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
-// storeTime is how long after its admission a pod may be stored: other webhooks and the store come after us.
-const storeTime = 500 * time.Millisecond
+// StoreTime is how long after its admission a pod may be stored: other webhooks and the store come after us.
+const StoreTime = 500 * time.Millisecond
 
 // TakeOver says that until at another process may have decided for the owner, or this one with another view of the member: it
 // may have promised slots that we do not know of, and the cache may not show yet what it did. Until a live list that was asked
@@ -20,7 +20,7 @@ func (a *Accounting) TakeOver(at time.Time) {
 }
 
 // ProvenBy returns the time from which on a live list shows every pod that was admitted before the last takeover.
-func (a *Accounting) ProvenBy() time.Time { return a.taken.Add(storeTime) }
+func (a *Accounting) ProvenBy() time.Time { return a.taken.Add(StoreTime) }
 
 // unprovenUntil returns when what is known can be relied on without a live list; zero: it can.
 func (a *Accounting) unprovenUntil(now time.Time) time.Time {

@@ -104,7 +104,7 @@ func (o *owner) wantsList(status, visible int, now time.Time) (search bool, rech
 
 // keepFound remembers what a search found, and returns when to search again.
 func (o *owner) keepFound(found []foundPod, now time.Time) time.Time {
-	slices.SortFunc(found, func(a, b foundPod) int { return byAge(&a.Pod, &b.Pod) })
+	slices.SortFunc(found, func(a, b foundPod) int { return ByAge(&a.Pod, &b.Pod) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	again := slices.EqualFunc(found, o.listed.found, func(a, b foundPod) bool { return a.same(&b) })

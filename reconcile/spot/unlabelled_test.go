@@ -44,7 +44,7 @@ func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T
 // running is a pod of web-1 that runs on a node and serves; slot empty: it has none.
 func running(name, slot, node string) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "5", Labels: map[string]string{"app": "web", templateHash: "abc"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "5", Labels: map[string]string{"app": "web", TemplateHash: "abc"},
 			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
 			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}},
 		Spec:   corev1.PodSpec{NodeName: node},
@@ -99,7 +99,7 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 		set := counted(10) // its controller does not count those that are being deleted
 		s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
 		sub := webOf(set, indexed(interceptor.Funcs{}, cached...), indexed(interceptor.Funcs{}, append(live, cached...)...))
-		var r PlanResult
+		var r Result
 		for range 2 {
 			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, testSettings)
 			if err != nil {
@@ -219,7 +219,7 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	at := epoch.Add(2 * liveListPatience)
 	o.keepFound([]foundPod{{Pod: Pod{UID: "gone"}}}, at)
 	w := newWriting(func(string) error { return notFound }, succeed)
-	plan := PlanResult{Stamps: []Stamp{{Pod: "gone", Name: "web-1-0"}}}
+	plan := Result{Stamps: []Stamp{{Pod: "gone", Name: "web-1-0"}}}
 	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &plan, at); err != nil || plan.Recheck.IsZero() {
 		t.Errorf("next plan %s, error %v", plan.Recheck, err)
 	}

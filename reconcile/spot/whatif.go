@@ -87,7 +87,7 @@ func excessIn(v *WorkloadView) int {
 }
 
 // firstMoves are what a plan starts at once.
-func firstMoves(plan *PlanResult) []Move {
+func firstMoves(plan *Result) []Move {
 	var moves []Move
 	for i := range plan.Releases {
 		moves = append(moves, moveOfRelease(&plan.Releases[i], time.Time{}))

@@ -186,7 +186,7 @@ func (w *world) controlOrdinals(alive []*Pod) {
 // deletedFirst is the order in which a ReplicaSet that shrinks takes pods away.
 func deletedFirst(a, b *Pod) int {
 	cost := func(p *Pod) int { n, _ := strconv.Atoi(p.DeletionCost); return n }
-	return cmp.Or(compareBool(a.Bound, b.Bound), compareBool(a.Ready, b.Ready), cmp.Compare(cost(a), cost(b)), byAge(b, a))
+	return cmp.Or(compareBool(a.Bound, b.Bound), compareBool(a.Ready, b.Ready), cmp.Compare(cost(a), cost(b)), ByAge(b, a))
 }
 
 // create admits a pod and stores it, unless it is refused in between.
@@ -240,7 +240,7 @@ func (w *world) create(name string) {
 // store stores pods that were admitted, each after a time of its own.
 func (w *world) store() {
 	w.stored = slices.DeleteFunc(w.stored, func(p *Pod) bool {
-		if w.now.Sub(p.Created) < storeTime && w.rand.IntN(2) == 0 {
+		if w.now.Sub(p.Created) < StoreTime && w.rand.IntN(2) == 0 {
 			return false
 		}
 		w.pods[p.UID] = p
@@ -288,10 +288,10 @@ func (w *world) observed() Observed {
 	return o
 }
 
-func (w *world) plan() PlanResult { return Plan(w.observed(), w.policy, w.settings, w.now) }
+func (w *world) plan() Result { return Plan(w.observed(), w.policy, w.settings, w.now) }
 
 // act plans and does what the plan says. refused is the chance that a disruption budget refuses an eviction.
-func (w *world) act(refused float64) PlanResult {
+func (w *world) act(refused float64) Result {
 	r := w.plan()
 	for _, s := range r.Stamps {
 		if p := w.pods[s.Pod]; p != nil {
@@ -328,7 +328,7 @@ func (w *world) act(refused float64) PlanResult {
 func (w *world) converge() (time.Duration, error) {
 	start := w.now
 	w.refuse = 0
-	var r PlanResult
+	var r Result
 	for range 2000 {
 		w.control()
 		w.start(len(w.pods))
@@ -342,7 +342,7 @@ func (w *world) converge() (time.Duration, error) {
 	return 0, fmt.Errorf("not converged: %s: %s", r.State, r.Reason)
 }
 
-func byAgeOf(a, b Pod) int { return byAge(&a, &b) }
+func byAgeOf(a, b Pod) int { return ByAge(&a, &b) }
 
 // consistent compares what the accounting counts with what it keeps.
 func (w *world) consistent() error {
