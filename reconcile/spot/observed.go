@@ -66,7 +66,7 @@ type Observed struct {
 	// LastMove is when this process last evicted or released a pod of the workload; zero: never.
 	LastMove time.Time
 	// Budgets are the PodDisruptionBudgets that select pods of the workload. Without any, evictions are tried and the API
-	// server's word counts; see [PlanResult.Refused].
+	// server's word counts; see [Result.Refused].
 	Budgets []Budget
 	// BudgetsUnknown says that the PodDisruptionBudgets cannot be read.
 	BudgetsUnknown bool
