@@ -11,6 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -39,6 +40,7 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet placement: %w", err)
 	}
+	h.fleet = controller
 	h.tasks = append(h.tasks, task{"fleet placement", controller.Run})
 	return nil
 }
@@ -88,4 +90,19 @@ func (m *fleetMembers) connect(name string) (placing.Connection, bool) {
 		return placing.Connection{}, false
 	}
 	return placing.Connection{Client: member.GetClient(), Live: member.Live()}, true
+}
+
+// fleetPlacements shows what the controller of FleetPlacements knows, which is made after the first that ask for it and before they
+// serve.
+type fleetPlacements struct{ hub *Hub }
+
+func (f fleetPlacements) Synced() bool         { return f.hub.fleet.Synced() }
+func (f fleetPlacements) Version() uint64      { return f.hub.fleet.Version() }
+func (f fleetPlacements) Namespaces() []string { return f.hub.fleet.Namespaces() }
+func (f fleetPlacements) Placements(namespace string) []*v1alpha1.FleetPlacement {
+	return f.hub.fleet.Placements(namespace)
+}
+
+func (f fleetPlacements) Placement(namespace, name string) (*v1alpha1.FleetPlacement, bool) {
+	return f.hub.fleet.Placement(namespace, name)
 }

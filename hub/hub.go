@@ -20,6 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -62,6 +63,7 @@ type Hub struct {
 	provider  *clusters.Provider
 	tokens    *tokenKeeper
 	engine    *spot.Engine
+	fleet     *placing.Controller // nil: fleet placement is off
 	installer *webhook.Installer
 	kinds     *webhook.KindInstaller
 	admission *webhook.Metrics

@@ -195,7 +195,11 @@ func (h *Hub) backend() api.Backend {
 		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
 	}
-	return api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
+	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
+	if h.config.Fleet.Enabled {
+		backend.Fleet = fleetPlacements{h}
+	}
+	return backend
 }
 
 // buildAPI makes the API's public side.

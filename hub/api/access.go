@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -89,7 +90,8 @@ func reviewOf(who Identity, access Access) *authorizationv1.SubjectAccessReview 
 		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: access.Path, Verb: access.Verb}
 	} else {
 		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Group: Group, Version: "v1", Resource: access.Resource, Verb: access.Verb, Name: access.Member, Namespace: access.Namespace,
+			Group: cmp.Or(access.Group, Group), Version: "v1", Resource: access.Resource, Verb: access.Verb,
+			Name: cmp.Or(access.Member, access.Name), Namespace: access.Namespace,
 		}
 	}
 	if len(who.Extra) > 0 {

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,7 +19,7 @@ import (
 
 // everyCall calls each method, about the member "prod" where it takes one.
 func everyCall(s *served) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+	calls := map[string]func(context.Context) error{
 		plimsollv1.ClusterService_ListClusters_FullMethodName: func(ctx context.Context) error {
 			_, err := s.clusters().ListClusters(ctx, &plimsollv1.ListClustersRequest{})
 			return err
@@ -110,29 +112,34 @@ func everyCall(s *served) map[string]func(context.Context) error {
 			return err
 		},
 	}
+	maps.Copy(calls, fleetCalls(s))
+	return calls
 }
 
 // rights are what each of everyCall needs.
 var rights = map[string]Access{
-	plimsollv1.ClusterService_ListClusters_FullMethodName:     {Verb: "list", Resource: "clusters", Member: "prod"},
-	plimsollv1.ClusterService_GetCluster_FullMethodName:       {Verb: "get", Resource: "clusters", Member: "prod"},
-	plimsollv1.ClusterService_WatchClusters_FullMethodName:    {Verb: "list", Resource: "clusters", Member: "prod"},
-	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:  {Verb: "list", Resource: "workloads", Member: "prod"},
-	plimsollv1.ObjectService_WatchObjects_FullMethodName:      {Verb: "list", Resource: "objects", Member: "prod"},
-	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {Verb: "list", Resource: "workloads", Member: "prod"},
-	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {Verb: "get", Resource: "workloads", Member: "prod"},
-	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {Verb: "get", Resource: "workloads", Member: "prod"},
-	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {Verb: "requeue", Resource: "workloads", Member: "prod"},
-	plimsollv1.ObjectService_ListObjects_FullMethodName:       {Verb: "list", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_ListControllers_FullMethodName:   {Verb: "list", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {Verb: "get", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {Verb: "requeue", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {Verb: "get", Resource: "workloads", Member: "prod"},
-	plimsollv1.ObjectService_ListReceipts_FullMethodName:      {Verb: "list", Resource: "objects", Member: "prod"},
-	plimsollv1.ObjectService_CancelReceipt_FullMethodName:     {Verb: "requeue", Resource: "workloads", Member: "prod"},
-	plimsollv1.EventService_ListEvents_FullMethodName:         {Verb: "list", Resource: "events", Member: "prod"},
-	plimsollv1.EventService_WatchEvents_FullMethodName:        {Verb: "list", Resource: "events", Member: "prod"},
+	plimsollv1.ClusterService_ListClusters_FullMethodName:       {Verb: "list", Resource: "clusters", Member: "prod"},
+	plimsollv1.ClusterService_GetCluster_FullMethodName:         {Verb: "get", Resource: "clusters", Member: "prod"},
+	plimsollv1.ClusterService_WatchClusters_FullMethodName:      {Verb: "list", Resource: "clusters", Member: "prod"},
+	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:    {Verb: "list", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_WatchObjects_FullMethodName:        {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:     {Verb: "list", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_GetWorkload_FullMethodName:       {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_WhatIf_FullMethodName:            {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName:   {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_ListObjects_FullMethodName:         {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_ListControllers_FullMethodName:     {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_GetObjectState_FullMethodName:      {Verb: "get", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_RequeueObject_FullMethodName:       {Verb: "requeue", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_RequeueMatching_FullMethodName:     {Verb: "requeue", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_GetReceipt_FullMethodName:          {Verb: "get", Resource: "workloads", Member: "prod"},
+	plimsollv1.ObjectService_ListReceipts_FullMethodName:        {Verb: "list", Resource: "objects", Member: "prod"},
+	plimsollv1.ObjectService_CancelReceipt_FullMethodName:       {Verb: "requeue", Resource: "workloads", Member: "prod"},
+	plimsollv1.EventService_ListEvents_FullMethodName:           {Verb: "list", Resource: "events", Member: "prod"},
+	plimsollv1.EventService_WatchEvents_FullMethodName:          {Verb: "list", Resource: "events", Member: "prod"},
+	plimsollv1.FleetService_ListFleetPlacements_FullMethodName:  {Group: "fleet.plimsoll.dev", Verb: "list", Resource: "fleetplacements", Namespace: "shop"},
+	plimsollv1.FleetService_WatchFleetPlacements_FullMethodName: {Group: "fleet.plimsoll.dev", Verb: "list", Resource: "fleetplacements", Namespace: "shop"},
+	plimsollv1.FleetService_GetFleetPlacement_FullMethodName:    {Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements", Namespace: "shop", Name: "cart"},
 }
 
 // shop is a replica that owns the member prod with one Deployment, and an order that was accepted.
@@ -142,6 +149,7 @@ func shop(t *testing.T) *replica {
 	r.member("prod")
 	r.fleet.give("prod", r.address)
 	r.workload("prod", "shop", "cart")
+	r.place("shop", "cart", 3, "prod")
 	for key := range r.records {
 		if _, err := r.RequeueFor(key, "admin"); err != nil {
 			t.Fatal(err)
@@ -194,7 +202,7 @@ func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
 		for _, who := range []string{"nobody", "mallory", "only-not-" + method} {
 			r.calls.Store(0)
 			err := call(as(t, who))
-			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+".api.plimsoll.dev") {
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+"."+cmp.Or(rights[method].Group, Group)) {
 				t.Errorf("%s as %s: %v, want PERMISSION_DENIED that names the right", method, who, err)
 			}
 			if calls := r.calls.Load(); calls > 1 || calls == 1 && !strings.HasSuffix(method, "ListClusters") && !strings.HasSuffix(method, "WatchClusters") {

@@ -19,6 +19,7 @@ const (
 type candidates struct {
 	gate    access
 	needs   Access // without a member
+	narrow  func(Access, string) Access
 	names   []string
 	all     bool // the caller may see every member
 	first   bool // the list began with the first member
@@ -28,9 +29,10 @@ type candidates struct {
 }
 
 // newCandidates starts behind the members before from; "" starts with the first.
-func newCandidates(ctx context.Context, gate access, needs Access, names []string, from string) (*candidates, error) {
+func newCandidates(ctx context.Context, gate access, needs Access, of *partition, from string) (*candidates, error) {
+	names := of.names()
 	sort.Strings(names)
-	c := &candidates{gate: gate, needs: needs, names: names[sort.SearchStrings(names, from):], first: from == ""}
+	c := &candidates{gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], first: from == ""}
 	var err error
 	c.all, err = gate.allowed(ctx, needs)
 	return c, err
@@ -71,9 +73,7 @@ func (c *candidates) visible(ctx context.Context, batch []string) ([]string, err
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range batch {
 		group.Go(func() (err error) {
-			needs := c.needs
-			needs.Member = name
-			may[i], err = c.gate.allowed(groupCtx, needs)
+			may[i], err = c.gate.allowed(groupCtx, c.narrow(c.needs, name))
 			return err
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -42,21 +43,22 @@ type replica struct {
 	peer    grpc.ClientConnInterface // nil: it cannot be reached
 	stop    context.CancelFunc
 
-	mu        sync.Mutex
-	statuses  map[string]clusters.Status
-	workloads []spot.WorkloadView
-	records   map[reconcile.Key]reconcile.Record
-	receipts  map[string]reconcile.Receipt
-	changed   chan struct{} // closed and replaced when a receipt changes
-	calls     atomic.Int64  // that reached the backend
-	orderedBy []string
-	journal   *journal.Journal
-	version   atomic.Uint64     // see Version
-	shut      map[string]string // members that do not answer, and why
-	scanned   func()            // called before a scan of the ledger; nil: nothing is
-	panics    bool
-	lapsed    bool // could not renew its Lease
-	starting  bool // has not read the registrations yet
+	mu         sync.Mutex
+	statuses   map[string]clusters.Status
+	workloads  []spot.WorkloadView
+	placements []*fleetv1.FleetPlacement
+	records    map[reconcile.Key]reconcile.Record
+	receipts   map[string]reconcile.Receipt
+	changed    chan struct{} // closed and replaced when a receipt changes
+	calls      atomic.Int64  // that reached the backend
+	orderedBy  []string
+	journal    *journal.Journal
+	version    atomic.Uint64     // see Version
+	shut       map[string]string // members that do not answer, and why
+	scanned    func()            // called before a scan of the ledger; nil: nothing is
+	panics     bool
+	lapsed     bool // could not renew its Lease
+	starting   bool // has not read the registrations yet
 }
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
@@ -72,7 +74,7 @@ func (f *fleet) replica(t *testing.T, address string) *replica {
 	}
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
-		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal,
+		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r},
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
 	}
 	r.peer = newInProcess(newServices(core), append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...))
@@ -133,7 +135,7 @@ func (hungConn) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOp
 }
 
 func (r *replica) backend() Backend {
-	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r, Events: r.journal}
+	return Backend{Members: r, Workloads: r.lists(), Objects: r, Ownership: r, Events: r.journal, Fleet: fleetLists{r}}
 }
 
 // enter counts a call of the backend.

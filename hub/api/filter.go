@@ -40,6 +40,7 @@ var (
 	objectFilters   = newFilterEnvironment("object", &plimsollv1.ObjectState{})
 	receiptFilters  = newFilterEnvironment("receipt", &plimsollv1.Receipt{}, &plimsollv1.ObjectKey{})
 	eventFilters    = newFilterEnvironment("event", &plimsollv1.Event{})
+	fleetFilters    = newFilterEnvironment("placement", &plimsollv1.FleetPlacement{}, &plimsollv1.Workload{})
 )
 
 // newFilterEnvironment puts off what it costs until somebody filters. parts are messages in the resource that other files define.

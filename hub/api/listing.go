@@ -9,9 +9,10 @@ import (
 // listing is one call of a list over members: of what passes its filter, by name or in the order that was asked for.
 type listing[T proto.Message] struct {
 	*core
-	what    []string // is listed: the kind of list and its filters but for the member and those below, for page tokens
-	cluster string   // only this member; "": all
-	needs   Access   // without a member
+	what    []string   // is listed: the kind of list and its filters but for the member and those below, for page tokens
+	cluster string     // only this member; "": all
+	by      *partition // nil: members
+	needs   Access     // without a member
 	asked   listRequest
 	filter  *filter
 	order   ordering
@@ -108,8 +109,10 @@ func (l *listing[T]) callerOf(ctx context.Context) Identity {
 
 func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
 	if l.cluster != "" {
-		if _, err := l.member(l.cluster); err != nil {
-			return nil, err
+		if l.by == nil {
+			if _, err := l.member(l.cluster); err != nil {
+				return nil, err
+			}
 		}
 		return one(l.cluster), nil
 	}
@@ -119,7 +122,7 @@ func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
 			from += "\x00" // the least name behind it
 		}
 	}
-	return newCandidates(ctx, l.gate, l.needs, l.names(), from)
+	return newCandidates(ctx, l.gate, l.needs, l.parts(l.by), from)
 }
 
 // behind is where the list goes on in a member; nil: at its start.

@@ -9,13 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Backend is what the API reads from and orders with; all of it is needed.
+// Backend is what the API reads from and orders with; all of it is needed but Fleet.
 type Backend struct {
 	Members   Members
 	Workloads Workloads
 	Objects   Objects
 	Ownership Ownership
 	Events    Events
+	// Fleet is nil where fleet placement is off.
+	Fleet Fleet
 }
 
 // Options of the public side, see [New].

@@ -23,6 +23,7 @@ type core struct {
 	objects   Objects
 	ownership Ownership
 	events    Events
+	fleet     Fleet // nil: fleet placement is off
 	peers     Peers // nil: another replica asks, and nothing is passed on any further
 	gate      access
 	timeout   time.Duration   // for one answer of another replica

@@ -30,7 +30,7 @@ func newPeer(stopping context.Context, backend Backend, log *slog.Logger, option
 	options = append(append(limits(), grpc.ChainUnaryInterceptor(peerChain(log)...), grpc.StreamInterceptor(noStreams)), options...)
 	server := grpc.NewServer(options...)
 	newServices(&core{
-		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership, events: backend.Events,
+		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership, events: backend.Events, fleet: backend.Fleet,
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
 	}).register(server)
 	return server

@@ -115,14 +115,18 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Identity, error)
 }
 
-// Access is what a call needs: a verb on a resource of the group api.plimsoll.dev.
+// Access is what a call needs: a verb on a resource of the group api.plimsoll.dev, or of another one.
 type Access struct {
+	// Group of the resource; "" means api.plimsoll.dev.
+	Group string
 	// Verb is get, list or requeue; Resource is clusters, workloads, objects or events.
 	Verb, Resource string
 	// Member is the resource's name; "" means that of every member.
 	Member string
-	// Namespace in the member; "" means all of them.
+	// Namespace in the member, or in the hub cluster where Group is another one; "" means all of them.
 	Namespace string
+	// Name of the resource where that is no member; "" means any.
+	Name string
 	// Path is that of what is no resource of the group, such as /metrics; Verb counts beside it, and nothing else.
 	Path string
 }

@@ -33,7 +33,7 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 	members := one(request.GetCluster())
 	if request.GetCluster() == "" {
 		var err error
-		if members, err = newCandidates(ctx, s.gate, needs, s.names(), ""); err != nil {
+		if members, err = newCandidates(ctx, s.gate, needs, s.parts(nil), ""); err != nil {
 			return nil, err
 		}
 	}

@@ -46,6 +46,7 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 		plimsollv1.RegisterWorkloadServiceHandlerClient(ctx, mux, plimsollv1.NewWorkloadServiceClient(conn)),
 		plimsollv1.RegisterObjectServiceHandlerClient(ctx, mux, plimsollv1.NewObjectServiceClient(conn)),
 		plimsollv1.RegisterEventServiceHandlerClient(ctx, mux, plimsollv1.NewEventServiceClient(conn)),
+		plimsollv1.RegisterFleetServiceHandlerClient(ctx, mux, plimsollv1.NewFleetServiceClient(conn)),
 	} {
 		if err != nil {
 			return nil, fmt.Errorf("API: register the REST calls: %w", err)

@@ -29,31 +29,36 @@ type rule struct {
 	needs func(request any) (Access, error)
 	// lists: without a member it answers for those that the caller may see; other methods need one.
 	lists bool
+	// byNamespace: what it lists is in namespaces of the hub cluster and not in members.
+	byNamespace bool
 	// order: it makes something happen.
 	order bool
 }
 
 // rules of all methods. A method without one is denied to everybody.
 var rules = map[string]rule{
-	plimsollv1.ClusterService_ListClusters_FullMethodName:     {needs: onMember(verbList, resourceClusters), lists: true},
-	plimsollv1.ClusterService_GetCluster_FullMethodName:       {needs: onMember(verbGet, resourceClusters)},
-	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:   {needs: onMember(verbList, resourceWorkloads), lists: true},
-	plimsollv1.WorkloadService_GetWorkload_FullMethodName:     {needs: onMember(verbGet, resourceWorkloads)},
-	plimsollv1.WorkloadService_WhatIf_FullMethodName:          {needs: onMember(verbGet, resourceWorkloads)},
-	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName: {needs: onMember(verbRequeue, resourceWorkloads), order: true},
-	plimsollv1.ClusterService_WatchClusters_FullMethodName:    {needs: onMember(verbList, resourceClusters), lists: true},
-	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:  {needs: onMember(verbList, resourceWorkloads), lists: true},
-	plimsollv1.ObjectService_WatchObjects_FullMethodName:      {needs: onMember(verbList, resourceObjects), lists: true},
-	plimsollv1.ObjectService_ListControllers_FullMethodName:   {needs: onMember(verbList, resourceObjects), lists: true},
-	plimsollv1.ObjectService_ListObjects_FullMethodName:       {needs: onMember(verbList, resourceObjects), lists: true},
-	plimsollv1.ObjectService_GetObjectState_FullMethodName:    {needs: onMember(verbGet, resourceObjects)},
-	plimsollv1.ObjectService_RequeueObject_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), order: true},
-	plimsollv1.ObjectService_RequeueMatching_FullMethodName:   {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
-	plimsollv1.ObjectService_GetReceipt_FullMethodName:        {needs: onReceipt(verbGet)},
-	plimsollv1.ObjectService_ListReceipts_FullMethodName:      {needs: onMember(verbList, resourceObjects), lists: true},
-	plimsollv1.ObjectService_CancelReceipt_FullMethodName:     {needs: onReceipt(verbRequeue), order: true},
-	plimsollv1.EventService_ListEvents_FullMethodName:         {needs: onMember(verbList, resourceEvents), lists: true},
-	plimsollv1.EventService_WatchEvents_FullMethodName:        {needs: onMember(verbList, resourceEvents), lists: true},
+	plimsollv1.ClusterService_ListClusters_FullMethodName:       {needs: onMember(verbList, resourceClusters), lists: true},
+	plimsollv1.ClusterService_GetCluster_FullMethodName:         {needs: onMember(verbGet, resourceClusters)},
+	plimsollv1.WorkloadService_ListWorkloads_FullMethodName:     {needs: onMember(verbList, resourceWorkloads), lists: true},
+	plimsollv1.WorkloadService_GetWorkload_FullMethodName:       {needs: onMember(verbGet, resourceWorkloads)},
+	plimsollv1.WorkloadService_WhatIf_FullMethodName:            {needs: onMember(verbGet, resourceWorkloads)},
+	plimsollv1.WorkloadService_RequeueWorkload_FullMethodName:   {needs: onMember(verbRequeue, resourceWorkloads), order: true},
+	plimsollv1.ClusterService_WatchClusters_FullMethodName:      {needs: onMember(verbList, resourceClusters), lists: true},
+	plimsollv1.WorkloadService_WatchWorkloads_FullMethodName:    {needs: onMember(verbList, resourceWorkloads), lists: true},
+	plimsollv1.ObjectService_WatchObjects_FullMethodName:        {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_ListControllers_FullMethodName:     {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_ListObjects_FullMethodName:         {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_GetObjectState_FullMethodName:      {needs: onMember(verbGet, resourceObjects)},
+	plimsollv1.ObjectService_RequeueObject_FullMethodName:       {needs: onMember(verbRequeue, resourceObjects), order: true},
+	plimsollv1.ObjectService_RequeueMatching_FullMethodName:     {needs: onMember(verbRequeue, resourceObjects), lists: true, order: true},
+	plimsollv1.ObjectService_GetReceipt_FullMethodName:          {needs: onReceipt(verbGet)},
+	plimsollv1.ObjectService_ListReceipts_FullMethodName:        {needs: onMember(verbList, resourceObjects), lists: true},
+	plimsollv1.ObjectService_CancelReceipt_FullMethodName:       {needs: onReceipt(verbRequeue), order: true},
+	plimsollv1.EventService_ListEvents_FullMethodName:           {needs: onMember(verbList, resourceEvents), lists: true},
+	plimsollv1.EventService_WatchEvents_FullMethodName:          {needs: onMember(verbList, resourceEvents), lists: true},
+	plimsollv1.FleetService_ListFleetPlacements_FullMethodName:  {needs: onFleetPlacements(verbList), lists: true, byNamespace: true},
+	plimsollv1.FleetService_WatchFleetPlacements_FullMethodName: {needs: onFleetPlacements(verbList), lists: true, byNamespace: true},
+	plimsollv1.FleetService_GetFleetPlacement_FullMethodName:    {needs: onFleetPlacements(verbGet)},
 }
 
 // onMember needs verb on resource for the member, and in the namespace, that the request names, if it names one.
@@ -99,7 +104,11 @@ func (a access) mayCall(ctx context.Context, method string, request any) error {
 		return status.Error(codes.PermissionDenied, "nobody may call this method")
 	}
 	needs, err := rule.needs(request)
-	if err != nil || needs.Member == "" && rule.lists {
+	part := needs.Member
+	if rule.byNamespace {
+		part = needs.Namespace
+	}
+	if err != nil || part == "" && rule.lists {
 		return err
 	}
 	return a.require(ctx, needs)
@@ -148,6 +157,9 @@ func (a access) has(ctx context.Context, who Identity, needs Access) (bool, erro
 }
 
 func denied(who Identity, needs Access) error {
+	if needs.Group != "" {
+		return deniedInHub(who, needs)
+	}
 	where := "any member"
 	if needs.Member != "" {
 		where = "member " + needs.Member
@@ -159,4 +171,15 @@ func denied(who Identity, needs Access) error {
 		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
 		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group),
 		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "member": needs.Member, "namespace": needs.Namespace}).Err()
+}
+
+// deniedInHub is the same of a resource of the hub cluster.
+func deniedInHub(who Identity, needs Access) error {
+	where := "all namespaces"
+	if needs.Namespace != "" {
+		where = "namespace " + needs.Namespace
+	}
+	return withReason(status.Newf(codes.PermissionDenied, "user %q may not %s %s.%s in %s: an RBAC rule of the hub cluster must allow %s on %s.%s there",
+		who.User, needs.Verb, needs.Resource, needs.Group, where, needs.Verb, needs.Resource, needs.Group),
+		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "group": needs.Group, "namespace": needs.Namespace}).Err()
 }

@@ -52,7 +52,7 @@ func New(options Options) (*Server, error) {
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
-		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events,
+		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet,
 		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	paces := newPace(o.CallsPerSecond)
@@ -184,11 +184,12 @@ type services struct {
 	workloads *workloadService
 	objects   *objectService
 	events    *eventService
+	fleet     *fleetService
 }
 
 func newServices(c *core) *services {
 	s := &services{clusters: &clusterService{core: c}, workloads: &workloadService{core: c}, objects: &objectService{core: c, batches: newBatches()},
-		events: &eventService{core: c}}
+		events: &eventService{core: c}, fleet: newFleetService(c)}
 	s.clusters.feed = newClusterFeed(s.clusters)
 	s.workloads.feed = newFeed(c, nameOfWorkload, func(ctx context.Context, member string) ([]*plimsollv1.Workload, string, bool) {
 		return s.workloads.workloadList(&plimsollv1.ListWorkloadsRequest{}, member, "").all(ctx, member)
@@ -209,4 +210,5 @@ func (s *services) register(with grpc.ServiceRegistrar) {
 	plimsollv1.RegisterWorkloadServiceServer(with, s.workloads)
 	plimsollv1.RegisterObjectServiceServer(with, s.objects)
 	plimsollv1.RegisterEventServiceServer(with, s.events)
+	plimsollv1.RegisterFleetServiceServer(with, s.fleet)
 }

@@ -59,7 +59,7 @@ func (p *people) Allowed(_ context.Context, who Identity, access Access) (bool, 
 		return true, nil
 	}
 	for _, right := range p.rights[who.User] {
-		if right.Verb == access.Verb && right.Resource == access.Resource &&
+		if right.Verb == access.Verb && right.Group == access.Group && right.Resource == access.Resource && (right.Name == "" || right.Name == access.Name) &&
 			(right.Member == "" || right.Member == access.Member) && (right.Namespace == "" || right.Namespace == access.Namespace) {
 			return true, nil
 		}

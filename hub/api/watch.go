@@ -24,6 +24,7 @@ const bookmarkEvery = 15 * time.Second
 // watching is one watch.
 type watching[T, R proto.Message] struct {
 	*core
+	by     *partition // what member names; nil: members
 	feed   *feed[T]
 	needs  Access // without a member
 	member string // only this one; "": all
@@ -32,6 +33,8 @@ type watching[T, R proto.Message] struct {
 	filter *filter
 	// selects tells whether an item is one of those that were asked for, but for the filter and the member.
 	selects func(T) bool
+	// shown is an item as the caller may see it; nil: it is as it is. It does not change the item.
+	shown func(context.Context, T) (T, error)
 	// event makes a message; item may be nil.
 	event func(what watchEvent, item T) R
 	// nameOnly is what is shown of an item that is gone.
@@ -150,11 +153,10 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 	if !w.concerns(s) {
 		return nil
 	}
-	passes := false
+	passes, item := false, s.item
 	if !s.gone {
-		w.filter.refill()
 		var err error
-		if passes, _, err = w.filter.passes(ctx, s.item); err != nil {
+		if item, passes, err = w.look(ctx, s.item); err != nil {
 			return err
 		}
 	}
@@ -163,12 +165,24 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 		if w.filter != nil {
 			w.told[s.node] = true
 		}
-		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, s.item))
+		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, item))
 	case s.gone && w.filter == nil && w.upTo > 0, w.told[s.node]:
 		delete(w.told, s.node)
 		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
 	}
 	return nil
+}
+
+// look is an item as the caller may see it, and whether that passes the filter.
+func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool, err error) {
+	if w.shown != nil {
+		if item, err = w.shown(ctx, item); err != nil {
+			return item, false, err
+		}
+	}
+	w.filter.refill()
+	passes, _, err = w.filter.passes(ctx, item)
+	return item, passes, err
 }
 
 // concerns tells whether the caller may see an item and has asked for its like. A filter is only evaluated for these: its errors
@@ -234,8 +248,7 @@ func (w *watching[T, R]) recall(ctx context.Context) error {
 			if !w.concerns(&found[i]) {
 				continue
 			}
-			w.filter.refill()
-			passes, _, err := w.filter.passes(ctx, found[i].item)
+			_, passes, err := w.look(ctx, found[i].item)
 			if err != nil {
 				return err
 			}
@@ -280,10 +293,8 @@ func (w *watching[T, R]) rightsCheck(ctx context.Context, end context.CancelCaus
 // lost is PERMISSION_DENIED when one of the members that may be seen may not be seen any more.
 func (w *watching[T, R]) lost(ctx context.Context, before, now map[string]bool) error {
 	for member := range before {
-		if _, registered := w.members.Status(member); registered && now != nil && !now[member] {
-			needs := w.needs
-			needs.Member = member
-			return denied(identityOf(ctx), needs)
+		if parts := w.parts(w.by); now != nil && !now[member] && parts.there(member) {
+			return denied(identityOf(ctx), parts.narrow(w.needs, member))
 		}
 	}
 	if before == nil && now != nil {
@@ -295,11 +306,9 @@ func (w *watching[T, R]) lost(ctx context.Context, before, now map[string]bool) 
 // sees tells which members the caller may see; nil: all, or the one that was asked for.
 func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 	if w.member != "" {
-		needs := w.needs
-		needs.Member = w.member
-		return nil, w.gate.require(ctx, needs)
+		return nil, w.gate.require(ctx, w.parts(w.by).narrow(w.needs, w.member))
 	}
-	members, err := newCandidates(ctx, w.gate, w.needs, w.names(), "")
+	members, err := newCandidates(ctx, w.gate, w.needs, w.parts(w.by), "")
 	if err != nil || members.all {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ type Controller struct {
 
 	store   toolscache.Indexer
 	synced  atomic.Bool
+	version atomic.Uint64 // see Version
 	acts    time.Time // since when this replica acts; only rounds look at it
 	kick    chan struct{}
 	metrics *metrics
@@ -100,7 +101,7 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		Options: o, kick: make(chan struct{}, 1), memory: map[string]*memory{},
-		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil),
+		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers()),
 	}
 	c.agents.controller = c
 	var err error

@@ -26,7 +26,7 @@ func (c *Controller) follow(ctx context.Context) {
 		}
 		informer := c.informer()
 		_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { c.wake() }, UpdateFunc: func(any, any) { c.wake() }, DeleteFunc: func(any) { c.wake() },
+			AddFunc: func(any) { c.changed() }, UpdateFunc: func(any, any) { c.changed() }, DeleteFunc: func(any) { c.changed() },
 		})
 		if err != nil {
 			c.Log.Warn("FleetPlacements cannot be followed", "error", err)
@@ -64,5 +64,5 @@ func (c *Controller) informer() toolscache.SharedIndexInformer {
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.Hub.Watch(ctx, &v1alpha1.FleetPlacementList{}, &client.ListOptions{Raw: &o})
 		},
-	}, &v1alpha1.FleetPlacement{}, 0, toolscache.Indexers{})
+	}, &v1alpha1.FleetPlacement{}, 0, indexers())
 }

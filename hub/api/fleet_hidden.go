@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// notShown stands for a sentence that names a member which the caller may not see.
+const notShown = "not shown: it names a member that you may not see"
+
+// hidden are members that a caller may not see.
+type hidden []string
+
+// names tells whether a text may name one of them.
+func (h hidden) names(text string) bool {
+	return slices.ContainsFunc(h, func(member string) bool { return strings.Contains(text, member) })
+}
+
+// text is what is shown of a text.
+func (h hidden) text(text string) string {
+	if h.names(text) {
+		return notShown
+	}
+	return text
+}
+
+// hiddenIn are the members, of those registered and those that are named, whose workloads in a namespace the caller may not get.
+func (s *fleetService) hiddenIn(ctx context.Context, namespace string, named []string) (hidden, error) {
+	needs := Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: namespace}
+	if all, err := s.gate.allowed(ctx, needs); err != nil || all {
+		return nil, err
+	}
+	names := append(s.names(), named...)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	may := make([]bool, len(names))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(window)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			may[i], err = s.gate.allowed(groupCtx, ofMember(needs, name))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var not hidden
+	for i, name := range names {
+		if !may[i] {
+			not = append(not, name)
+		}
+	}
+	return not, nil
+}
+
+// shown is a FleetPlacement as the caller may see it: members that it may not see are not named.
+func (s *fleetService) shown(ctx context.Context, p *plimsollv1.FleetPlacement) (*plimsollv1.FleetPlacement, error) {
+	all := []*plimsollv1.FleetPlacement{p}
+	err := s.showAll(ctx, p.GetNamespace(), all)
+	return all[0], err
+}
+
+// showAll puts in the place of FleetPlacements of one namespace what the caller may see of them.
+func (s *fleetService) showAll(ctx context.Context, namespace string, all []*plimsollv1.FleetPlacement) error {
+	var named []string
+	for _, p := range all {
+		for _, m := range p.GetMembers() {
+			named = append(named, m.GetName())
+		}
+		for _, m := range p.GetLastMoves() {
+			named = append(named, m.GetMember())
+		}
+	}
+	not, err := s.hiddenIn(ctx, namespace, named)
+	if err != nil || len(not) == 0 {
+		return err
+	}
+	for i, p := range all {
+		all[i] = not.of(p)
+	}
+	return nil
+}
+
+// of is a FleetPlacement without them.
+func (h hidden) of(p *plimsollv1.FleetPlacement) *plimsollv1.FleetPlacement {
+	shown, ok := proto.Clone(p).(*plimsollv1.FleetPlacement)
+	if !ok {
+		return nil
+	}
+	is := func(member string) bool { return slices.Contains(h, member) }
+	before := len(shown.GetMembers())
+	shown.Members = slices.DeleteFunc(shown.GetMembers(), func(m *plimsollv1.FleetMember) bool { return is(m.GetName()) })
+	shown.HiddenMembers = count(before - len(shown.GetMembers()))
+	for _, m := range shown.GetMembers() {
+		m.Reason = h.text(m.GetReason())
+	}
+	shown.LastMoves = slices.DeleteFunc(shown.GetLastMoves(), func(m *plimsollv1.FleetMove) bool { return is(m.GetMember()) })
+	for _, m := range shown.GetLastMoves() {
+		m.Reason = h.text(m.GetReason())
+	}
+	shown.Message = h.text(shown.GetMessage())
+	for _, c := range shown.GetConditions() {
+		c.Message = h.text(c.GetMessage())
+	}
+	if is(shown.GetPolicy().GetGatherInto()) {
+		shown.Policy.GatherInto = ""
+	}
+	return shown
+}
