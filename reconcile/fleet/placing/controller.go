@@ -84,7 +84,7 @@ type Controller struct {
 	store   toolscache.Indexer
 	synced  atomic.Bool
 	version atomic.Uint64 // see Version
-	acts    time.Time // since when this replica acts; only rounds look at it
+	acts    time.Time     // since when this replica acts; only rounds look at it
 	kick    chan struct{}
 	metrics *metrics
 	agents  agents
