@@ -85,55 +85,100 @@ func (r *frameReader) nextProtobuf() ([]byte, error) {
 }
 
 func (r *frameReader) nextJSON() ([]byte, error) {
-	depth, quoted, escaped := 0, false, false
+	if err := r.toObject(); err != nil {
+		return nil, err
+	}
+	var object objectScan
 	for {
-		c, err := r.from.ReadByte()
-		if err != nil {
-			if depth > 0 {
-				err = unexpected(err)
-			}
-			return nil, err
+		if _, err := r.from.Peek(1); err != nil {
+			return nil, unexpected(err)
 		}
-		if int64(r.frame.Len()) >= r.limit {
+		text, _ := r.from.Peek(r.from.Buffered())
+		left := r.limit - int64(r.frame.Len())
+		n, ended := object.scan(text[:min(int64(len(text)), left)])
+		if n == 0 {
 			return nil, r.tooLarge()
 		}
-		if depth == 0 && c != '{' {
-			if c == ' ' || c == '\n' || c == '\r' || c == '\t' {
-				continue
-			}
-			return nil, fmt.Errorf("an event of a watch: %w: it is no JSON object", ErrUnreadable)
-		}
-		if err := r.makeRoom(); err != nil {
+		if err := r.makeRoom(n); err != nil {
 			return nil, err
 		}
-		r.frame.WriteByte(c)
+		r.frame.Write(text[:n])
+		_, _ = r.from.Discard(n) // it has them
+		if ended {
+			return r.frame.Bytes(), nil
+		}
+	}
+}
+
+// toObject goes past the white space before an object.
+func (r *frameReader) toObject() error {
+	for {
+		c, err := r.from.ReadByte()
 		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			quoted, escaped = c != '"', c == '\\'
-		case c == '"':
-			quoted = true
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth--; depth == 0 {
-				return r.frame.Bytes(), nil
+		case err != nil:
+			return err
+		case c == '{':
+			return r.from.UnreadByte()
+		case c != ' ' && c != '\n' && c != '\r' && c != '\t':
+			return fmt.Errorf("an event of a watch: %w: it is no JSON object", ErrUnreadable)
+		}
+	}
+}
+
+// objectScan finds the end of a JSON object. It checks nothing else: who decodes the object does.
+type objectScan struct {
+	depth           int
+	quoted, escaped bool
+}
+
+// Bytes that mean something in a string, and elsewhere.
+var (
+	inString  = [256]bool{'"': true, '\\': true}
+	elsewhere = [256]bool{'"': true, '{': true, '[': true, '}': true, ']': true}
+)
+
+// scan goes on through text, and returns how many bytes of it belong to the object, and whether it has ended.
+func (s *objectScan) scan(text []byte) (n int, ended bool) {
+	for i := 0; ; i++ {
+		if s.escaped && i < len(text) {
+			s.escaped = false
+			i++
+		}
+		means := &elsewhere
+		if s.quoted {
+			means = &inString
+		}
+		for i < len(text) && !means[text[i]] {
+			i++
+		}
+		if i >= len(text) {
+			return len(text), false
+		}
+		switch text[i] {
+		case '\\':
+			s.escaped = true
+		case '"':
+			s.quoted = !s.quoted
+		case '{', '[':
+			s.depth++
+		default:
+			if s.depth--; s.depth == 0 {
+				return i + 1, true
 			}
 		}
 	}
 }
 
-// makeRoom has a large event grow in few steps and to no more than it may have.
-func (r *frameReader) makeRoom() error {
+// makeRoom has an event grow by so many bytes; a large one grows in few steps and to no more than it may have.
+func (r *frameReader) makeRoom(bytes int) error {
 	length := r.frame.Len()
-	if length < smallPart || r.frame.Available() > 0 {
+	if length+bytes <= smallPart || r.frame.Available() >= bytes {
 		return nil
 	}
-	if err := r.grown(length + 1); err != nil {
+	if err := r.grown(length + bytes); err != nil {
 		return err
 	}
-	larger := bodies.Shared.Get(int(min(4*int64(length), max(r.limit, int64(length)+1))))
+	larger := bodies.Shared.Get(int(min(4*int64(length+bytes), max(r.limit, int64(length+bytes)))))
 	larger.Write(r.frame.Bytes())
 	r.release()
 	r.frame = larger
