@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,16 +18,18 @@ const (
 
 // about says in the header of an answer which version answers, and what its clock shows.
 func about(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	// Calls that come by REST have no header of gRPC's.
-	_ = grpc.SetHeader(ctx, metadata.Pairs(versionHeader, builtFrom(), timeHeader, time.Now().UTC().Format(time.RFC3339Nano)))
+	// Calls that come by REST have no header of gRPC's, and to be told so costs more than most calls: the error prints the context.
+	if grpc.ServerTransportStreamFromContext(ctx) != nil {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(versionHeader, builtFrom(), timeHeader, time.Now().UTC().Format(time.RFC3339Nano)))
+	}
 	return next(ctx, request)
 }
 
-// builtFrom is the version of the module that the program was built from.
-func builtFrom() string {
+// builtFrom is the version of the module that the program was built from. It is read once: that parses a text of all dependencies.
+var builtFrom = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(unknown)"
 	}
 	return info.Main.Version
-}
+})

@@ -52,6 +52,7 @@ var views = []struct{ view, waits string }{
 	{"workloads", `document.querySelectorAll(".space .row").length > 0`},
 	{"workload/prod-eu/shop/Deployment/cart", `document.querySelectorAll(".slot").length === 10`},
 	{"failing", `document.querySelectorAll(".space .row").length === 1`},
+	{"events", `document.querySelectorAll(".space .row").length === 3`},
 }
 
 func troubled(l *looking) {
@@ -109,6 +110,7 @@ var shots = []struct{ name, view, scheme, waits string }{
 	{"page-member", "member/prod-eu", "light", `document.body.innerText.includes("shop/cart") && document.body.innerText.includes("deployment-spot")`},
 	{"page-workload", "workload/prod-eu/shop/Deployment/cart", "dark", `document.querySelector('[data-moves]')`},
 	{"page-failing", "failing", "light", `document.body.innerText.includes("2 of 2 keys")`},
+	{"page-events", "events", "dark", `document.body.innerText.includes("7 of 7 events")`},
 }
 
 // With UPDATE_SCREENSHOTS=1 the files are written; without it each view is only looked at.

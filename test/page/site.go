@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
-	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	webpage "github.com/plimsoll-dev/plimsoll/hub/page"
 )
 
@@ -41,7 +40,7 @@ func Serve(world *World, people *People, log *slog.Logger, rest string) (*Site, 
 		return nil, err
 	}
 	options := api.Options{
-		Backend: api.Backend{Members: world, Workloads: lists{world}, Objects: world, Ownership: world, Events: journal.New(journal.Limits{})}, Peers: world,
+		Backend: api.Backend{Members: world, Workloads: lists{world}, Objects: world, Ownership: world, Events: world.Journal}, Peers: world,
 		RecheckEvery: 200 * time.Millisecond, Log: log, Page: page, Unauthenticated: people == nil,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 	}

@@ -14,11 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
 // World is what one replica knows of a fleet, behind the API's ports. It may be used concurrently.
 type World struct {
+	// Journal is what has happened: what is changed here is in it, as the hub would put it there.
+	Journal *journal.Journal
+
 	mu        sync.Mutex
 	changed   chan struct{} // closed and renewed when a receipt changes
 	statuses  map[string]clusters.Status
@@ -30,6 +34,7 @@ type World struct {
 // NewWorld returns an empty one.
 func NewWorld() *World {
 	return &World{
+		Journal: journal.New(journal.Limits{}),
 		changed: make(chan struct{}), statuses: map[string]clusters.Status{}, workloads: map[string][]workload{},
 		records: map[string]map[reconcile.Key]reconcile.Record{}, receipts: map[string]reconcile.Receipt{},
 	}
@@ -57,8 +62,11 @@ func (w *World) SetState(member string, state clusters.State, reason, message st
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := w.statuses[member]
+	before := status.State
 	status.State, status.Reason, status.Message, status.Since = state, reason, message, time.Now()
 	w.statuses[member] = status
+	w.Journal.Add(journal.Event{Type: journal.ClusterState, Member: member, Subject: string(state), Reason: reason,
+		Message: fmt.Sprintf("the member is %s, and was %s: %s", state, before, message)})
 }
 
 // FailKey makes the last reconcile of a workload's key one that failed.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -107,6 +108,8 @@ func (w *World) Move(member, namespace, name string, slot int) {
 		view.Moves = append([]spot.Move{{
 			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it",
 		}}, view.Moves...)
+		w.Journal.Add(journal.Event{Type: journal.Move, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: pod.Name,
+			Reason: string(spot.PurposeMove), Message: "pod " + pod.Name + " was evicted: the mix asks for it"})
 		*pod = spot.PodView{Name: pod.Name + "-new", Slot: slot, Wanted: pod.Wanted, Actual: pod.Wanted, Phase: "Pending"}
 		view.State, view.Reason = spot.StateMoving, "a replacement is starting"
 	})
@@ -125,6 +128,8 @@ func (w *World) Settle(member, namespace, name string) {
 // Dry lets a workload wait for spot capacity that has no room.
 func (w *World) Dry(member, namespace, name string) {
 	w.change(member, namespace, name, func(view *workload) {
+		w.Journal.Add(journal.Event{Type: journal.DroughtBegan, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: string(capacity.Spot),
+			Message: "spot capacity has no room for pods of this shape"})
 		view.State, view.Reason = spot.StateWaiting, "spot capacity has no room"
 		view.Waits = []spot.Wait{{Kind: spot.WaitDry, Replicas: 2, Since: time.Now().Add(-4 * time.Minute), Until: time.Now().Add(time.Minute), Reason: "spot capacity has had no room for 2 replicas"}}
 	})
