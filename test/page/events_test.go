@@ -75,6 +75,8 @@ func TestAMemberShowsItsOwnEventsAndLeadsToTheWorkload(t *testing.T) {
 	l.Move("prod-us", "search", "indexer", 4)
 	l.at("member/prod-eu")
 	l.until(`document.querySelector('section[aria-label="Events"]').innerText.includes("1 of 1 event")`)
+	l.says("3 of 3 workloads") // what comes above it would move it away from the pointer
+	l.says("deployment-spot")
 	l.click(`section[aria-label="Events"] .row a[href*="workload"]`)
 	l.until(`document.querySelector("h1").textContent === "cart" && document.querySelectorAll(".slot").length === 10`)
 }
