@@ -38,6 +38,18 @@ func (h *History) Lost(now time.Time) {
 	}
 }
 
+// Held returns from when on capacity has held without a break, were there none in what was seen, and how long it held where
+// nothing runs now; the first is zero then.
+func (h *History) Held() (since time.Time, held time.Duration) {
+	if h.since.IsZero() {
+		return time.Time{}, h.held
+	}
+	return h.since.Add(-h.held), 0
+}
+
+// Resume is the history of which that was said.
+func Resume(since time.Time, held time.Duration) History { return History{since: since, held: held} }
+
 // Started says that a replica has become ready, so long after it was asked for.
 func (h *History) Started(took time.Duration) {
 	if !h.started {

@@ -71,13 +71,23 @@ func (e *Engine) SetFleetSplits(member string, now map[policy.WorkloadKey]policy
 		dir.readPolicies(changed)
 	}
 	for _, key := range changed {
-		controller, known := e.Controller(key.Kind)
-		if !known || wake == nil {
-			continue
-		}
-		// A member that is not engaged, or a workload that is not there, is looked at when it is.
-		_, _ = wake.RequeueFor(reconcile.Key{Controller: controller, Member: member, NamespacedName: key.NamespacedName}, "fleet")
+		e.wake(wake, member, key)
 	}
+}
+
+// wake has a workload looked at. A member that is not engaged, or a workload that is not there, is looked at when it is.
+func (e *Engine) wake(rt *reconcile.Runtime, member string, key policy.WorkloadKey) {
+	if controller, known := e.Controller(key.Kind); known && rt != nil {
+		_, _ = rt.RequeueFor(reconcile.Key{Controller: controller, Member: member, NamespacedName: key.NamespacedName}, "fleet")
+	}
+}
+
+// Revisit has a workload of a member looked at again, for whoever needs to know how it is now.
+func (e *Engine) Revisit(member string, key policy.WorkloadKey) {
+	e.splits.mu.RLock()
+	rt := e.splits.runtime
+	e.splits.mu.RUnlock()
+	e.wake(rt, member, key)
 }
 
 // readPolicies reads the policies of workloads anew.
@@ -104,6 +114,8 @@ type FleetCount struct {
 
 // FleetView is what a member shows of a workload, for those who decide about its split.
 type FleetView struct {
+	// At is when the pods were looked at.
+	At time.Time
 	// Replicas that its spec asks for.
 	Replicas       int
 	Spot, OnDemand FleetCount
@@ -138,6 +150,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 		return FleetView{}, false
 	}
 	v := FleetView{
+		At:       last.at,
 		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
 		Settled: len(last.plan.Stamps) == 0 || last.plan.WaitsFor(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}

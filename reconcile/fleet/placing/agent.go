@@ -8,7 +8,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,11 +24,10 @@ const taskTime = 15 * time.Second
 // freshFor is how old facts may be on which something is written.
 const freshFor = 10 * time.Second
 
-// task is what a member is asked, and what is written to it.
+// task says that a member is to be asked about a workload, and written to if there is an order for it by then.
 type task struct {
 	uid    string
 	target target
-	set    *policy.FleetSplit // nil: it is only asked
 }
 
 // agents do what is to be done in members, one goroutine for each.
@@ -80,43 +78,69 @@ func (a *agents) work(ctx context.Context, member string) {
 
 func (a *agents) wait() { a.running.Wait() }
 
-// do asks a member, and writes what is to be written unless the answer forbids it.
+// do asks a member, and writes what is to be written now, unless the answer forbids it. What that is may have changed since the
+// task was given, and while the member was asked.
 func (c *Controller) do(ctx context.Context, member string, t *task) {
 	connection, ok := c.Connect(member)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, taskTime)
+	within, cancel := context.WithTimeout(ctx, taskTime)
 	defer cancel()
-	c.mu.Lock()
-	known := c.of(t.uid, member).facts
-	c.mu.Unlock()
-	if now := time.Now(); t.set == nil || now.Sub(known.asked) > freshFor {
-		known = c.learn(ctx, connection, t.target)
-		known.asked = now
+	known, order, failed := c.recall(t.uid, member)
+	if (order == nil && !failed) || c.clock().Sub(known.asked) > freshFor {
+		known = c.learn(within, connection, t.target).after(known, c.clock())
 		c.mu.Lock()
 		c.of(t.uid, member).facts = known
 		c.mu.Unlock()
+		_, order, failed = c.recall(t.uid, member)
 	}
-	if t.set == nil || known.scaler != "" || !known.exists {
+	if (order == nil && !failed) || known.scaler != "" || !known.exists {
 		c.wake()
 		return
 	}
 	err := error(nil)
-	if known.problem != "" {
+	switch {
+	case known.problem != "":
 		err = fmt.Errorf("it is not known whether anything else scales it: %s", known.problem)
-	} else {
-		err = scale(ctx, connection.Client, t.target, t.set.Replicas)
+	case order == nil:
+		err = tryScale(within, connection.Client, t.target)
+	default:
+		err = scale(within, connection.Client, t.target, order.Replicas)
+	}
+	if err != nil && !stopped(ctx, err) {
+		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.String(), "error", err)
 	}
 	c.mu.Lock()
-	m := c.of(t.uid, member)
-	m.refused = ""
-	if err != nil && !apierrors.IsConflict(err) {
-		m.refused, m.refusedAt = plain.Text(err.Error(), 256), time.Now()
-		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.String(), "error", err)
+	if m := c.of(t.uid, member); err == nil {
+		m.refusal = refusal{}
+	} else if !stopped(ctx, err) {
+		m.refusal = m.refusal.again(err, c.clock())
 	}
 	c.mu.Unlock()
 	c.wake()
+}
+
+// recall returns what is known of a member, and what is to be written there now; failed says that the last write did.
+func (c *Controller) recall(uid, member string) (known facts, order *policy.FleetSplit, failed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.memory[uid]; known != nil {
+		if m := known.members[member]; m != nil {
+			return m.facts, m.order, m.refusal.times > 0
+		}
+	}
+	return facts{}, nil, false
+}
+
+// after is what is known of a member after it was asked once more: one that does not answer has not changed.
+func (f facts) after(before facts, now time.Time) facts {
+	if f.problem != "" {
+		problem := f.problem
+		f, f.problem = before, problem
+	}
+	f.asked = now
+	return f
 }
 
 // learn asks a member about a workload.
@@ -199,6 +223,18 @@ func scale(ctx context.Context, c client.Client, t target, replicas int) error {
 	}
 	if err := c.SubResource("scale").Update(ctx, workload, client.WithSubResourceBody(current)); err != nil {
 		return fmt.Errorf("write the scale subresource: %w", err)
+	}
+	return nil
+}
+
+// tryScale finds out whether a member lets the number of replicas be written, and changes nothing.
+func tryScale(ctx context.Context, c client.Client, t target) error {
+	workload, current, err := readScale(ctx, c, t)
+	if err != nil {
+		return fmt.Errorf("read the scale subresource: %w", err)
+	}
+	if err := c.SubResource("scale").Update(ctx, workload, client.WithSubResourceBody(current), client.DryRunAll); err != nil {
+		return fmt.Errorf("try to write the scale subresource: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package placing
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,14 +37,23 @@ type bench struct {
 	splits  map[string]map[policy.WorkloadKey]policy.FleetSplit
 	refuses map[string]error // what a member answers to a change of its scale
 	hubDown error            // what the hub cluster answers to a write of a status
+	hubHung bool             // it answers no such write
+	lost    bool             // no member is in reach
+	gate    chan struct{}    // nobody gets to a member before it is closed; nil: there is none
 	acts    bool
+	cluster map[string]Connection
 	log     []string // what was done, in order
+
+	revisited []string
 }
 
 func (b *bench) FleetView(member string, _ policy.WorkloadKey) (spot.FleetView, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v, ok := b.views[member]
+	if v.At.IsZero() {
+		v.At = b.now
+	}
 	return v, ok
 }
 
@@ -63,9 +73,19 @@ func (b *bench) SetFleetSplits(member string, splits map[policy.WorkloadKey]poli
 	}
 }
 
+func (b *bench) Revisit(member string, _ policy.WorkloadKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.revisited = append(b.revisited, member)
+}
+
 func (b *bench) Placed() []spot.PlacedKind { return placed }
 
 func newBench(t *testing.T, objects ...*v1alpha1.FleetPlacement) *bench {
+	return newBenchOf(t, threeMembers(), objects...)
+}
+
+func newBenchOf(t *testing.T, members []Member, objects ...*v1alpha1.FleetPlacement) *bench {
 	b := &bench{
 		T: t, now: epoch, views: map[string]spot.FleetView{}, splits: map[string]map[policy.WorkloadKey]policy.FleetSplit{}, refuses: map[string]error{}, acts: true,
 	}
@@ -80,29 +100,48 @@ func newBench(t *testing.T, objects ...*v1alpha1.FleetPlacement) *bench {
 	b.hub = builder.WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, o ...client.SubResourcePatchOption) error {
 			b.mu.Lock()
-			down := b.hubDown
+			down, hung := b.hubDown, b.hubHung
 			b.log = append(b.log, "status")
 			b.mu.Unlock()
+			if hung {
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			if down != nil {
 				return down
 			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, o...)
 		},
 	}).Build()
-	connections := map[string]Connection{}
-	for _, m := range threeMembers() {
+	b.cluster = map[string]Connection{}
+	for _, m := range members {
 		b.views[m.Name] = spot.FleetView{Settled: true}
-		connections[m.Name] = b.member(m.Name)
+		b.cluster[m.Name] = b.member(m.Name)
 	}
 	var err error
 	b.Controller, err = New(t.Context(), Options{
-		Hub: b.hub, Members: threeMembers, Workloads: b, Enabled: enabled,
-		Connect: func(member string) (Connection, bool) { found, ok := connections[member]; return found, ok },
-		Acts:    func(string) bool { return b.acts }, ActsAny: func() bool { return b.acts },
+		Hub: b.hub, Workloads: b, Enabled: enabled,
+		Members: func() []Member {
+			now := slices.Clone(members)
+			for i := range now {
+				now[i].Reachable = !b.lost
+				now[i].Since = epoch
+			}
+			return now
+		},
+		Connect: func(member string) (Connection, bool) {
+			if b.gate != nil {
+				<-b.gate
+			}
+			found, ok := b.cluster[member]
+			return found, ok
+		},
+		Acts: func(string) bool { return b.acts }, ActsAny: func() bool { return b.acts },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.clock = func() time.Time { return b.now }
 	return b
 }
 
@@ -128,6 +167,9 @@ func (b *bench) member(name string) Connection {
 			if refused := b.refuses[name]; refused != nil {
 				return refused
 			}
+			if len(options.DryRun) > 0 {
+				return nil
+			}
 			v := b.views[name]
 			v.Replicas = int(n)
 			v.OnDemand.Ready = min(v.Split.OnDemand, int(n))
@@ -143,24 +185,36 @@ func (b *bench) member(name string) Connection {
 func (b *bench) rounds(n int) *v1alpha1.FleetPlacement {
 	b.Helper()
 	for range n {
-		var list v1alpha1.FleetPlacementList
-		if err := b.hub.List(b.Context(), &list); err != nil {
-			b.Fatal(err)
-		}
-		for _, known := range b.store.List() {
-			if err := b.store.Delete(known); err != nil {
-				b.Fatal(err)
-			}
-		}
-		for i := range list.Items {
-			if err := b.store.Add(&list.Items[i]); err != nil {
-				b.Fatal(err)
-			}
-		}
+		b.see()
 		b.round(b.Context(), b.now)
 		b.agents.wait()
 		b.now = b.now.Add(2 * time.Second)
 	}
+	return b.read()
+}
+
+// see has the controller know what the hub cluster has, as its watch does.
+func (b *bench) see() {
+	b.Helper()
+	var list v1alpha1.FleetPlacementList
+	if err := b.hub.List(b.Context(), &list); err != nil {
+		b.Fatal(err)
+	}
+	for _, known := range b.store.List() {
+		if err := b.store.Delete(known); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range list.Items {
+		if err := b.store.Add(&list.Items[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// read returns the first FleetPlacement; nil: there is none.
+func (b *bench) read() *v1alpha1.FleetPlacement {
+	b.Helper()
 	var list v1alpha1.FleetPlacementList
 	if err := b.hub.List(b.Context(), &list); err != nil {
 		b.Fatal(err)
@@ -176,6 +230,39 @@ func (b *bench) ready() (n int) {
 	defer b.mu.Unlock()
 	for _, v := range b.views {
 		n += v.Spot.Ready + v.OnDemand.Ready
+	}
+	return n
+}
+
+// ask changes how many replicas are wanted, as a person would.
+func (b *bench) ask(replicas int32) {
+	b.Helper()
+	p := b.read()
+	p.Spec.Replicas = new(replicas)
+	if err := b.hub.Update(b.Context(), p); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// state is what the status says of a member.
+func (b *bench) state(member string) v1alpha1.MemberState {
+	b.Helper()
+	for _, m := range b.read().Status.Members {
+		if m.Name == member {
+			return m.State
+		}
+	}
+	return ""
+}
+
+// ran counts what was done, since the log had that many steps.
+func (b *bench) ran(step string, since int) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, done := range b.log[since:] {
+		if done == step {
+			n++
+		}
 	}
 	return n
 }

@@ -72,13 +72,13 @@ func (it *item) readiness(s *v1alpha1.FleetPlacementStatus) (ready bool, reason,
 		}
 	}
 	for _, sight := range it.sights {
-		if sight.refused != "" && refused == "" {
-			refused = fmt.Sprintf("member %s: %s", sight.member.Name, sight.refused)
+		if sight.failed != "" && refused == "" {
+			refused = fmt.Sprintf("member %s: %s", sight.member.Name, sight.failed)
 		}
 	}
 	switch {
 	case it.deleting():
-		return false, v1alpha1.ReasonDeleting, "its replicas are handed back; " + serving, false
+		return false, v1alpha1.ReasonDeleting, it.handingBack() + serving, false
 	case refused != "":
 		return false, v1alpha1.ReasonWriteFailed, refused + "; " + serving, false
 	case s.Unplaced > 0:
@@ -89,6 +89,15 @@ func (it *item) readiness(s *v1alpha1.FleetPlacementStatus) (ready bool, reason,
 		return false, v1alpha1.ReasonWaiting, serving + "; " + it.result.Later[0].Reason, false
 	}
 	return false, v1alpha1.ReasonMoving, serving, false
+}
+
+// handingBack says how far a FleetPlacement is that was deleted.
+func (it *item) handingBack() string {
+	text := "its replicas are handed back; "
+	if left := it.ungathered(); it.object.Spec.OnDelete == v1alpha1.Gather && left != "" {
+		text = "its replicas are gathered in one member: " + left + "; with onDelete: Keep it goes at once, and they stay; "
+	}
+	return text
 }
 
 // nobody says why no member takes part; empty: some do.

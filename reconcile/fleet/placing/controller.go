@@ -30,6 +30,8 @@ type Workloads interface {
 	FleetView(member string, key policy.WorkloadKey) (spot.FleetView, bool)
 	// SetFleetSplits says what is wanted of all workloads of a member that have a placement.
 	SetFleetSplits(member string, splits map[policy.WorkloadKey]policy.FleetSplit)
+	// Revisit has a workload of a member looked at again.
+	Revisit(member string, key policy.WorkloadKey)
 	// Placed returns the kinds that are placed.
 	Placed() []spot.PlacedKind
 }
@@ -67,10 +69,6 @@ type Options struct {
 }
 
 const (
-	// beat is how often a round is made; see [Controller.Run].
-	beat = time.Second
-	// rest is how many times as long as a round took the next one waits at least.
-	rest = 10
 	// warmTime is how long after this replica began to act it may take until what ran before is seen again.
 	warmTime = 30 * time.Second
 	// absentRetry is how often it is looked whether the kind is there, where it was not.
@@ -86,8 +84,11 @@ type Controller struct {
 	version atomic.Uint64 // see Version
 	acts    time.Time     // since when this replica acts; only rounds look at it
 	kick    chan struct{}
+	clock   func() time.Time
 	metrics *metrics
 	agents  agents
+
+	reach map[string]time.Time // members in which this replica acts and that are in reach, and since when; only rounds look at it
 
 	mu     sync.Mutex // guards memory, which agents write to as well
 	memory map[string]*memory
@@ -100,7 +101,7 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Controller{
-		Options: o, kick: make(chan struct{}, 1), memory: map[string]*memory{},
+		Options: o, kick: make(chan struct{}, 1), memory: map[string]*memory{}, clock: time.Now,
 		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers()),
 	}
 	c.agents.controller = c
@@ -127,28 +128,19 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 // absent tells whether a kind is not known.
 func absent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
-// Run keeps FleetPlacements until ctx ends. A round is made after every change of one, and otherwise every second, or a tenth
-// of the time if rounds take long: all that is looked at is in memory.
+// Run keeps FleetPlacements until ctx ends, a round at a time; [loop] says when.
 func (c *Controller) Run(ctx context.Context) error {
 	var following sync.WaitGroup
 	following.Go(func() { c.follow(ctx) })
 	defer following.Wait()
 	defer c.agents.wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		case <-c.kick:
+	loop(ctx, c.kick, func() time.Duration {
+		if !c.synced.Load() {
+			return 0
 		}
-		began := time.Now()
-		if c.synced.Load() {
-			c.round(ctx, began)
-		}
-		timer.Reset(max(beat, rest*time.Since(began)))
-	}
+		return c.round(ctx, c.clock())
+	})
+	return nil
 }
 
 // wake asks for a round.
@@ -195,14 +187,17 @@ func (c *Controller) items(members []Member, now time.Time) []*item {
 	return all
 }
 
-// round looks at all FleetPlacements once, and does what is to be done.
-func (c *Controller) round(ctx context.Context, now time.Time) {
+// round looks at all FleetPlacements once, and does what is to be done. It returns how long it took to think: what the hub
+// cluster takes to answer is no reason to rest.
+func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Duration) {
+	began, wrote := time.Now(), time.Duration(0)
+	defer func() { thought = time.Since(began) - wrote }()
 	members := c.Members()
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	items := c.items(members, now)
 	c.forget(items)
 	if !c.ActsAny() {
-		c.acts = time.Time{}
+		c.rest()
 		c.share(items)
 		c.metrics.seen(nil)
 		return
@@ -210,38 +205,83 @@ func (c *Controller) round(ctx context.Context, now time.Time) {
 	if c.acts.IsZero() {
 		c.acts = now
 	}
-	warm := true
+	c.survey(items, members, now)
+	planning := time.Now()
+	decide(items, members, now)
+	c.metrics.planned(time.Since(planning))
+	writing := time.Now()
+	if !c.recordAll(ctx, items, now) {
+		return
+	}
+	wrote = time.Since(writing)
+	c.share(items)
+	for _, it := range items {
+		c.carryOut(ctx, it, now)
+	}
+	c.metrics.seen(items)
+	return
+}
+
+// rest forgets what only a replica that acts may know: until it acts again, others decide.
+func (c *Controller) rest() {
+	c.acts, c.reach = time.Time{}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = map[string]*memory{}
+}
+
+// survey looks at all members, and holds up what cannot be decided yet. Shortly after this replica began to act, that is all of
+// it: plans of placements depend on each other.
+func (c *Controller) survey(items []*item, members []Member, now time.Time) {
+	reach := map[string]time.Time{}
+	for i := range members {
+		if name := members[i].Name; members[i].Reachable && c.Acts(name) {
+			reach[name] = now
+			if before, stays := c.reach[name]; stays {
+				reach[name] = before
+			}
+		}
+	}
+	c.reach = reach
+	cold := false
 	for _, it := range items {
 		if it.stop == nil {
 			c.look(it, members, now)
-			warm = warm && it.warm()
+			it.waits = c.waits(it, now)
+			cold = cold || it.waits
 		}
 	}
-	if !warm && now.Sub(c.acts) < warmTime {
-		c.share(items)
-		return
+	for _, it := range items {
+		if cold && now.Sub(c.acts) < warmTime && it.stop == nil {
+			it.waits = true
+		}
 	}
-	began := time.Now()
-	decide(items, members, now)
-	c.metrics.planned(time.Since(began))
-	var done []*item
+}
+
+// recordAll writes down what was decided; false: this replica acts no more, and nothing is to be done. Where the hub cluster
+// does not answer it is not asked for the others as well.
+func (c *Controller) recordAll(ctx context.Context, items []*item, now time.Time) bool {
+	silent := false
 	for _, it := range items {
 		if !c.ActsAny() { // the writes of a round may take longer than the Lease
-			return
+			return false
+		}
+		if it.waits {
+			continue
+		}
+		if silent {
+			it.sets = nil
+			continue
 		}
 		if err := c.record(ctx, it, now); err != nil {
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
 				c.Log.Warn("a FleetPlacement cannot be written", "placement", it.name(), "error", err)
 			}
+			silent = errors.Is(err, context.DeadlineExceeded)
 			it.sets = nil // nothing is done that is not written down
 		}
-		done = append(done, it)
 	}
-	c.share(done)
-	for _, it := range done {
-		c.carryOut(ctx, it, now)
-	}
-	c.metrics.seen(items)
+	return true
 }
 
 // errGone says that a FleetPlacement is gone.

@@ -2,6 +2,7 @@ package placing
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type item struct {
 	asked  asked
 	// stop is why nothing is decided; nil: nothing is in the way.
 	stop *stop
+	// waits says that nothing is decided in this round: too little is known yet.
+	waits bool
 	// sights are of the members that matter to it, in the order of their names.
 	sights []*sight
 
@@ -26,6 +29,8 @@ type item struct {
 	since     map[string]time.Time // members out of reach, and since when
 	// sets is what each member is to have now. Members without one are not touched.
 	sets map[string]policy.FleetSplit
+	// made are the moves of this round.
+	made []v1alpha1.Move
 }
 
 // stop is why a FleetPlacement is not acted upon, as a condition says it.
@@ -73,7 +78,7 @@ func decide(items []*item, members []Member, now time.Time) {
 	var planned []*item
 	var placements []fleet.Placement
 	for _, it := range items {
-		if it.stop == nil {
+		if it.stop == nil && !it.waits {
 			it.prepare(now)
 			planned, placements = append(planned, it), append(placements, it.placement)
 		}
@@ -165,16 +170,39 @@ func (it *item) settle() {
 	}
 }
 
-// handedBack tells whether nothing is left to be done for a FleetPlacement that is being deleted. Members that are out of reach
-// stay as they are.
+// handedBack tells whether nothing is left to be done for a FleetPlacement that is being deleted.
 func (it *item) handedBack() bool {
-	if it.object.Spec.OnDelete != v1alpha1.Gather || it.stop != nil {
-		return true
-	}
+	return it.object.Spec.OnDelete != v1alpha1.Gather || it.stop != nil || it.ungathered() == ""
+}
+
+// ungathered is what is in the way of one member running all replicas; empty: nothing. A member that is out of reach for longer
+// than the grace is left behind, but not all of them.
+func (it *item) ungathered() string {
+	left, reached, gone := "", false, ""
 	for _, s := range it.sights {
-		if set, ours := it.sets[s.member.Name]; ours && s.known && s.member.Reachable && (s.refused == "") && s.view.Replicas != set.Replicas {
-			return false
+		name, out, since := s.member.Name, s.out(), it.since[s.member.Name]
+		set, ours := it.sets[name]
+		switch {
+		case !ours: // it has none, or somebody else's
+		case out != "":
+			left = cmp.Or(left, fmt.Sprintf("member %s: %s", name, out))
+		case !since.IsZero():
+			gone = cmp.Or(gone, fmt.Sprintf("member %s is out of reach", name))
+			if s.last == nil || s.last.State != v1alpha1.MemberLost {
+				left = cmp.Or(left, gone)
+			}
+		default:
+			reached = true
+			if s.view.Replicas != set.Replicas {
+				left = cmp.Or(left, fmt.Sprintf("member %s has %d replicas, and is to have %d", name, s.view.Replicas, set.Replicas))
+			}
 		}
 	}
-	return len(it.result.Moves) == 0 && len(it.result.Later) == 0
+	if !reached {
+		return cmp.Or(left, gone)
+	}
+	if n := len(it.result.Moves) + len(it.result.Later); n > 0 || it.result.Unplaced > 0 {
+		left = cmp.Or(left, fmt.Sprintf("%d moves are left, and %d replicas have no place", n, it.result.Unplaced))
+	}
+	return left
 }

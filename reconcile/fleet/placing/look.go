@@ -1,17 +1,22 @@
 package placing
 
 import (
+	"cmp"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // memory is what this process remembers of a FleetPlacement, by member. Nothing of it is needed to go on after a restart.
 type memory struct {
+	// begun is when this replica, as the one that acts, saw it first; zero: it has not.
+	begun time.Time
 	// written is the object as this process wrote it last, until the watch shows it.
 	written *v1alpha1.FleetPlacement
 	members map[string]*memberMemory
@@ -19,18 +24,17 @@ type memory struct {
 
 type memberMemory struct {
 	facts     facts
+	told      bool // something was said of the member before
+	seen      bool // its workload was seen before
 	lostSight time.Time
-	refused   string
-	refusedAt time.Time
+	refusal   refusal
 	dry       dryness
 	spot      fleet.History
 	leaving   int
 	set       policy.FleetSplit
-	setAt     time.Time // when set was decided
+	setAt     time.Time          // when set was decided
+	order     *policy.FleetSplit // what is to be written there now; nil: nothing
 }
-
-// refusalHolds is how long a member counts as refusing what it refused.
-const refusalHolds = 30 * time.Second
 
 // of returns what is remembered. The caller holds mu.
 func (c *Controller) of(uid, member string) *memberMemory {
@@ -100,34 +104,70 @@ func (c *Controller) look(it *item, members []Member, now time.Time) {
 	for i := range it.object.Status.Members {
 		last[it.object.Status.Members[i].Name] = &it.object.Status.Members[i]
 	}
+	grace := cmp.Or(it.asked.policy.Grace, fleet.DefaultGrace)
 	for i := range members {
-		s := &sight{member: &members[i], last: last[members[i].Name]}
+		s := &sight{member: &members[i], last: last[members[i].Name], acts: c.Acts(members[i].Name)}
 		s.set = setOf(s.last)
 		if s.member.Reachable {
 			s.view, s.known = c.Workloads.FleetView(s.member.Name, it.target.key)
+		}
+		if s.known && s.view.At.Before(c.reach[s.member.Name]) { // seen before the member was out of reach, or somebody else's
+			c.Workloads.Revisit(s.member.Name, it.target.key)
+			s.view, s.known = spot.FleetView{}, false
 		}
 		if !chosen[s.member.Name] && s.set == nil && !s.known {
 			continue
 		}
 		c.mu.Lock()
-		c.of(string(it.object.UID), s.member.Name).tell(s, now)
+		c.of(string(it.object.UID), s.member.Name).tell(s, grace, now)
 		c.mu.Unlock()
 		it.sights = append(it.sights, s)
 	}
 }
 
-// warm tells whether everything is seen that was seen when the status was written.
+// warm tells whether everything is seen that was seen when the status was written, and all members were asked: which of them
+// another autoscaler scales is in no cache.
 func (it *item) warm() bool {
 	for _, s := range it.sights {
 		if s.set != nil && !s.known && s.last.State != v1alpha1.MemberUnreachable && s.last.State != v1alpha1.MemberLost {
+			return false
+		}
+		if s.member.Reachable && s.acts && s.facts.asked.IsZero() {
 			return false
 		}
 	}
 	return true
 }
 
+// waits tells whether nothing is to be decided for a FleetPlacement yet, since so little is known of its members. After some
+// time it is decided anyway: one member that does not answer must not hold it up.
+func (c *Controller) waits(it *item, now time.Time) bool {
+	c.mu.Lock()
+	known := c.memory[string(it.object.UID)]
+	if known == nil {
+		known = &memory{members: map[string]*memberMemory{}}
+		c.memory[string(it.object.UID)] = known
+	}
+	if known.begun.IsZero() {
+		known.begun = now
+	}
+	begun := known.begun
+	c.mu.Unlock()
+	if it.deleting() && it.object.Spec.OnDelete != v1alpha1.Gather {
+		return false // nothing is decided for it any more
+	}
+	return now.Sub(begun) < warmTime && !it.warm()
+}
+
 // tell brings the memory of a member up to date, and says what it knows.
-func (m *memberMemory) tell(s *sight, now time.Time) {
+func (m *memberMemory) tell(s *sight, grace time.Duration, now time.Time) {
+	if !m.told && s.set != nil && s.last.State == v1alpha1.MemberOut { // another process knew why: it is asked before it counts again
+		m.refusal = refusal{why: s.last.Reason, since: now, times: 1, forbidden: true}
+	}
+	if !m.told && s.last != nil {
+		m.spot = historyOf(s.last.SpotHeld)
+	}
+	m.told = true
 	switch {
 	case s.known:
 		m.lostSight = time.Time{}
@@ -138,13 +178,30 @@ func (m *memberMemory) tell(s *sight, now time.Time) {
 	m.dry = m.dry.see(&s.view, s.known, now)
 	if s.known {
 		m.spot.Ran(now, s.view.Spot.Ready > 0)
-		if (!m.dry.since.IsZero() && !wasDry) || s.view.Spot.Leaving > m.leaving {
+		// What a process sees first may be old.
+		if m.seen && ((!m.dry.since.IsZero() && !wasDry) || s.view.Spot.Leaving > m.leaving) {
 			m.spot.Lost(now)
 		}
-		m.leaving = s.view.Spot.Leaving
+		m.leaving, m.seen = s.view.Spot.Leaving, true
 	}
-	if now.Sub(m.refusedAt) > refusalHolds {
-		m.refused = ""
+	s.facts, s.lostSight, s.dry, s.life = m.facts, m.lostSight, m.dry, m.spot.Life(now)
+	s.held = heldOf(&m.spot)
+	s.failed, s.refused = m.refusal.why, m.refusal.out(grace, now)
+}
+
+// historyOf is what the status remembers of spot in a member, and heldOf what it is to remember.
+func historyOf(h v1alpha1.Held) fleet.History {
+	since := time.Time{}
+	if h.Since != nil {
+		since = h.Since.Time
 	}
-	s.facts, s.lostSight, s.refused, s.dry, s.life = m.facts, m.lostSight, m.refused, m.dry, m.spot.Life(now)
+	return fleet.Resume(since, time.Duration(h.Seconds)*time.Second)
+}
+
+func heldOf(history *fleet.History) v1alpha1.Held {
+	since, held := history.Held()
+	if since.IsZero() {
+		return v1alpha1.Held{Seconds: int64(held.Seconds())}
+	}
+	return v1alpha1.Held{Since: &metav1.Time{Time: since.Truncate(time.Second)}}
 }

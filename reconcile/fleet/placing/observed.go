@@ -22,12 +22,16 @@ type sight struct {
 	set  *policy.FleetSplit
 	// lostSight is since when a member that was seen before shows nothing; zero: it does, or never did.
 	lostSight time.Time
-	// refused is why the member refused what was written last; empty: it did not.
-	refused string
+	// acts says that this replica acts on the member.
+	acts bool
+	// failed is why the last write to the member failed, and refused why the member is not counted on for it; empty: neither.
+	failed, refused string
 	// dry is what is remembered of spot that had no room.
 	dry dryness
 	// life is the predicted lifetime of spot there.
 	life time.Duration
+	// held is what that is predicted from.
+	held v1alpha1.Held
 }
 
 // facts are what was asked of a member itself.
@@ -77,7 +81,7 @@ func (s *sight) out() string {
 		return "the member is in read-only mode"
 	case s.facts.scaler != "":
 		return s.facts.scaler + " scales it there"
-	case !s.facts.asked.IsZero() && s.facts.problem == "" && !s.facts.exists:
+	case !s.known && !s.facts.asked.IsZero() && s.facts.problem == "" && !s.facts.exists:
 		return "the workload is not there"
 	case !s.known && s.facts.disabled != "":
 		return s.facts.disabled
@@ -85,6 +89,10 @@ func (s *sight) out() string {
 		return "it is in read-only mode there"
 	case !s.known && s.set == nil:
 		return cmp.Or(s.facts.problem, "placement has not looked at it yet")
+	case s.set == nil && !s.facts.exists:
+		return cmp.Or(s.facts.problem, "it was not asked yet whether anything else scales it there")
+	case s.facts.asked.IsZero() && s.last != nil && s.last.State == v1alpha1.MemberOut:
+		return s.last.Reason
 	case s.refused != "":
 		return s.refused
 	}

@@ -37,7 +37,8 @@ func (it *item) status(now time.Time) v1alpha1.FleetPlacementStatus {
 		}
 		s.Replicas, s.ReadyReplicas = s.Spot.Running+s.OnDemand.Running, s.Spot.Ready+s.OnDemand.Ready
 		s.Selector = it.selector()
-		s.LastMoves = append(moves(before.Members, s.Members, now), before.LastMoves...)
+		it.made = moves(before.Members, s.Members, now)
+		s.LastMoves = append(slices.Clone(it.made), before.LastMoves...)
 		s.LastMoves = slices.Clip(s.LastMoves[:min(len(s.LastMoves), keptMoves)])
 	}
 	it.conditions(&s, now)
@@ -75,7 +76,7 @@ func (it *item) members(now time.Time) []v1alpha1.MemberStatus {
 	for i := range it.result.Members {
 		w := &it.result.Members[i]
 		s, r := sights[w.Member], running[w.Member]
-		m := v1alpha1.MemberStatus{Name: w.Member, Tier: tiers[w.Member], Reason: w.Reason}
+		m := v1alpha1.MemberStatus{Name: w.Member, Tier: tiers[w.Member], Reason: w.Reason, SpotHeld: s.held}
 		m.Spot, m.OnDemand = countsOf(&r.Spot, w.Spot), countsOf(&r.OnDemand, w.OnDemand)
 		if set, ours := it.sets[w.Member]; ours {
 			m.OnDemand.Set, m.Spot.Set = int32(set.OnDemand), int32(set.Replicas-set.OnDemand)

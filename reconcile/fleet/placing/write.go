@@ -53,17 +53,14 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 		return err
 	}
 	c.wrote(it.object)
-	c.announce(it, before.Status.LastMoves, status.LastMoves)
+	c.announce(it)
 	return nil
 }
 
 // announce records Events about what was decided.
-func (c *Controller) announce(it *item, before, now []v1alpha1.Move) {
-	for i := range now {
-		if len(before) > 0 && now[i] == before[0] {
-			return
-		}
-		m := &now[i]
+func (c *Controller) announce(it *item) {
+	for i := range it.made {
+		m := &it.made[i]
 		c.metrics.moved(m)
 		if c.Events != nil {
 			c.Events.Eventf(it.object, nil, corev1.EventTypeNormal, "Moved", "Move", "%s: %+d on %s: %s", m.Member, m.By, m.Capacity, m.Reason)
@@ -131,25 +128,34 @@ func (c *Controller) share(items []*item) {
 	}
 }
 
-// carryOut has the members' agents do what was decided, and ask what is not known.
+// carryOut has the members' agents do what was decided, and ask what is not known. What was ordered before and is not wanted any
+// more is not done, even if an agent has it before it.
 func (c *Controller) carryOut(ctx context.Context, it *item, now time.Time) {
-	if it.stop != nil {
-		return
-	}
+	uid, orders := string(it.object.UID), map[string]*policy.FleetSplit{}
 	for _, s := range it.sights {
-		if !s.member.Reachable || !c.Acts(s.member.Name) {
-			continue
-		}
-		t := task{uid: string(it.object.UID), target: it.target}
 		set, ours := it.sets[s.member.Name]
-		if ours && s.known && it.since[s.member.Name].IsZero() && s.out() == "" && s.view.Replicas != set.Replicas && c.slotted(it, s, set, now) {
-			t.set = &set
+		if it.stop == nil && ours && s.workable() && it.since[s.member.Name].IsZero() && s.out() == "" && s.view.Replicas != set.Replicas && c.slotted(it, s, set, now) {
+			orders[s.member.Name] = &set
 		}
-		if t.set != nil || s.facts.stale(s.known, now) {
-			c.agents.ask(ctx, s.member.Name, t)
+	}
+	due := map[string]bool{} // members that are to be written to, or to be asked whether they may be
+	c.mu.Lock()
+	if known := c.memory[uid]; known != nil {
+		for member, m := range known.members {
+			m.order = orders[member]
+			due[member] = (m.order != nil || m.refusal.times > 0) && m.refusal.due(now)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range it.sights {
+		if it.stop == nil && s.member.Reachable && s.acts && (due[s.member.Name] || s.facts.stale(s.known, now)) {
+			c.agents.ask(ctx, s.member.Name, task{uid: uid, target: it.target})
 		}
 	}
 }
+
+// workable tells whether the member can be written to as far as this replica knows.
+func (s *sight) workable() bool { return s.member.Reachable && s.acts && s.known }
 
 // slotted tells whether the pods have the slots by which the right ones go, and the right ones come.
 func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time.Time) bool {
@@ -173,7 +179,11 @@ func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time
 // stale tells whether a member is to be asked again.
 func (f *facts) stale(known bool, now time.Time) bool {
 	patience := 15 * time.Second
-	if known && f.problem == "" {
+	switch {
+	case f.problem != "" || f.scaler != "":
+	case known && !f.exists: // it has come since
+		patience = time.Second
+	case known:
 		patience = 5 * time.Minute
 	}
 	return now.Sub(f.asked) > patience

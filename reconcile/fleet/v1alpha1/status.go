@@ -129,9 +129,22 @@ type MemberStatus struct {
 	// onDemand is those on on-demand capacity.
 	// +optional
 	OnDemand Counts `json:"onDemand,omitempty"`
+	// spotHeld is how long its spot capacity was seen to hold, from which its lifetime is predicted.
+	// +optional
+	SpotHeld Held `json:"spotHeld,omitzero"`
 	// reason says why it has as many as it has, or why it takes no part.
 	// +optional
 	Reason string `json:"reason,omitempty"`
+}
+
+// Held is how long capacity was seen to hold since it was last taken back.
+type Held struct {
+	// since when it holds, while replicas run there. Times without any are left out of it.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// seconds for which it held, while none run there.
+	// +optional
+	Seconds int64 `json:"seconds,omitempty"`
 }
 
 // Move is a change of the number of replicas in one member.
