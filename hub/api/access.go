@@ -13,10 +13,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // Group is the API group that access to the hub's API is granted for, by RBAC rules of the hub cluster.
-const Group = "api.plimsoll.dev"
+const Group = apierror.Domain
 
 const (
 	// allowedFor bounds how long a right that was taken away still works.

@@ -17,6 +17,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // maxCall bounds a call whose caller set no deadline; the longest wait for a receipt fits in.
@@ -27,7 +30,7 @@ func publicChain(o Options, gate access, metrics *metrics, paces *pace) []grpc.U
 	who := callers(o)
 	return []grpc.UnaryServerInterceptor{
 		observe(o.Log, metrics), recoverPanics(o.Log), limitTime, authenticate(who), about, paces.keepPace, validate(protovalidate.GlobalValidator),
-		authorize(gate), masked,
+		authorize(gate), lists.Masked,
 	}
 }
 
@@ -84,12 +87,8 @@ func identityOf(ctx context.Context) Identity {
 func recoverPanics(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(func(_ context.Context, cause any) error {
 		log.Error("an API call panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-		return errInternal()
+		return apierror.Internal()
 	}))
-}
-
-func errInternal() error {
-	return status.Error(codes.Internal, "internal error; the hub's log has more")
 }
 
 // limitTime gives every call a deadline.
@@ -175,7 +174,7 @@ func validate(validator protovalidate.Validator) grpc.UnaryServerInterceptor {
 			return next(ctx, request)
 		}
 		if err := validator.Validate(message); err != nil {
-			return nil, violations(err)
+			return nil, apierror.Violations(err)
 		}
 		return next(ctx, request)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -22,9 +24,9 @@ type clusterService struct {
 func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
 	list := listing[*plimsollv1.Cluster]{
 		core: s.core, asked: request, what: []string{resourceClusters}, needs: Access{Verb: verbList, Resource: resourceClusters}, length: 1,
-		nameOf: func(c *plimsollv1.Cluster) position { return position{c.GetName()} },
+		nameOf: func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} },
 	}
-	if err := list.read(ctx, clusterFilters); err != nil {
+	if err := list.read(ctx, lists.ClusterFilters); err != nil {
 		return nil, err
 	}
 	list.part = func(ctx context.Context, member string, _ int) (part[*plimsollv1.Cluster], error) {
@@ -53,7 +55,7 @@ func (s *clusterService) GetCluster(ctx context.Context, request *plimsollv1.Get
 		return nil, err
 	}
 	if len(shown.items) == 0 {
-		return nil, errNoMember(name) // it went meanwhile
+		return nil, apierror.NoMember(name) // it went meanwhile
 	}
 	found.add(name, &shown, 1)
 	return &plimsollv1.GetClusterResponse{Cluster: shown.items[0], AsOf: found.moment(), Unreachable: found.unreachable}, nil
@@ -122,17 +124,17 @@ func clusterMessage(known clusters.Status) *plimsollv1.Cluster {
 		Name:              known.Name,
 		State:             clusterStates[known.State],
 		Reason:            known.Reason,
-		Message:           plain.Text(known.Message, maxText),
+		Message:           plain.Text(known.Message, apierror.MaxText),
 		Server:            known.Server,
-		KubernetesVersion: plain.Text(known.Version, maxText),
-		ClusterUid:        plain.Text(known.UID, maxText),
+		KubernetesVersion: plain.Text(known.Version, apierror.MaxText),
+		ClusterUid:        plain.Text(known.UID, apierror.MaxText),
 		RegisteredAt:      moment(known.RegisteredAt),
 		LastProbeAt:       moment(known.LastProbe),
 		StateChangedAt:    moment(known.Since),
 	}
 	for _, condition := range known.Conditions {
 		shown.Conditions = append(shown.Conditions, &plimsollv1.Condition{
-			Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: plain.Text(condition.Message, maxText),
+			Type: condition.Type, Status: string(condition.Status), Reason: condition.Reason, Message: plain.Text(condition.Message, apierror.MaxText),
 			LastTransitionTime: moment(condition.LastTransitionTime.Time),
 		})
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -32,7 +34,7 @@ func (r eventsAsked) GetOrderBy() string {
 
 // ListEvents implements [plimsollv1.EventServiceServer].
 func (s *eventService) ListEvents(ctx context.Context, request *plimsollv1.ListEventsRequest) (*plimsollv1.ListEventsResponse, error) {
-	found, next, err := s.eventList(eventsAsked{request}, request.GetCluster(), request.GetNamespace()).list(ctx, eventFilters)
+	found, next, err := s.eventList(eventsAsked{request}, request.GetCluster(), request.GetNamespace()).list(ctx, lists.EventFilters)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (s *eventService) eventList(asked listRequest, cluster, namespace string) *
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceEvents, namespace},
 		needs: Access{Verb: verbList, Resource: resourceEvents, Namespace: namespace}, length: 2, nameOf: nameOfEvent,
 	}
-	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.Event], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Event], bool) {
 		last := ""
 		if behind != nil {
 			last = behind[1]
@@ -71,11 +73,13 @@ func (s *eventService) eventList(asked listRequest, cluster, namespace string) *
 // noGap is that of what a replica knows by itself, whatever state the member is in.
 func noGap(clusters.Status) (reason string, since time.Time) { return "", time.Time{} }
 
-func nameOfEvent(e *plimsollv1.Event) position { return position{e.GetCluster(), e.GetId()} }
+func nameOfEvent(e *plimsollv1.Event) lists.Position {
+	return lists.Position{e.GetCluster(), e.GetId()}
+}
 
 // WatchEvents implements [plimsollv1.EventServiceServer].
 func (s *eventService) WatchEvents(request *plimsollv1.WatchEventsRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchEventsResponse]) error {
-	compiled, err := eventFilters.compile(request.GetFilter())
+	compiled, err := lists.EventFilters.Compile(request.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (s *eventService) WatchEvents(request *plimsollv1.WatchEventsRequest, strea
 func eventMessage(e *journal.Event) *plimsollv1.Event {
 	return &plimsollv1.Event{
 		Id: e.ID, At: moment(e.At), Type: eventTypes[e.Type], Cluster: e.Member, Namespace: e.Namespace, Kind: e.Kind, Name: e.Name,
-		Subject: e.Subject, Reason: e.Reason, Message: plain.Text(e.Message, maxText), User: plain.Text(e.User, maxText),
+		Subject: e.Subject, Reason: e.Reason, Message: plain.Text(e.Message, apierror.MaxText), User: plain.Text(e.User, apierror.MaxText),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/inprocess"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
@@ -77,7 +78,9 @@ func (f *fleet) replica(t *testing.T, address string) *replica {
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r},
 		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
 	}
-	r.peer = newInProcess(newServices(core), append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...))
+	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
+	newServices(core).register(calls)
+	r.peer = calls
 	f.replicas[address] = r
 	t.Cleanup(stop)
 	return r

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 const (
@@ -33,7 +35,7 @@ type feed[T proto.Message] struct {
 	members func() []string
 	// read returns the items of a member. blind: those that it had may still be there, for the reason in gap.
 	read   func(ctx context.Context, member string) (items []T, gap string, blind bool)
-	nameOf func(T) position
+	nameOf func(T) lists.Position
 	log    *slog.Logger
 	// version is another number when a member may have changed; not ok: nobody can say. Nil: of no member.
 	version func(member string) (now uint64, ok bool)
@@ -64,7 +66,7 @@ type memberRead struct {
 
 // node is one item, which may be gone. Guarded by the feed's lock, but for what never changes.
 type node[T any] struct {
-	at       position
+	at       lists.Position
 	item     T // the last that is known
 	gone     bool
 	revision uint64
@@ -82,7 +84,7 @@ type seen[T any] struct {
 	gone bool
 }
 
-func newFeed[T proto.Message](c *core, nameOf func(T) position, read func(context.Context, string) ([]T, string, bool)) *feed[T] {
+func newFeed[T proto.Message](c *core, nameOf func(T) lists.Position, read func(context.Context, string) ([]T, string, bool)) *feed[T] {
 	f := &feed[T]{members: c.names, read: read, nameOf: nameOf, log: c.log, changed: make(chan struct{})}
 	f.forget()
 	return f

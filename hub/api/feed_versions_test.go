@@ -9,6 +9,8 @@ import (
 	"time"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // versioned is a source whose members say when they change, but for those that are elsewhere.
@@ -48,7 +50,7 @@ func TestAFeedReadsAMemberWhenItHasChanged(t *testing.T) {
 		r := newFleet().replica(t, "10.0.0.1:9444")
 		r.member("here", "quiet", "there")
 		f := newFeed(&core{members: r, log: slog.New(slog.DiscardHandler)},
-			func(c *plimsollv1.Cluster) position { return position{c.GetName()} }, source.read)
+			func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} }, source.read)
 		f.version = source.version
 		ctx, cancel := context.WithCancel(t.Context())
 		leave := f.enter(ctx)

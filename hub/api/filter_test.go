@@ -18,6 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 func TestFiltersSeeTheFieldsOfTheResource(t *testing.T) {
@@ -38,12 +40,12 @@ func TestFiltersSeeTheFieldsOfTheResource(t *testing.T) {
 		`has(object.state)`:                                    true,
 		`[object].exists(o, o.state == "WAITING")`:             true,
 	} {
-		compiled, err := objectFilters.compile(text)
+		compiled, err := lists.ObjectFilters.Compile(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if passes, ok, err := compiled.passes(t.Context(), object); passes != want || !ok || err != nil {
+		if passes, ok, err := compiled.Passes(t.Context(), object); passes != want || !ok || err != nil {
 			t.Errorf("%s: %v, %v, %v", text, passes, ok, err)
 		}
 	}
@@ -124,13 +126,15 @@ func TestPagesOfAFilteredAndOrderedListPutTogetherAreTheWholeList(t *testing.T) 
 		if filtered {
 			request.Filter = `object.attempts > 1`
 		}
-		keys, err := parseOrder(by, (&plimsollv1.ObjectState{}).ProtoReflect().Descriptor())
+		keys, err := lists.ParseOrder(by, (&plimsollv1.ObjectState{}).ProtoReflect().Descriptor())
 		if err != nil {
 			rt.Fatal(err)
 		}
-		place := func(o *plimsollv1.ObjectState) position { return append(position(keys.rank(o)), nameOfObject(o)...) }
-		slices.SortFunc(all, func(a, b *plimsollv1.ObjectState) int { return keys.compare(place(a), place(b)) })
-		var want, got []position
+		place := func(o *plimsollv1.ObjectState) lists.Position {
+			return append(lists.Position(keys.Rank(o)), nameOfObject(o)...)
+		}
+		slices.SortFunc(all, func(a, b *plimsollv1.ObjectState) int { return keys.Compare(place(a), place(b)) })
+		var want, got []lists.Position
 		for _, o := range all {
 			if !filtered || o.GetAttempts() > 1 {
 				want = append(want, place(o))
@@ -223,21 +227,21 @@ func TestAFilterThatHasSpentItsBudgetCutsThePage(t *testing.T) {
 		r.record("prod", "webapp", "shop", fmt.Sprintf("o%02d", i))
 	}
 	list := r.services(everything{}).objects.objectList(&plimsollv1.ListObjectsRequest{Filter: `object.key.name == "o49"`}, "prod", "", "")
-	if err := list.read(t.Context(), objectFilters); err != nil {
+	if err := list.read(t.Context(), lists.ObjectFilters); err != nil {
 		t.Fatal(err)
 	}
-	list.filter.spent.Store(maxCallCost - 40)
+	list.filter.Spend(lists.MaxCallCost - 40)
 	found, err := list.here(t.Context(), r.statuses["prod"], 10)
 	if err != nil || !found.more || len(found.items) != 0 || found.reached == nil || found.reached[3] == "" {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	list.filter.spent.Store(0)
+	list.filter.Refill()
 	list.after = found.reached
 	if found, err = list.here(t.Context(), r.statuses["prod"], 10); err != nil || found.more || len(found.items) != 1 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	list.order = ordering{{}}
-	list.filter.spent.Store(maxCallCost)
+	list.order = lists.Order{{}}
+	list.filter.Spend(lists.MaxCallCost)
 	if _, err := list.here(t.Context(), r.statuses["prod"], 10); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "order_by") {
 		t.Errorf("ordered: %v", err)
 	}

@@ -12,6 +12,9 @@ import (
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // Fleet tells what this replica knows of FleetPlacements: every replica follows those of the hub cluster. Safe for concurrent use.
@@ -76,10 +79,10 @@ func (s *fleetService) namespaces() []string { return s.fleet.Namespaces() }
 func (s *fleetService) follows() error {
 	switch {
 	case s.fleet == nil:
-		return withReason(status.New(codes.FailedPrecondition, "this hub places no workloads over members: fleet.enabled is not set in its configuration"),
+		return apierror.WithReason(status.New(codes.FailedPrecondition, "this hub places no workloads over members: fleet.enabled is not set in its configuration"),
 			"FLEET_DISABLED", nil).Err()
 	case !s.fleet.Synced():
-		return withReason(status.New(codes.Unavailable, "the FleetPlacements of the hub cluster have not been read yet, or it does not know the kind"),
+		return apierror.WithReason(status.New(codes.Unavailable, "the FleetPlacements of the hub cluster have not been read yet, or it does not know the kind"),
 			"FLEET_UNREAD", nil).Err()
 	}
 	return nil
@@ -95,7 +98,7 @@ func (s *fleetService) ListFleetPlacements(ctx context.Context, request *plimsol
 		needs:  Access{Group: fleetv1.GroupVersion.Group, Verb: verbList, Resource: resourceFleetPlacements},
 		length: 2, nameOf: nameOfFleetPlacement,
 	}
-	if err := list.read(ctx, fleetFilters); err != nil {
+	if err := list.read(ctx, lists.FleetFilters); err != nil {
 		return nil, err
 	}
 	list.part = func(ctx context.Context, namespace string, _ int) (found part[*plimsollv1.FleetPlacement], err error) {
@@ -104,7 +107,7 @@ func (s *fleetService) ListFleetPlacements(ctx context.Context, request *plimsol
 			return found, err
 		}
 		if found.items, err = list.passing(ctx, all); err == nil && len(list.order) > 0 {
-			slices.SortFunc(found.items, func(a, b *plimsollv1.FleetPlacement) int { return list.order.compare(list.place(a), list.place(b)) })
+			slices.SortFunc(found.items, func(a, b *plimsollv1.FleetPlacement) int { return list.order.Compare(list.place(a), list.place(b)) })
 		}
 		return found, err
 	}
@@ -124,8 +127,8 @@ func (s *fleetService) in(namespace string) []*plimsollv1.FleetPlacement {
 	return all
 }
 
-func nameOfFleetPlacement(p *plimsollv1.FleetPlacement) position {
-	return position{p.GetNamespace(), p.GetName()}
+func nameOfFleetPlacement(p *plimsollv1.FleetPlacement) lists.Position {
+	return lists.Position{p.GetNamespace(), p.GetName()}
 }
 
 // GetFleetPlacement implements [plimsollv1.FleetServiceServer].
@@ -158,7 +161,7 @@ func (s *fleetService) WatchFleetPlacements(request *plimsollv1.WatchFleetPlacem
 	if err := s.follows(); err != nil {
 		return err
 	}
-	compiled, err := fleetFilters.compile(request.GetFilter())
+	compiled, err := lists.FleetFilters.Compile(request.GetFilter())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
@@ -277,7 +278,7 @@ func TestAHubWithoutFleetPlacementSaysSo(t *testing.T) {
 	r := shop(t)
 	s := serve(t, r, func(o *Options) { o.Fleet = nil })
 	for method, call := range fleetCalls(s) {
-		if err := call(as(t, "admin")); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "fleet.enabled") || reasonOf(err) != "FLEET_DISABLED" {
+		if err := call(as(t, "admin")); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "fleet.enabled") || apierror.ReasonOf(err) != "FLEET_DISABLED" {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

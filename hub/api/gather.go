@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // part is what one member contributes to a list.
@@ -18,7 +20,7 @@ type part[T any] struct {
 	more  bool // there may be more items
 	blind bool // nobody could be asked, so no items say nothing
 	// reached is how far was looked, where more is behind that; nil: to the last item.
-	reached position
+	reached lists.Position
 	asOf    time.Time // the oldest moment that items show; zero: now
 	gap     string    // why items are missing or may be old; "": they are neither
 }
@@ -26,9 +28,9 @@ type part[T any] struct {
 // page is a list's answer in the making.
 type page[T any] struct {
 	items       []T
-	more        bool     // there may be another page, behind the last item or what follows
-	reached     position // how far was looked, when that is behind the last item
-	skipped     string   // the last member that was looked at, when the page ends behind it
+	more        bool           // there may be another page, behind the last item or what follows
+	reached     lists.Position // how far was looked, when that is behind the last item
+	skipped     string         // the last member that was looked at, when the page ends behind it
 	asOf        time.Time
 	unreachable []*plimsollv1.UnreachableMember
 }

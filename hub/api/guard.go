@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
 )
 
 const (
@@ -55,7 +57,7 @@ type guard struct {
 
 // admit returns nil when whoever sends r is let in.
 func (g *guard) admit(r *http.Request) error {
-	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})
+	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: rest.Address(r.RemoteAddr)})
 	ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
 	key := tokenKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
 	_, lately := g.lately.get(key)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // listing is one call of a list over members: of what passes its filter, by name or in the order that was asked for.
@@ -14,16 +16,16 @@ type listing[T proto.Message] struct {
 	by      *partition // nil: members
 	needs   Access     // without a member
 	asked   listRequest
-	filter  *filter
-	order   ordering
+	filter  *lists.Filter
+	order   lists.Order
 	length  int // of a name, which begins with the member
 
 	// part returns what a member contributes, what does not pass the filter left out: in the order that was asked for, at most
 	// limit items behind after.
 	part   func(ctx context.Context, member string, limit int) (part[T], error)
-	nameOf func(item T) position
+	nameOf func(item T) lists.Position
 
-	after  position // ranks and name; nil: from the start
+	after  lists.Position // ranks and name; nil: from the start
 	failed failures
 }
 
@@ -36,15 +38,15 @@ type listRequest interface {
 }
 
 // read compiles what was asked for.
-func (l *listing[T]) read(ctx context.Context, filters *filterEnvironment) (err error) {
-	if l.filter, err = filters.compile(l.asked.GetFilter()); err != nil {
+func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err error) {
+	if l.filter, err = filters.Compile(l.asked.GetFilter()); err != nil {
 		return err
 	}
 	var none T
-	if l.order, err = parseOrder(l.asked.GetOrderBy(), none.ProtoReflect().Descriptor()); err != nil {
+	if l.order, err = lists.ParseOrder(l.asked.GetOrderBy(), none.ProtoReflect().Descriptor()); err != nil {
 		return err
 	}
-	l.after, err = decodePosition(l.asked.GetPageToken(), len(l.order)+l.length, l.query(l.cluster, l.callerOf(ctx))...)
+	l.after, err = lists.DecodePosition(l.asked.GetPageToken(), len(l.order)+l.length, l.query(l.cluster, l.callerOf(ctx))...)
 	return err
 }
 
@@ -55,9 +57,9 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 		return nil, "", err
 	}
 	if len(l.order) > 0 {
-		found, err = l.ranked(ctx, members, pageSize(l.asked.GetPageSize()))
+		found, err = l.ranked(ctx, members, lists.PageSize(l.asked.GetPageSize()))
 	} else {
-		found, err = gather(ctx, members, pageSize(l.asked.GetPageSize()), l.part)
+		found, err = gather(ctx, members, lists.PageSize(l.asked.GetPageSize()), l.part)
 	}
 	if err != nil {
 		return nil, "", err
@@ -68,22 +70,22 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 	query := l.query(l.cluster, l.callerOf(ctx))
 	switch {
 	case found.skipped != "":
-		behind := make(position, l.length)
+		behind := make(lists.Position, l.length)
 		if behind[0] = found.skipped; l.length > 1 {
-			behind[1] = afterAll
+			behind[1] = lists.AfterAll
 		}
-		next = encodePosition(behind, query...)
+		next = lists.EncodePosition(behind, query...)
 	case found.more && found.reached != nil:
-		next = encodePosition(found.reached, query...)
+		next = lists.EncodePosition(found.reached, query...)
 	case found.more:
-		next = encodePosition(l.place(found.items[len(found.items)-1]), query...)
+		next = lists.EncodePosition(l.place(found.items[len(found.items)-1]), query...)
 	}
 	return found, next, nil
 }
 
 // place is where an item is in the list.
-func (l *listing[T]) place(item T) position {
-	return append(position(l.order.rank(item)), l.nameOf(item)...)
+func (l *listing[T]) place(item T) lists.Position {
+	return append(lists.Position(l.order.Rank(item)), l.nameOf(item)...)
 }
 
 // query is all that makes the list what it is, for its page tokens. Without filter, order and caller it is what older replicas
@@ -126,7 +128,7 @@ func (l *listing[T]) candidates(ctx context.Context) (*candidates, error) {
 }
 
 // behind is where the list goes on in a member; nil: at its start.
-func (l *listing[T]) behind(member string) position {
+func (l *listing[T]) behind(member string) lists.Position {
 	if l.after != nil && (len(l.order) > 0 || l.after[0] == member) {
 		return l.after
 	}
@@ -136,13 +138,13 @@ func (l *listing[T]) behind(member string) position {
 // passing returns the items that pass the filter and are behind the place where the list goes on.
 func (l *listing[T]) passing(ctx context.Context, items []T) (found []T, err error) {
 	for _, item := range items {
-		passes, ok, err := l.filter.passes(ctx, item)
+		passes, ok, err := l.filter.Passes(ctx, item)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
-			return nil, errFilter("filter.cost", "costs too much to compute for all items")
-		case passes && (l.after == nil || l.order.compare(l.place(item), l.after) > 0):
+			return nil, lists.BadFilter("filter.cost", "costs too much to compute for all items")
+		case passes && (l.after == nil || l.order.Compare(l.place(item), l.after) > 0):
 			found = append(found, item)
 		}
 	}

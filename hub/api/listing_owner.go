@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -19,7 +20,7 @@ const firstScan, maxScan = 2048, 32768
 type ownerListing[T proto.Message] struct {
 	listing[T]
 	// scan returns what this replica knows of a member behind a name, by name: at most limit items.
-	scan func(member string, behind position, limit int) (found []entry[T], more bool)
+	scan func(member string, behind lists.Position, limit int) (found []entry[T], more bool)
 	// gap says why what it knows may be old or not all, and since when it is; "": neither.
 	gap func(known clusters.Status) (reason string, since time.Time)
 	// remote has another replica list.
@@ -49,7 +50,7 @@ type listed[T any] struct {
 }
 
 // list answers a call.
-func (l *ownerListing[T]) list(ctx context.Context, filters *filterEnvironment) (found *page[T], next string, err error) {
+func (l *ownerListing[T]) list(ctx context.Context, filters *lists.Filters) (found *page[T], next string, err error) {
 	if err := l.read(ctx, filters); err != nil {
 		return nil, "", err
 	}
@@ -109,7 +110,7 @@ func (l *ownerListing[T]) nextHere(ctx context.Context, member string, limit int
 	})
 	if found.more = !ended; found.more {
 		if found.reached = behind; behind == nil {
-			found.reached = make(position, l.length)
+			found.reached = make(lists.Position, l.length)
 			found.reached[0] = member
 		}
 	}
@@ -123,13 +124,13 @@ func (l *ownerListing[T]) firstHere(ctx context.Context, member string, limit in
 		if !passes {
 			return true
 		}
-		if at := l.place(item.item); l.after == nil || l.order.compare(at, l.after) > 0 {
+		if at := l.place(item.item); l.after == nil || l.order.Compare(at, l.after) > 0 {
 			kept.add(rankedItem[T]{item, at})
 		}
 		return true
 	})
 	if err == nil && !ended {
-		err = errFilter("filter.cost", "costs too much to compute for all items, which order_by takes: name a cluster, or leave order_by out")
+		err = lists.BadFilter("filter.cost", "costs too much to compute for all items, which order_by takes: name a cluster, or leave order_by out")
 	}
 	for _, item := range kept.settle() {
 		found.items = append(found.items, item.item)
@@ -140,14 +141,14 @@ func (l *ownerListing[T]) firstHere(ctx context.Context, member string, limit in
 }
 
 // walk goes through the items of a member behind a name until visit says no. ended: it went through all of them.
-func (l *ownerListing[T]) walk(ctx context.Context, member string, behind position, first int, visit func(item entry[T], passes bool) bool) (ended bool, err error) {
+func (l *ownerListing[T]) walk(ctx context.Context, member string, behind lists.Position, first int, visit func(item entry[T], passes bool) bool) (ended bool, err error) {
 	if l.filter != nil {
 		first = max(first, firstScan)
 	}
 	for limit := first; ; limit = min(4*limit, maxScan) {
 		items, more := l.scan(member, behind, limit)
 		for _, item := range items {
-			passes, ok, err := l.filter.passes(ctx, item.item)
+			passes, ok, err := l.filter.Passes(ctx, item.item)
 			if err != nil || !ok || !visit(item, passes) {
 				return false, err
 			}
@@ -165,9 +166,9 @@ func (l *ownerListing[T]) walk(ctx context.Context, member string, behind positi
 // there has another replica list a member.
 func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterface, member string, limit int) (found part[T], err error) {
 	query := l.query(member, Identity{}) // replicas have no name
-	request := pageRequest{cluster: member, filter: l.asked.GetFilter(), orderBy: l.asked.GetOrderBy(), size: count(min(limit, maxPage))}
+	request := pageRequest{cluster: member, filter: l.asked.GetFilter(), orderBy: l.asked.GetOrderBy(), size: count(min(limit, lists.MaxPage))}
 	if behind := l.behind(member); behind != nil {
-		request.token = encodePosition(behind, query...)
+		request.token = lists.EncodePosition(behind, query...)
 	}
 	page, err := l.remote(ctx, conn, request)
 	if err != nil {
@@ -184,7 +185,7 @@ func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterfa
 	}
 	if token := page.answer.GetNextPageToken(); token != "" {
 		found.more = true
-		if found.reached, err = decodePosition(token, len(l.order)+l.length, query...); err != nil {
+		if found.reached, err = lists.DecodePosition(token, len(l.order)+l.length, query...); err != nil {
 			return part[T]{blind: true, gap: "its owner is of an older version, which knows neither filter nor order_by"}, nil
 		}
 	}

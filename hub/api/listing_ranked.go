@@ -4,17 +4,20 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // rankedItem is an item and where it is in the list.
 type rankedItem[T any] struct {
 	entry[T]
-	at position
+	at lists.Position
 }
 
 // best keeps the first items of a list, in any order of arrival.
 type best[T any] struct {
-	order ordering
+	order lists.Order
 	size  int
 	items []rankedItem[T]
 	cut   bool // more than size were offered
@@ -28,7 +31,7 @@ func (b *best[T]) add(item rankedItem[T]) {
 
 // settle puts what is kept in order.
 func (b *best[T]) settle() []rankedItem[T] {
-	slices.SortFunc(b.items, func(one, other rankedItem[T]) int { return b.order.compare(one.at, other.at) })
+	slices.SortFunc(b.items, func(one, other rankedItem[T]) int { return b.order.Compare(one.at, other.at) })
 	if len(b.items) > b.size {
 		b.items, b.cut = slices.Clip(b.items[:b.size]), true
 	}
@@ -59,7 +62,7 @@ func (l *listing[T]) ranked(ctx context.Context, from *candidates, size int) (*p
 		}
 	}
 	if from.left() {
-		return nil, invalidField("order_by", "order_by.members", "takes the right to list in all members where there are many: name a cluster")
+		return nil, apierror.InvalidField("order_by", "order_by.members", "takes the right to list in all members where there are many: name a cluster")
 	}
 	for _, item := range kept.settle() {
 		made.items = append(made.items, item.item)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -15,7 +16,7 @@ import (
 // ListObjects implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) ListObjects(ctx context.Context, request *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
 	list := s.objectList(request, request.GetCluster(), request.GetController(), request.GetNamespace())
-	found, next, err := list.list(ctx, objectFilters)
+	found, next, err := list.list(ctx, lists.ObjectFilters)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 		core: s.core, asked: asked, cluster: cluster, what: []string{"ledger", resourceObjects, controller, namespace},
 		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: namespace}, length: 4, nameOf: nameOfObject,
 	}
-	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.ObjectState], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.ObjectState], bool) {
 		filter := reconcile.Filter{Member: member, Controller: controller, Namespace: namespace, Limit: limit}
 		if behind != nil {
 			filter.After = reconcile.Key{Controller: behind[1], NamespacedName: types.NamespacedName{Namespace: behind[2], Name: behind[3]}}
@@ -52,8 +53,8 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 }
 
 // nameOfObject is where a key is in lists by name.
-func nameOfObject(o *plimsollv1.ObjectState) position {
-	return position{o.GetKey().GetCluster(), o.GetKey().GetController(), o.GetKey().GetNamespace(), o.GetKey().GetName()}
+func nameOfObject(o *plimsollv1.ObjectState) lists.Position {
+	return lists.Position{o.GetKey().GetCluster(), o.GetKey().GetController(), o.GetKey().GetNamespace(), o.GetKey().GetName()}
 }
 
 // ListControllers implements [plimsollv1.ObjectServiceServer].
@@ -62,9 +63,9 @@ func (s *objectService) ListControllers(ctx context.Context, request *plimsollv1
 	list.listing = listing[*plimsollv1.Controller]{
 		core: s.core, asked: unfiltered{request}, cluster: request.GetCluster(), what: []string{"ledger", "controllers"},
 		needs: Access{Verb: verbList, Resource: resourceObjects}, length: 2,
-		nameOf: func(c *plimsollv1.Controller) position { return position{c.GetCluster(), c.GetName()} },
+		nameOf: func(c *plimsollv1.Controller) lists.Position { return lists.Position{c.GetCluster(), c.GetName()} },
 	}
-	list.scan = func(member string, behind position, limit int) (found []entry[*plimsollv1.Controller], more bool) {
+	list.scan = func(member string, behind lists.Position, limit int) (found []entry[*plimsollv1.Controller], more bool) {
 		for _, state := range s.objects.ControllersIn(member) {
 			if behind != nil && state.Name <= behind[1] {
 				continue

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -83,7 +84,7 @@ func keyFrom(request interface {
 }
 
 // reasonNotAnswering is that of an order about a member whose breaker is open.
-const reasonNotAnswering = "MEMBER_NOT_ANSWERING"
+const reasonNotAnswering = apierror.NotAnswering
 
 // answers refuses orders about a member that does not answer, where nothing would run, unless they are forced.
 func (c *core) answers(member string, force bool) error {
@@ -91,7 +92,7 @@ func (c *core) answers(member string, force bool) error {
 	if !closed || force {
 		return nil
 	}
-	return withReason(status.Newf(codes.FailedPrecondition, "member %q: %s: order it again when it answers, or with force, to have it run then", member, reason),
+	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: %s: order it again when it answers, or with force, to have it run then", member, reason),
 		reasonNotAnswering, map[string]string{"member": member}).Err()
 }
 

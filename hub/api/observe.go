@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -50,10 +51,10 @@ func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 		begun, seen := time.Now(), &call{}
 		answer, err := next(context.WithValue(ctx, callKey{}, seen), request)
 		took := time.Since(begun)
-		if code := status.Code(asStatus(err)); code == codes.Internal && err != nil {
+		if code := status.Code(apierror.AsStatus(err)); code == codes.Internal && err != nil {
 			log.Error("an API call failed", "method", info.FullMethod, "user", seen.user, "error", err)
 		}
-		err = asStatus(err)
+		err = apierror.AsStatus(err)
 		code := status.Code(err)
 		metrics.requests.WithLabelValues(info.FullMethod, code.String()).Inc()
 		metrics.duration.WithLabelValues(info.FullMethod).Observe(took.Seconds())
@@ -71,7 +72,7 @@ func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 func orderOf(request, answer any) (told []slog.Attr) {
 	add := func(name, value string) {
 		if value != "" {
-			told = append(told, slog.String(name, plain.Text(value, maxText)))
+			told = append(told, slog.String(name, plain.Text(value, apierror.MaxText)))
 		}
 	}
 	if r, ok := request.(interface{ GetCluster() string }); ok {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // core is what all services share.
@@ -53,7 +54,7 @@ func (e *unreachable) Error() string { return fmt.Sprintf("member %q: %s", e.mem
 
 // GRPCStatus makes it a status.
 func (e *unreachable) GRPCStatus() *status.Status {
-	return withReason(status.New(codes.Unavailable, e.Error()), "MEMBER_UNAVAILABLE", map[string]string{"member": e.member})
+	return apierror.WithReason(status.New(codes.Unavailable, e.Error()), "MEMBER_UNAVAILABLE", map[string]string{"member": e.member})
 }
 
 // failures are owners that did not answer.
@@ -93,7 +94,7 @@ func (c *core) member(name string) (clusters.Status, error) {
 	case !synced:
 		return clusters.Status{}, status.Errorf(codes.Unavailable, "member %q: this replica has just started and has not read the registrations yet", name)
 	}
-	return clusters.Status{}, errNoMember(name)
+	return clusters.Status{}, apierror.NoMember(name)
 }
 
 // ask puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands
@@ -147,7 +148,7 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 		return status.FromContextError(ctx.Err()).Err()
 	case code == codes.NotFound || code == codes.InvalidArgument:
 		return err
-	case reasonOf(err) == reasonNotAnswering || reasonOf(err) == reasonBegun:
+	case apierror.ReasonOf(err) == reasonNotAnswering || apierror.ReasonOf(err) == reasonBegun:
 		return err
 	case code == codes.FailedPrecondition: // nothing is wrong with that replica
 		return &unreachable{member, "it changes hands: the replica that was asked does not own it any more"}

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 	// maxPaced bounds memory.
 	maxPaced = 8192
 	// reasonTooManyCalls is that of calls above a caller's limit.
-	reasonTooManyCalls = "TOO_MANY_CALLS"
+	reasonTooManyCalls = apierror.TooManyCalls
 )
 
 // pace limits how many calls each caller makes. Safe for concurrent use.
@@ -47,7 +49,7 @@ func (p *pace) allow(who Identity) error {
 		return nil
 	}
 	p.callers.put(who.User, limiter, paceFor) // who is refused now stays known
-	return withReason(status.Newf(codes.ResourceExhausted, "user %q makes more than %d calls a second", who.User, int(p.limit)),
+	return apierror.WithReason(status.Newf(codes.ResourceExhausted, "user %q makes more than %d calls a second", who.User, int(p.limit)),
 		reasonTooManyCalls, nil).Err()
 }
 

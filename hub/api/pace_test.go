@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 func TestACallerHasALimitOfItsOwn(t *testing.T) {
@@ -20,7 +22,7 @@ func TestACallerHasALimitOfItsOwn(t *testing.T) {
 			for range n {
 				if _, err := p.keepPace(context.WithValue(t.Context(), identityKey{}, Identity{User: user}), nil, nil,
 					func(context.Context, any) (any, error) { return nil, nil }); err != nil {
-					if status.Code(err) != codes.ResourceExhausted || reasonOf(err) != "TOO_MANY_CALLS" {
+					if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != "TOO_MANY_CALLS" {
 						t.Fatal(err)
 					}
 					refused++

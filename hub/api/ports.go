@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -95,11 +95,7 @@ type Peers interface {
 }
 
 // Page is a web page beside the REST methods. Safe for concurrent use.
-type Page interface {
-	http.Handler
-	// Serves tells whether a request is for the page and for no method.
-	Serves(r *http.Request) bool
-}
+type Page = rest.Page
 
 // Identity is who a bearer token belongs to.
 type Identity struct {

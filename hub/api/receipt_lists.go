@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -21,7 +23,7 @@ func (s *objectService) ListReceipts(ctx context.Context, request *plimsollv1.Li
 		core: s.core, asked: request, cluster: request.GetCluster(), what: []string{"receipts", request.GetNamespace()},
 		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()}, length: 2, nameOf: nameOfReceipt,
 	}
-	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.Receipt], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Receipt], bool) {
 		all := s.receiptsIn(member, request.GetNamespace())
 		if behind != nil {
 			all = slices.DeleteFunc(all, func(r *plimsollv1.Receipt) bool { return r.GetId() <= behind[1] })
@@ -39,15 +41,15 @@ func (s *objectService) ListReceipts(ctx context.Context, request *plimsollv1.Li
 		})
 		return listed[*plimsollv1.Receipt]{answer.GetReceipts(), answer}, err
 	}
-	found, next, err := list.list(ctx, receiptFilters)
+	found, next, err := list.list(ctx, lists.ReceiptFilters)
 	if err != nil {
 		return nil, err
 	}
 	return &plimsollv1.ListReceiptsResponse{Receipts: found.items, NextPageToken: next, AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
 
-func nameOfReceipt(r *plimsollv1.Receipt) position {
-	return position{r.GetKey().GetCluster(), r.GetId()}
+func nameOfReceipt(r *plimsollv1.Receipt) lists.Position {
+	return lists.Position{r.GetKey().GetCluster(), r.GetId()}
 }
 
 // receiptsIn are the orders about a member that this replica remembers, by id.
@@ -122,6 +124,6 @@ func (s *objectService) cancel(id receiptID) (*plimsollv1.CancelReceiptResponse,
 const reasonBegun = "RECEIPT_BEGUN"
 
 func errBegun(id receiptID, why string) error {
-	return withReason(status.Newf(codes.FailedPrecondition, "member %q: the order runs or is final, and cannot be taken back: %s", id.member, why),
+	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: the order runs or is final, and cannot be taken back: %s", id.member, why),
 		reasonBegun, map[string]string{"member": id.member}).Err()
 }

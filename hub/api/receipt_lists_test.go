@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -61,7 +62,7 @@ func TestOrdersAreListedAndTakenBackWhereverTheyAre(t *testing.T) {
 			t.Errorf("%v, %v", answer, err)
 		}
 		_, err = s.objects().CancelReceipt(as(t, "admin"), &plimsollv1.CancelReceiptRequest{Receipt: receipt.GetId()})
-		if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "RECEIPT_BEGUN" {
+		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "RECEIPT_BEGUN" {
 			t.Errorf("the second time: %v", err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestWhatDoesNotAnswerIsOrderedOnlyByForce(t *testing.T) {
 			_, is := detail.(*errdetails.RetryInfo)
 			retry = retry || is
 		}
-		if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "MEMBER_NOT_ANSWERING" || !retry {
+		if status.Code(err) != codes.FailedPrecondition || apierror.ReasonOf(err) != "MEMBER_NOT_ANSWERING" || !retry {
 			t.Errorf("%s: %v", member, err)
 		}
 		many := &plimsollv1.RequeueMatchingRequest{Cluster: member, Controller: "deployment-spot", Filter: "true", PerSecond: 1000}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -57,7 +58,7 @@ func parseReceiptID(text string) (receiptID, error) {
 			return id, nil
 		}
 	}
-	return receiptID{}, invalidField("receipt", "receipt.malformed", "is not the id of a receipt")
+	return receiptID{}, apierror.InvalidField("receipt", "receipt.malformed", "is not the id of a receipt")
 }
 
 // GetReceipt implements [plimsollv1.ObjectServiceServer].

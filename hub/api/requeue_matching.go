@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -23,7 +25,7 @@ const (
 
 // RequeueMatching implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
-	if _, err := objectFilters.compile(request.GetFilter()); err != nil {
+	if _, err := lists.ObjectFilters.Compile(request.GetFilter()); err != nil {
 		return nil, err
 	}
 	if err := s.registered(request.GetCluster()); err != nil {
@@ -95,7 +97,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 		},
 	})
 	// What has begun in other members goes on, and its caller needs the receipts.
-	if code := status.Code(err); request.GetCluster() == "" && (reasonOf(err) == reasonNotAnswering || code == codes.ResourceExhausted) {
+	if code := status.Code(err); request.GetCluster() == "" && (apierror.ReasonOf(err) == reasonNotAnswering || code == codes.ResourceExhausted) {
 		found.gap, err = status.Convert(err).Message(), nil
 		return found, err
 	}
@@ -109,7 +111,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 
 // requeueMatching finds what matches in a member of this replica, and begins to order it.
 func (s *objectService) requeueMatching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
-	name := batchName{callerOf(ctx), member, request.GetRequestId(), fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
+	name := batchName{callerOf(ctx), member, request.GetRequestId(), lists.Fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
 	if before, ok := s.batches.named.get(name); ok && name.id != "" && !request.GetValidateOnly() {
 		return again(before), nil
 	}
@@ -168,7 +170,7 @@ func again(before *plimsollv1.RequeueMatchingResponse) *plimsollv1.RequeueMatchi
 // matching are the keys of a member of this replica that an order is about.
 func (s *objectService) matching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (keys []reconcile.Key, err error) {
 	list := s.objectList(&plimsollv1.ListObjectsRequest{Filter: request.GetFilter()}, member, request.GetController(), request.GetNamespace())
-	if list.filter, err = objectFilters.compile(request.GetFilter()); err != nil {
+	if list.filter, err = lists.ObjectFilters.Compile(request.GetFilter()); err != nil {
 		return nil, err
 	}
 	ended, err := list.walk(ctx, member, nil, firstScan, func(item entry[*plimsollv1.ObjectState], passes bool) bool {
@@ -184,9 +186,9 @@ func (s *objectService) matching(ctx context.Context, member string, request *pl
 	case err != nil:
 		return nil, err
 	case len(keys) > maxMatching:
-		return nil, errFilter("filter.many", fmt.Sprintf("matches more than %d keys of member %q", maxMatching, member))
+		return nil, lists.BadFilter("filter.many", fmt.Sprintf("matches more than %d keys of member %q", maxMatching, member))
 	case !ended:
-		return nil, errFilter("filter.cost", "costs too much to compute for all items: name a controller or a namespace")
+		return nil, lists.BadFilter("filter.cost", "costs too much to compute for all items: name a controller or a namespace")
 	}
 	return keys, nil
 }

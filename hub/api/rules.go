@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // Verbs and resources of [Group].
@@ -167,7 +169,7 @@ func denied(who Identity, needs Access) error {
 	if needs.Namespace != "" {
 		where += " in namespace " + needs.Namespace
 	}
-	return withReason(status.Newf(codes.PermissionDenied,
+	return apierror.WithReason(status.Newf(codes.PermissionDenied,
 		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
 		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group),
 		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "member": needs.Member, "namespace": needs.Namespace}).Err()
@@ -179,7 +181,7 @@ func deniedInHub(who Identity, needs Access) error {
 	if needs.Namespace != "" {
 		where = "namespace " + needs.Namespace
 	}
-	return withReason(status.Newf(codes.PermissionDenied, "user %q may not %s %s.%s in %s: an RBAC rule of the hub cluster must allow %s on %s.%s there",
+	return apierror.WithReason(status.Newf(codes.PermissionDenied, "user %q may not %s %s.%s in %s: an RBAC rule of the hub cluster must allow %s on %s.%s there",
 		who.User, needs.Verb, needs.Resource, needs.Group, where, needs.Verb, needs.Resource, needs.Group),
 		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "group": needs.Group, "namespace": needs.Namespace}).Err()
 }

@@ -17,7 +17,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/inprocess"
 )
 
 const (
@@ -58,7 +61,7 @@ func New(options Options) (*Server, error) {
 	paces := newPace(o.CallsPerSecond)
 	chain := publicChain(o, gate, metrics, paces)
 	streams := newStreams(o, gate, metrics, paces)
-	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(chained(chain))),
+	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(inprocess.Chain(chain))),
 		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
@@ -66,14 +69,14 @@ func New(options Options) (*Server, error) {
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
-	calls := newInProcess(services, chain)
-	calls.stream = streams.intercept
-	handler, err := newREST(calls, o)
+	calls := inprocess.New(chain, streams.intercept)
+	services.register(calls)
+	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, MaxRequest: maxRequest})
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	s.rest = restServer(handler, o)
+	s.rest = rest.Server(handler, rest.ServerOptions{TLS: o.TLS, Log: o.Log, MaxCall: maxCall, MaxHeaders: maxHeaders})
 	return s, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 const (
@@ -51,9 +53,9 @@ func (s *streams) intercept(service any, stream grpc.ServerStream, info *grpc.St
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.log.Error("an API stream panicked", "method", info.FullMethod, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			err = errInternal()
+			err = apierror.Internal()
 		}
-		err = asStatus(err)
+		err = apierror.AsStatus(err)
 		s.metrics.requests.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
 	}()
 	if _, watch := rules[info.FullMethod]; watch {
@@ -89,7 +91,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	defer end(nil)
 	defer repeat(ctx, s.recheck, s.reauthentication(ctx, who, end))()
 	begun := time.Now()
-	err = asStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
+	err = apierror.AsStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
 	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
 		"user", who.User, "remote", remote(ctx), "duration", time.Since(begun))
 	return err
@@ -155,10 +157,10 @@ func (s checkedStream) RecvMsg(into any) error {
 	}
 	message, ok := into.(proto.Message)
 	if !ok {
-		return errInternal()
+		return apierror.Internal()
 	}
 	if err := protovalidate.GlobalValidator.Validate(message); err != nil {
-		return violations(err)
+		return apierror.Violations(err)
 	}
 	return s.gate.mayCall(s.ctx, s.method, into)
 }

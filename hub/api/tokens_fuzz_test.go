@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // FuzzReceiptID looks for an id that is read as another one than it writes, or refused with anything but an invalid argument.
@@ -39,7 +41,7 @@ func FuzzResumeToken(f *testing.F) {
 			return
 		}
 		w := watching[*plimsollv1.Cluster, *plimsollv1.WatchClustersResponse]{token: text, query: []string{"clusters", "", "alice"}}
-		w.feed = newFeed(&core{log: slog.New(slog.DiscardHandler), members: &replica{}}, func(c *plimsollv1.Cluster) position { return position{c.GetName()} }, nil)
+		w.feed = newFeed(&core{log: slog.New(slog.DiscardHandler), members: &replica{}}, func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} }, nil)
 		reason, err := w.resume(t.Context())
 		if err != nil && status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v", text, err)

@@ -13,6 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // watchBatch is how many items a watcher takes from its feed at a time.
@@ -30,7 +33,7 @@ type watching[T, R proto.Message] struct {
 	member string // only this one; "": all
 	query  []string
 	token  string // to go on behind
-	filter *filter
+	filter *lists.Filter
 	// selects tells whether an item is one of those that were asked for, but for the filter and the member.
 	selects func(T) bool
 	// shown is an item as the caller may see it; nil: it is as it is. It does not change the item.
@@ -180,8 +183,8 @@ func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool,
 			return item, false, err
 		}
 	}
-	w.filter.refill()
-	passes, _, err = w.filter.passes(ctx, item)
+	w.filter.Refill()
+	passes, _, err = w.filter.Passes(ctx, item)
 	return item, passes, err
 }
 
@@ -197,7 +200,7 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 	if !w.synced {
 		return nil
 	}
-	text, err := json.Marshal(resumeToken{Query: fingerprint(w.query), Epoch: w.epoch, UpTo: w.upTo})
+	text, err := json.Marshal(resumeToken{Query: lists.Fingerprint(w.query), Epoch: w.epoch, UpTo: w.upTo})
 	if err != nil {
 		return err
 	}
@@ -221,10 +224,10 @@ func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) 
 	var token resumeToken
 	text, err := base64.RawURLEncoding.DecodeString(w.token)
 	if err != nil || json.Unmarshal(text, &token) != nil {
-		return "", invalidField("resume_token", "resume_token.malformed", "is not a resume_token of this API")
+		return "", apierror.InvalidField("resume_token", "resume_token.malformed", "is not a resume_token of this API")
 	}
-	if token.Query != fingerprint(w.query) {
-		return "", invalidField("resume_token", "resume_token.filters", "was made for a watch with other filters, or for another caller")
+	if token.Query != lists.Fingerprint(w.query) {
+		return "", apierror.InvalidField("resume_token", "resume_token.filters", "was made for a watch with other filters, or for another caller")
 	}
 	if _, _, ok := w.feed.after(token.Epoch, token.UpTo, 0); !ok || token.UpTo == 0 {
 		return "the resume_token has expired, or is another replica's", nil
@@ -329,7 +332,7 @@ func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 		return nil, denied(identityOf(ctx), w.needs)
 	}
 	if members.left() {
-		return nil, invalidField("cluster", "cluster.many", "must be named where there are many members and not all may be seen")
+		return nil, apierror.InvalidField("cluster", "cluster.many", "must be named where there are many members and not all may be seen")
 	}
 	return rights, nil
 }

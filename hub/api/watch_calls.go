@@ -7,11 +7,13 @@ import (
 	"google.golang.org/grpc"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // WatchClusters implements [plimsollv1.ClusterServiceServer].
 func (s *clusterService) WatchClusters(request *plimsollv1.WatchClustersRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchClustersResponse]) error {
-	compiled, err := clusterFilters.compile(request.GetFilter())
+	compiled, err := lists.ClusterFilters.Compile(request.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func (s *clusterService) WatchClusters(request *plimsollv1.WatchClustersRequest,
 
 // WatchWorkloads implements [plimsollv1.WorkloadServiceServer].
 func (s *workloadService) WatchWorkloads(request *plimsollv1.WatchWorkloadsRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchWorkloadsResponse]) error {
-	compiled, err := workloadFilters.compile(request.GetFilter())
+	compiled, err := lists.WorkloadFilters.Compile(request.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (s *workloadService) WatchWorkloads(request *plimsollv1.WatchWorkloadsReque
 
 // WatchObjects implements [plimsollv1.ObjectServiceServer].
 func (s *objectService) WatchObjects(request *plimsollv1.WatchObjectsRequest, stream grpc.ServerStreamingServer[plimsollv1.WatchObjectsResponse]) error {
-	compiled, err := objectFilters.compile(request.GetFilter())
+	compiled, err := lists.ObjectFilters.Compile(request.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func sending[R any](stream grpc.ServerStreamingServer[R]) func(context.Context, 
 
 // newClusterFeed follows all members.
 func newClusterFeed(s *clusterService) *feed[*plimsollv1.Cluster] {
-	return newFeed(s.core, func(c *plimsollv1.Cluster) position { return position{c.GetName()} },
+	return newFeed(s.core, func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} },
 		func(ctx context.Context, member string) ([]*plimsollv1.Cluster, string, bool) {
 			found, err := s.part(ctx, member, nil)
 			if err != nil {

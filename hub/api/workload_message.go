@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
@@ -109,8 +110,8 @@ func moveMessage(m *spot.Move) *plimsollv1.Move {
 }
 
 // nameOfWorkload is where a workload is in lists by name.
-func nameOfWorkload(shown *plimsollv1.Workload) position {
-	return position{shown.GetCluster(), shown.GetNamespace(), shown.GetKind(), shown.GetName()}
+func nameOfWorkload(shown *plimsollv1.Workload) lists.Position {
+	return lists.Position{shown.GetCluster(), shown.GetNamespace(), shown.GetKind(), shown.GetName()}
 }
 
 var workloadStates = map[spot.State]plimsollv1.WorkloadState{

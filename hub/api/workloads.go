@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
@@ -28,7 +29,7 @@ type workloadService struct {
 
 // ListWorkloads implements [plimsollv1.WorkloadServiceServer].
 func (s *workloadService) ListWorkloads(ctx context.Context, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
-	found, next, err := s.workloadList(request, request.GetCluster(), request.GetNamespace()).list(ctx, workloadFilters)
+	found, next, err := s.workloadList(request, request.GetCluster(), request.GetNamespace()).list(ctx, lists.WorkloadFilters)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (s *workloadService) workloadList(asked listRequest, cluster, namespace str
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceWorkloads, namespace},
 		needs: Access{Verb: verbList, Resource: resourceWorkloads, Namespace: namespace}, length: 4, nameOf: nameOfWorkload,
 	}
-	list.scan = func(member string, behind position, limit int) ([]entry[*plimsollv1.Workload], bool) {
+	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Workload], bool) {
 		views, now := s.workloads.List(member, namespace), time.Now()
 		if behind != nil {
 			last := policy.WorkloadKey{Kind: behind[2], NamespacedName: types.NamespacedName{Namespace: behind[1], Name: behind[3]}}

@@ -1,4 +1,8 @@
-package api
+// Package lists is what lists and watches are asked with: a filter, an order, a page, and the fields that are shown.
+//
+// filter.go compiles filters (filter_enums.go: enumerations as people write them), order.go order_by, page.go page tokens,
+// mask.go read masks. It knows messages and no service.
+package lists
 
 import (
 	"context"
@@ -15,6 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 const (
@@ -22,30 +28,31 @@ const (
 	maxFilterDepth = 32
 	// maxItemCost is what a filter may cost for one item, in CEL's units, each of which is about a comparison.
 	maxItemCost = 10_000
-	// maxCallCost is what it may cost for all items of one call, about a second.
-	maxCallCost = 10_000_000
+	// MaxCallCost is what it may cost for all items of one call, about a second.
+	MaxCallCost = 10_000_000
 	// maxFilterErrors is how many mistakes of a filter are told.
 	maxFilterErrors = 5
 )
 
-// filterEnvironment is what filters on one kind of resource are compiled in: one variable, the resource, and the time.
-type filterEnvironment struct {
+// Filters is what filters on one kind of resource are compiled in: one variable, the resource, and the time.
+type Filters struct {
 	variable string
 	make     func() (*cel.Env, error)
 }
 
+// The filters on each kind of resource.
 var (
-	clusterFilters  = newFilterEnvironment("cluster", &plimsollv1.Cluster{})
-	workloadFilters = newFilterEnvironment("workload", &plimsollv1.Workload{})
-	objectFilters   = newFilterEnvironment("object", &plimsollv1.ObjectState{})
-	receiptFilters  = newFilterEnvironment("receipt", &plimsollv1.Receipt{}, &plimsollv1.ObjectKey{})
-	eventFilters    = newFilterEnvironment("event", &plimsollv1.Event{})
-	fleetFilters    = newFilterEnvironment("placement", &plimsollv1.FleetPlacement{}, &plimsollv1.Workload{})
+	ClusterFilters  = newFilters("cluster", &plimsollv1.Cluster{})
+	WorkloadFilters = newFilters("workload", &plimsollv1.Workload{})
+	ObjectFilters   = newFilters("object", &plimsollv1.ObjectState{})
+	ReceiptFilters  = newFilters("receipt", &plimsollv1.Receipt{}, &plimsollv1.ObjectKey{})
+	EventFilters    = newFilters("event", &plimsollv1.Event{})
+	FleetFilters    = newFilters("placement", &plimsollv1.FleetPlacement{}, &plimsollv1.Workload{})
 )
 
-// newFilterEnvironment puts off what it costs until somebody filters. parts are messages in the resource that other files define.
-func newFilterEnvironment(variable string, resource proto.Message, parts ...proto.Message) *filterEnvironment {
-	return &filterEnvironment{variable, sync.OnceValues(func() (*cel.Env, error) {
+// newFilters puts off what it costs until somebody filters. parts are messages in the resource that other files define.
+func newFilters(variable string, resource proto.Message, parts ...proto.Message) *Filters {
+	return &Filters{variable, sync.OnceValues(func() (*cel.Env, error) {
 		registry, err := types.NewRegistry(append(parts, resource)...)
 		if err != nil {
 			return nil, err
@@ -59,16 +66,16 @@ func newFilterEnvironment(variable string, resource proto.Message, parts ...prot
 	})}
 }
 
-// filter is the compiled filter of one call. It may be used concurrently.
-type filter struct {
-	environment *filterEnvironment
+// A Filter is the compiled filter of one call. It may be used concurrently.
+type Filter struct {
+	environment *Filters
 	program     cel.Program
 	now         types.Timestamp
 	spent       atomic.Uint64
 }
 
-// compile reads the filter of a request; nil: everything passes. What is wrong with it is INVALID_ARGUMENT.
-func (e *filterEnvironment) compile(text string) (*filter, error) {
+// Compile reads the filter of a request; nil: everything passes. What is wrong with it is INVALID_ARGUMENT.
+func (e *Filters) Compile(text string) (*Filter, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -81,38 +88,44 @@ func (e *filterEnvironment) compile(text string) (*filter, error) {
 		return nil, badFilter(issues.Errors())
 	}
 	if !tree.OutputType().IsExactType(cel.BoolType) {
-		return nil, errFilter("filter.type", fmt.Sprintf("is of type %s, and must be true or false for each %s", tree.OutputType(), e.variable))
+		return nil, BadFilter("filter.type", fmt.Sprintf("is of type %s, and must be true or false for each %s", tree.OutputType(), e.variable))
 	}
 	if mistakes := unknownEnumValues(tree.NativeRep()); len(mistakes) > 0 {
 		return nil, badFilter(mistakes)
 	}
 	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxItemCost), cel.InterruptCheckFrequency(100))
 	if err != nil { // a constant that cannot be computed, such as a bad pattern
-		return nil, errFilter("filter.invalid", "cannot be used: "+err.Error())
+		return nil, BadFilter("filter.invalid", "cannot be used: "+err.Error())
 	}
-	return &filter{environment: e, program: program, now: types.Timestamp{Time: time.Now()}}, nil
+	return &Filter{environment: e, program: program, now: types.Timestamp{Time: time.Now()}}, nil
 }
 
-// refill lets a watch compute its filter for further items.
-func (f *filter) refill() {
+// Refill lets a watch compute its filter for further items.
+func (f *Filter) Refill() {
 	if f != nil {
 		f.now = types.Timestamp{Time: time.Now()}
 		f.spent.Store(0)
 	}
 }
 
-// passes tells whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
+// Spend takes a cost from what the call may spend.
+func (f *Filter) Spend(cost uint64) { f.spent.Add(cost) }
+
+// Spent is what the call has spent, in CEL's units.
+func (f *Filter) Spent() uint64 { return f.spent.Load() }
+
+// Passes tells whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
 // not looked at.
-func (f *filter) passes(ctx context.Context, item proto.Message) (passes, ok bool, err error) {
+func (f *Filter) Passes(ctx context.Context, item proto.Message) (passes, ok bool, err error) {
 	if f == nil {
 		return true, true, nil
 	}
-	if f.spent.Load() >= maxCallCost {
+	if f.spent.Load() >= MaxCallCost {
 		return false, false, nil
 	}
 	result, details, err := f.program.ContextEval(ctx, &filterVariables{f, item})
 	if details != nil && details.ActualCost() != nil {
-		f.spent.Add(*details.ActualCost())
+		f.Spend(*details.ActualCost())
 	}
 	switch {
 	case err == nil:
@@ -120,18 +133,18 @@ func (f *filter) passes(ctx context.Context, item proto.Message) (passes, ok boo
 	case ctx.Err() != nil:
 		return false, false, ctx.Err()
 	case strings.Contains(err.Error(), "cost limit exceeded"):
-		return false, false, errFilter("filter.cost", "costs too much to compute for one "+f.environment.variable+": use fewer loops and patterns")
+		return false, false, BadFilter("filter.cost", "costs too much to compute for one "+f.environment.variable+": use fewer loops and patterns")
 	}
 	var at *types.Err
 	if errors.As(err, &at) {
 		err = at
 	}
-	return false, false, errFilter("filter.evaluation", fmt.Sprintf("cannot be computed for every %s: %v; has(…) tells whether a field is set", f.environment.variable, err))
+	return false, false, BadFilter("filter.evaluation", fmt.Sprintf("cannot be computed for every %s: %v; has(…) tells whether a field is set", f.environment.variable, err))
 }
 
 // filterVariables are the variables of a filter for one item.
 type filterVariables struct {
-	*filter
+	*Filter
 	item proto.Message
 }
 
@@ -155,7 +168,10 @@ func badFilter(mistakes []*common.Error) error {
 	for _, mistake := range mistakes[:min(len(mistakes), maxFilterErrors)] {
 		told = append(told, fmt.Sprintf("line %d, column %d: %s", mistake.Location.Line(), mistake.Location.Column()+1, mistake.Message))
 	}
-	return errFilter("filter.invalid", "is no valid CEL expression: "+strings.Join(told, "; "))
+	return BadFilter("filter.invalid", "is no valid CEL expression: "+strings.Join(told, "; "))
 }
 
-func errFilter(reason, description string) error { return invalidField("filter", reason, description) }
+// BadFilter is INVALID_ARGUMENT about a filter.
+func BadFilter(reason, description string) error {
+	return apierror.InvalidField("filter", reason, description)
+}

@@ -1,4 +1,8 @@
-package api
+// Package inprocess is a gRPC connection to services of the same process: a call goes through the interceptors and into the
+// service, as it would through a gRPC server, and over no wire.
+//
+// inprocess.go has single calls, stream.go streams that take one request.
+package inprocess
 
 import (
 	"context"
@@ -8,46 +12,45 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
-// inProcess is a connection to services of this process: a call goes through the interceptors and into the service, as it
-// would through a gRPC server, and over no wire. REST calls take this way, so that nothing that holds on gRPC can be
-// missing there.
-type inProcess struct {
-	methods   map[string]inProcessMethod
+// Conn is a connection to services of this process. REST calls take this way, so that nothing that holds on gRPC can be missing there.
+type Conn struct {
+	methods   map[string]unary
 	intercept grpc.UnaryServerInterceptor
-	streams   map[string]inProcessStreams
+	streams   map[string]streams
 	stream    grpc.StreamServerInterceptor // nil: there are no streams
 }
 
-type inProcessStreams struct {
+type streams struct {
 	service any
 	handler grpc.StreamHandler
 }
 
-type inProcessMethod struct {
+type unary struct {
 	service any
 	handler grpc.MethodHandler
 }
 
-func newInProcess(s *services, chain []grpc.UnaryServerInterceptor) *inProcess {
-	c := &inProcess{methods: map[string]inProcessMethod{}, streams: map[string]inProcessStreams{}, intercept: chained(chain)}
-	s.register(c)
-	return c
+// New makes a connection on which services are still to be registered. stream nil: it refuses streams.
+func New(chain []grpc.UnaryServerInterceptor, stream grpc.StreamServerInterceptor) *Conn {
+	return &Conn{methods: map[string]unary{}, streams: map[string]streams{}, intercept: Chain(chain), stream: stream}
 }
 
 // RegisterService implements [grpc.ServiceRegistrar].
-func (c *inProcess) RegisterService(desc *grpc.ServiceDesc, service any) {
+func (c *Conn) RegisterService(desc *grpc.ServiceDesc, service any) {
 	for _, method := range desc.Methods {
-		c.methods["/"+desc.ServiceName+"/"+method.MethodName] = inProcessMethod{service: service, handler: method.Handler}
+		c.methods["/"+desc.ServiceName+"/"+method.MethodName] = unary{service: service, handler: method.Handler}
 	}
 	for _, stream := range desc.Streams {
-		c.streams["/"+desc.ServiceName+"/"+stream.StreamName] = inProcessStreams{service: service, handler: stream.Handler}
+		c.streams["/"+desc.ServiceName+"/"+stream.StreamName] = streams{service: service, handler: stream.Handler}
 	}
 }
 
 // Invoke implements [grpc.ClientConnInterface].
-func (c *inProcess) Invoke(ctx context.Context, method string, request, answer any, _ ...grpc.CallOption) error {
+func (c *Conn) Invoke(ctx context.Context, method string, request, answer any, _ ...grpc.CallOption) error {
 	to, ok := c.methods[method]
 	if !ok {
 		return status.Errorf(codes.Unimplemented, "there is no method %s", method)
@@ -56,7 +59,7 @@ func (c *inProcess) Invoke(ctx context.Context, method string, request, answer a
 	ctx = metadata.NewOutgoingContext(metadata.NewIncomingContext(ctx, sent), metadata.MD{})
 	got, err := to.handler(to.service, ctx, func(into any) error { return copyMessage(into, request) }, c.intercept)
 	if err != nil {
-		return asStatus(err)
+		return apierror.AsStatus(err)
 	}
 	return copyMessage(answer, got)
 }
@@ -72,8 +75,8 @@ func copyMessage(into, from any) error {
 	return nil
 }
 
-// chained makes one interceptor of many, the first outermost.
-func chained(chain []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+// Chain makes one interceptor of many, the first outermost.
+func Chain(chain []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		for i := len(chain) - 1; i >= 0; i-- {
 			intercept, next := chain[i], handler

@@ -1,7 +1,13 @@
-package api
+// Package rest serves the API's methods as REST beside gRPC: the same calls, over a connection that goes through the same
+// interceptors.
+//
+// rest.go puts it together, errors.go writes errors and refuses what is no call, query.go knows the query parameters of each
+// path, streams.go writes watches.
+package rest
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -21,8 +27,25 @@ const openAPIPath, openAPIv3Path = "/openapi.json", "/openapi.v3.json"
 // openAPI are the descriptions by path.
 var openAPI = map[string][]byte{openAPIPath: plimsollv1.OpenAPI, openAPIv3Path: plimsollv1.OpenAPIv3}
 
-// newREST serves the methods behind conn as REST.
-func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
+// Page is a web page beside the methods. Safe for concurrent use.
+type Page interface {
+	http.Handler
+	// Serves tells whether a request is for the page and for no method.
+	Serves(r *http.Request) bool
+}
+
+// Options of the REST side.
+type Options struct {
+	// Page is served before the methods; nil: there is none.
+	Page Page
+	// Loopback lets only callers of this machine in, and no web page from elsewhere.
+	Loopback bool
+	// MaxRequest is how many bytes a body may have.
+	MaxRequest int64
+}
+
+// New serves the methods behind conn as REST.
+func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	format := runtime.JSONPb{
 		MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
 		UnmarshalOptions: protojson.UnmarshalOptions{}, // a field that we do not know is a mistake, not a detail
@@ -53,10 +76,10 @@ func newREST(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 		}
 	}
 	handler := http.Handler(front(onlyJSON(mux, mux), o.Page))
-	if o.Unauthenticated {
+	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
-	return http.MaxBytesHandler(handler, maxRequest), nil
+	return http.MaxBytesHandler(handler, o.MaxRequest), nil
 }
 
 func noHeader(string) (string, bool) { return "", false }
@@ -77,24 +100,36 @@ func front(methods http.Handler, page Page) http.HandlerFunc {
 		}
 		// How long the answer may take is ours to say.
 		r.Header.Del("Grpc-Timeout")
-		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: address(r.RemoteAddr)})))
+		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: Address(r.RemoteAddr)})))
 	}
 }
 
-// address is a host and port as a net.Addr.
-type address string
+// Address is a host and port as a net.Addr.
+type Address string
 
-func (address) Network() string  { return "tcp" }
-func (a address) String() string { return string(a) }
+// Network implements [net.Addr].
+func (Address) Network() string { return "tcp" }
 
-func restServer(handler http.Handler, o Options) *http.Server {
+// String implements [net.Addr].
+func (a Address) String() string { return string(a) }
+
+// ServerOptions are the limits of the REST listener.
+type ServerOptions struct {
+	TLS        *tls.Config   // nil: plain text
+	Log        *slog.Logger  // gets what the HTTP server has to say, at debug
+	MaxCall    time.Duration // of a call that is no watch
+	MaxHeaders int           // bytes
+}
+
+// Server serves handler within limits.
+func Server(handler http.Handler, o ServerOptions) *http.Server {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      maxCall + 15*time.Second,
+		WriteTimeout:      o.MaxCall + 15*time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    maxHeaders,
+		MaxHeaderBytes:    o.MaxHeaders,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	if o.TLS != nil {

@@ -1,4 +1,4 @@
-package api
+package lists
 
 import (
 	"cmp"
@@ -9,13 +9,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // maxOrderKeys is how many fields a list can be ordered by.
 const maxOrderKeys = 4
 
-// ordering is what a list is ordered by before its names; empty: nothing.
-type ordering []orderKey
+// Order is what a list is ordered by before its names; empty: nothing.
+type Order []orderKey
 
 // orderKey is one field, of the resource or of a message in it.
 type orderKey struct {
@@ -23,12 +25,12 @@ type orderKey struct {
 	desc bool
 }
 
-// parseOrder reads the order_by of a request for resources of a kind.
-func parseOrder(text string, resource protoreflect.MessageDescriptor) (ordering, error) {
+// ParseOrder reads the order_by of a request for resources of a kind.
+func ParseOrder(text string, resource protoreflect.MessageDescriptor) (Order, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var keys ordering
+	var keys Order
 	column := 1
 	for part := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(part)
@@ -49,7 +51,7 @@ func parseOrder(text string, resource protoreflect.MessageDescriptor) (ordering,
 }
 
 func errOrder(column int, description string) error {
-	return invalidField("order_by", "order_by.invalid", fmt.Sprintf("column %d: %s", column, description))
+	return apierror.InvalidField("order_by", "order_by.invalid", fmt.Sprintf("column %d: %s", column, description))
 }
 
 // orderPath finds a field by its name, as in key.namespace.
@@ -88,8 +90,8 @@ func ordered(field protoreflect.FieldDescriptor) bool {
 	return false
 }
 
-// rank is where an item is in the order: for each key a text that sorts as its value does.
-func (o ordering) rank(item proto.Message) []string {
+// Rank is where an item is in the order: for each key a text that sorts as its value does.
+func (o Order) Rank(item proto.Message) []string {
 	rank := make([]string, 0, len(o))
 	for _, key := range o {
 		rank = append(rank, key.value(item.ProtoReflect()))
@@ -124,8 +126,8 @@ func (k orderKey) value(in protoreflect.Message) string {
 // sortable writes a number so that text sorts as numbers do.
 func sortable(n int64) string { return fmt.Sprintf("%016x", uint64(n)^1<<63) }
 
-// compare tells which of two places is first; what is behind the ranks is the name.
-func (o ordering) compare(a, b position) int {
+// Compare tells which of two places is first; what is behind the ranks is the name.
+func (o Order) Compare(a, b Position) int {
 	for i := range min(len(a), len(b)) {
 		by := cmp.Compare(a[i], b[i])
 		if i < len(o) && o[i].desc {

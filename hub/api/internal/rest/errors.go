@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // writeError answers with the HTTP status that fits the gRPC code, and google.rpc.Status as JSON.
@@ -20,7 +22,7 @@ func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marsha
 	if errors.As(err, &fixed) {
 		err = fixed.Err
 	}
-	answer := status.Convert(explained(err))
+	answer := status.Convert(apierror.Explain(err))
 	code := runtime.HTTPStatusFromCode(answer.Code())
 	if fixed != nil {
 		code = fixed.HTTPStatus
@@ -74,7 +76,7 @@ func sameMachine(mux *runtime.ServeMux, next http.Handler) http.Handler {
 		if origin := r.Header.Get("Origin"); !isLoopback(r.Host) || origin != "" && !isOrigin(origin, r.Host) {
 			_, marshaler := runtime.MarshalerForRequest(mux, r)
 			writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied,
-				"an unauthenticated API answers calls to a loopback address, and none of a web page from elsewhere"))
+				"an unauthenticated API answers calls to a loopback Address, and none of a web page from elsewhere"))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -1,4 +1,4 @@
-package api
+package inprocess
 
 import (
 	"context"
@@ -9,17 +9,19 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // NewStream implements [grpc.ClientConnInterface], for streams that take one request.
-func (c *inProcess) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	to, ok := c.streams[method]
 	if !ok || c.stream == nil {
 		return nil, status.Errorf(codes.Unimplemented, "there is no stream %s", method)
 	}
 	sent, _ := metadata.FromOutgoingContext(ctx)
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(metadata.NewIncomingContext(ctx, sent), metadata.MD{}))
-	s := &inProcessStream{ctx: ctx, answers: make(chan any), ended: make(chan struct{})}
+	s := &stream{ctx: ctx, answers: make(chan any), ended: make(chan struct{})}
 	s.serve = func() {
 		defer cancel()
 		defer close(s.ended)
@@ -28,8 +30,8 @@ func (c *inProcess) NewStream(ctx context.Context, _ *grpc.StreamDesc, method st
 	return s, nil
 }
 
-// inProcessStream is a stream over no wire, as its client sees it. What is sent waits until it is read.
-type inProcessStream struct {
+// stream is a stream over no wire, as its client sees it. What is sent waits until it is read.
+type stream struct {
 	ctx     context.Context
 	request any
 	first   any // that was read before it was asked for
@@ -40,20 +42,20 @@ type inProcessStream struct {
 }
 
 // SendMsg implements [grpc.ClientStream].
-func (s *inProcessStream) SendMsg(request any) error {
+func (s *stream) SendMsg(request any) error {
 	s.request = request
 	return nil
 }
 
 // CloseSend implements [grpc.ClientStream]: the request is there.
-func (s *inProcessStream) CloseSend() error {
+func (s *stream) CloseSend() error {
 	go s.serve()
 	return nil
 }
 
 // Header implements [grpc.ClientStream]: it waits for the first answer, so that a stream that is refused has an error and no
 // answers.
-func (s *inProcessStream) Header() (metadata.MD, error) {
+func (s *stream) Header() (metadata.MD, error) {
 	first, err := s.next()
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func (s *inProcessStream) Header() (metadata.MD, error) {
 }
 
 // RecvMsg implements [grpc.ClientStream].
-func (s *inProcessStream) RecvMsg(into any) error {
+func (s *stream) RecvMsg(into any) error {
 	answer := s.first
 	if s.first = nil; answer == nil {
 		var err error
@@ -74,7 +76,7 @@ func (s *inProcessStream) RecvMsg(into any) error {
 	return copyMessage(into, answer)
 }
 
-func (s *inProcessStream) next() (any, error) {
+func (s *stream) next() (any, error) {
 	select {
 	case answer := <-s.answers:
 		return answer, nil
@@ -82,18 +84,18 @@ func (s *inProcessStream) next() (any, error) {
 		if s.err == nil {
 			return nil, io.EOF
 		}
-		return nil, asStatus(s.err)
+		return nil, apierror.AsStatus(s.err)
 	}
 }
 
 // Context implements [grpc.ClientStream].
-func (s *inProcessStream) Context() context.Context { return s.ctx }
+func (s *stream) Context() context.Context { return s.ctx }
 
 // Trailer implements [grpc.ClientStream].
-func (s *inProcessStream) Trailer() metadata.MD { return nil }
+func (s *stream) Trailer() metadata.MD { return nil }
 
 // servedStream is the same stream as its server sees it.
-type servedStream struct{ *inProcessStream }
+type servedStream struct{ *stream }
 
 // RecvMsg implements [grpc.ServerStream].
 func (s servedStream) RecvMsg(into any) error {
@@ -109,7 +111,7 @@ func (s servedStream) RecvMsg(into any) error {
 func (s servedStream) SendMsg(answer any) error {
 	message, ok := answer.(proto.Message)
 	if !ok {
-		return errInternal()
+		return apierror.Internal()
 	}
 	select {
 	case s.answers <- message:

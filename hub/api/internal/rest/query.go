@@ -1,4 +1,4 @@
-package api
+package rest
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // pathVariable is a variable in a path of an HTTP rule.
@@ -80,7 +82,7 @@ func checkParameters(known map[string][]string, r *http.Request) error {
 	takes := known[plainPath(pattern.String())]
 	for name := range r.URL.Query() {
 		if !slices.Contains(takes, name) {
-			return invalidField(name, "query.unknown", fmt.Sprintf("is no query parameter of this path, which takes %v", takes))
+			return apierror.InvalidField(name, "query.unknown", fmt.Sprintf("is no query parameter of this path, which takes %v", takes))
 		}
 	}
 	return nil

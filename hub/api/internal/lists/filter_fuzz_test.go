@@ -1,4 +1,4 @@
-package api
+package lists
 
 import (
 	"testing"
@@ -29,10 +29,10 @@ func FuzzFilter(f *testing.F) {
 		if len(text) > 2048 { // as the .proto file has it
 			return
 		}
-		compiled, err := workloadFilters.compile(text)
+		compiled, err := WorkloadFilters.Compile(text)
 		if err == nil && compiled != nil {
-			_, _, err = compiled.passes(t.Context(), workload)
-			if spent := compiled.spent.Load(); spent > 2*maxItemCost {
+			_, _, err = compiled.Passes(t.Context(), workload)
+			if spent := compiled.Spent(); spent > 2*maxItemCost {
 				t.Errorf("%q spent %d", text, spent)
 			}
 		}
@@ -49,11 +49,11 @@ func FuzzOrder(f *testing.F) {
 	}
 	object := &plimsollv1.ObjectState{}
 	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := parseOrder(text, object.ProtoReflect().Descriptor())
+		keys, err := ParseOrder(text, object.ProtoReflect().Descriptor())
 		if err != nil && status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v", text, err)
 		}
-		if rank := keys.rank(object); len(rank) != len(keys) {
+		if rank := keys.Rank(object); len(rank) != len(keys) {
 			t.Errorf("%q: %v", text, rank)
 		}
 	})

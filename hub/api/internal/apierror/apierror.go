@@ -1,4 +1,8 @@
-package api
+// Package apierror makes the errors that callers of the API get: each has a reason for programs, bad requests name the field,
+// and no text in them was written for anybody else.
+//
+// It knows neither the calls nor the cluster.
+package apierror
 
 import (
 	"context"
@@ -16,9 +20,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
-// violations turns a validation error into INVALID_ARGUMENT, with each field and the rule that it breaks. It repeats no
+// Violations turns a validation error into INVALID_ARGUMENT, with each field and the rule that it breaks. It repeats no
 // value: a caller may have put a secret into the wrong field.
-func violations(err error) error {
+func Violations(err error) error {
 	var invalid *protovalidate.ValidationError
 	if !errors.As(err, &invalid) {
 		return status.Error(codes.Internal, "the request could not be checked")
@@ -31,15 +35,15 @@ func violations(err error) error {
 			Reason:      violation.Proto.GetRuleId(),
 		})
 	}
-	return invalidFields(broken...)
+	return fields(broken...)
 }
 
-// invalidField is INVALID_ARGUMENT about one field, for what a .proto file cannot say.
-func invalidField(field, reason, description string) error {
-	return invalidFields(&errdetails.BadRequest_FieldViolation{Field: field, Reason: reason, Description: description})
+// InvalidField is INVALID_ARGUMENT about one field, for what a .proto file cannot say.
+func InvalidField(field, reason, description string) error {
+	return fields(&errdetails.BadRequest_FieldViolation{Field: field, Reason: reason, Description: description})
 }
 
-func invalidFields(broken ...*errdetails.BadRequest_FieldViolation) error {
+func fields(broken ...*errdetails.BadRequest_FieldViolation) error {
 	text := "the request is invalid"
 	for i, violation := range broken {
 		text += fmt.Sprintf("%s%s: %s", [...]string{": ", "; "}[min(i, 1)], violation.GetField(), violation.GetDescription())
@@ -52,30 +56,41 @@ func invalidFields(broken ...*errdetails.BadRequest_FieldViolation) error {
 	return detailed.Err()
 }
 
-func errNoMember(member string) error {
-	return withReason(status.Newf(codes.NotFound, "member %q: no registration Secret has that name", member), "MEMBER_NOT_FOUND",
+// NoMember is NOT_FOUND about a member.
+func NoMember(member string) error {
+	return WithReason(status.Newf(codes.NotFound, "member %q: no registration Secret has that name", member), "MEMBER_NOT_FOUND",
 		map[string]string{"member": member}).Err()
 }
+
+// Domain is that of the reasons: the API group that access to the hub's API is granted for.
+const Domain = "api.plimsoll.dev"
+
+const (
+	// TooManyCalls is the reason of calls above a caller's limit: the next one is let in soon.
+	TooManyCalls = "TOO_MANY_CALLS"
+	// NotAnswering is the reason of an order about a member whose breaker is open.
+	NotAnswering = "MEMBER_NOT_ANSWERING"
+)
 
 const (
 	// retrySoon is when to ask again for what changes by itself, retryLater for what others have to let go of.
 	retrySoon, retryLater = time.Second, 10 * time.Second
 )
 
-// withReason says for programs why a call failed, and when to try again where that can help.
-func withReason(is *status.Status, reason string, about map[string]string) *status.Status {
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reason, Domain: Group, Metadata: about}}
+// WithReason says for programs why a call failed, and when to try again where that can help.
+func WithReason(is *status.Status, reason string, about map[string]string) *status.Status {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reason, Domain: Domain, Metadata: about}}
 	switch is.Code() {
 	case codes.Unavailable:
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retrySoon)})
 	case codes.ResourceExhausted:
 		delay := retryLater
-		if reason == reasonTooManyCalls {
+		if reason == TooManyCalls {
 			delay = retrySoon
 		}
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}
-	if reason == reasonNotAnswering { // its breaker lets a probe through now and then
+	if reason == NotAnswering { // its breaker lets a probe through now and then
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryLater)})
 	}
 	detailed, err := is.WithDetails(details...)
@@ -85,18 +100,18 @@ func withReason(is *status.Status, reason string, about map[string]string) *stat
 	return detailed
 }
 
-// reasonOf is the reason that an error says for programs; "": it says none.
-func reasonOf(err error) string {
+// ReasonOf is the reason that an error says for programs; "": it says none.
+func ReasonOf(err error) string {
 	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Group {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == Domain {
 			return info.GetReason()
 		}
 	}
 	return ""
 }
 
-// explained makes sure that an error has a reason: without one of its own, its code is that.
-func explained(err error) error {
+// Explain makes sure that an error has a reason: without one of its own, its code is that.
+func Explain(err error) error {
 	is, ok := status.FromError(err)
 	if !ok || is.Code() == codes.OK {
 		return err
@@ -106,7 +121,7 @@ func explained(err error) error {
 			return err
 		}
 	}
-	return withReason(is, reasons[is.Code()], nil).Err()
+	return WithReason(is, reasons[is.Code()], nil).Err()
 }
 
 // reasons are those of errors that have none of their own.
@@ -118,31 +133,36 @@ var reasons = map[codes.Code]string{
 	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
 }
 
-// asStatus makes sure that a caller gets a status, and no text of an error that was not written for callers.
-func asStatus(err error) error {
+// AsStatus makes sure that a caller gets a status, and no text of an error that was not written for callers.
+func AsStatus(err error) error {
 	if err == nil {
 		return nil
 	}
 	// Not errors.As: a status that was wrapped has text around it that was not written for callers.
 	if is, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
-		return explained(bounded(is.GRPCStatus(), err))
+		return Explain(bounded(is.GRPCStatus(), err))
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return explained(status.FromContextError(err).Err())
+		return Explain(status.FromContextError(err).Err())
 	}
-	return explained(errInternal())
+	return Explain(Internal())
 }
 
-// maxText is how many bytes a message in an answer may have: it may repeat what a caller, a tenant or a member wrote.
-const maxText = 4 << 10
+// MaxText is how many bytes a message in an answer may have: it may repeat what a caller, a tenant or a member wrote.
+const MaxText = 4 << 10
 
 // bounded is an error with the status is, as one line that is not too long.
 func bounded(is *status.Status, err error) error {
-	text := plain.Text(is.Message(), maxText)
+	text := plain.Text(is.Message(), MaxText)
 	if text == is.Message() {
 		return err
 	}
 	message := is.Proto()
 	message.Message = text
 	return status.ErrorProto(message)
+}
+
+// Internal is what a caller is told of what only the log may say.
+func Internal() error {
+	return status.Error(codes.Internal, "internal error; the hub's log has more")
 }

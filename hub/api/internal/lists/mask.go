@@ -1,4 +1,4 @@
-package api
+package lists
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
 
 // maxMaskPaths bounds what a read_mask costs.
@@ -21,7 +23,7 @@ type mask map[protoreflect.Name]mask
 // parseMask reads a read_mask. Fields have the names of the .proto files, or those of JSON.
 func parseMask(asked *fieldmaskpb.FieldMask, resource protoreflect.MessageDescriptor) (mask, error) {
 	if len(asked.GetPaths()) > maxMaskPaths {
-		return nil, invalidField("read_mask", "read_mask.many", fmt.Sprintf("must have at most %d fields", maxMaskPaths))
+		return nil, apierror.InvalidField("read_mask", "read_mask.many", fmt.Sprintf("must have at most %d fields", maxMaskPaths))
 	}
 	shown := mask{}
 	for _, path := range asked.GetPaths() {
@@ -45,7 +47,7 @@ func maskPath(path string, in protoreflect.MessageDescriptor) (names []protorefl
 			}
 		}
 		if field == nil {
-			return nil, invalidField("read_mask", "read_mask.field", fmt.Sprintf("%s has no field %q", resource.Name(), path))
+			return nil, apierror.InvalidField("read_mask", "read_mask.field", fmt.Sprintf("%s has no field %q", resource.Name(), path))
 		}
 		names, in = append(names, field.Name()), field.Message()
 	}
@@ -87,15 +89,15 @@ func (m mask) prune(message protoreflect.Message) {
 	})
 }
 
-// masked leaves out of an answer what the read_mask of the request does not name. What it is about is the first field of answers.
-func masked(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+// Masked leaves out of an answer what the read_mask of the request does not name. What it is about is the first field of answers.
+func Masked(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	asks, ok := request.(interface{ GetReadMask() *fieldmaskpb.FieldMask })
 	if !ok || len(asks.GetReadMask().GetPaths()) == 0 {
 		return next(ctx, request)
 	}
 	resource := resourceOf(info.FullMethod)
 	if resource == nil {
-		return nil, errInternal()
+		return nil, apierror.Internal()
 	}
 	shown, err := parseMask(asks.GetReadMask(), resource.Message())
 	if err != nil {
