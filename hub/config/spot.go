@@ -21,7 +21,7 @@ func WorkloadKinds(config *SpotConfig) ([]spot.WorkloadKind, error) {
 			return nil, err
 		}
 		if named[kind.Name()] {
-			return nil, fmt.Errorf("kind %s: it is named twice", kind.Name())
+			return nil, fmt.Errorf("kind %s: specified twice", kind.Name())
 		}
 		named[kind.Name()] = true
 		kinds = append(kinds, kind)

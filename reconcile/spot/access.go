@@ -10,13 +10,13 @@ func Access() []clusters.Access {
 		{Group: "apps", Resource: "deployments", Verbs: read, For: "placing Deployments"},
 		{Group: "apps", Resource: "statefulsets", Verbs: read, For: "placing StatefulSets"},
 		{Group: "apps", Resource: "replicasets", Verbs: read, For: "placing Deployments"},
-		{Resource: "namespaces", Verbs: read, For: "knowing which namespaces are enabled"},
-		{Resource: "nodes", Verbs: read, ClusterScoped: true, For: "knowing the capacity type of bound pods"},
-		{Resource: "pods", Verbs: append([]string{"patch"}, read...), For: "giving slots to pods"},
+		{Resource: "namespaces", Verbs: read, For: "reading which namespaces are enabled"},
+		{Resource: "nodes", Verbs: read, ClusterScoped: true, For: "reading the capacity type of nodes"},
+		{Resource: "pods", Verbs: append([]string{"patch"}, read...), For: "labelling pods with their slots"},
 		{Resource: "pods", Subresource: "eviction", Verbs: []string{"create"}, For: "moving pods"},
-		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: read, For: "knowing which disruption budgets moves wait for"},
-		{Resource: "services", Verbs: []string{"list"}, For: "releasing pods that no Service selects by their hash"},
-		{Resource: "events", Verbs: []string{"create", "patch"}, For: "telling in the member what was done"},
+		{Group: "policy", Resource: "poddisruptionbudgets", Verbs: read, For: "respecting PodDisruptionBudgets"},
+		{Resource: "services", Verbs: []string{"list"}, For: "checking that no Service selects pods by pod-template-hash"},
+		{Resource: "events", Verbs: []string{"create", "patch"}, For: "recording Events"},
 	}
 }
 
@@ -26,8 +26,8 @@ func Access() []clusters.Access {
 // named namespaces, what is cluster-scoped is not granted.
 func SignAccess() []clusters.Access {
 	return []clusters.Access{
-		{Resource: "events", Verbs: []string{"list"}, For: "seeing in Events on pods that nodes are on their way"},
-		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"list"}, ClusterScoped: true, For: "seeing which nodes Karpenter has launched"},
+		{Resource: "events", Verbs: []string{"list"}, For: "reading from Events of pods that nodes are being created"},
+		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"list"}, ClusterScoped: true, For: "reading which nodes Karpenter has launched"},
 		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"list"}, ClusterScoped: true, For: "using reserved capacity that has no node yet"},
 	}
 }

@@ -217,7 +217,7 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 		t.Fatal("nothing is released")
 	}
 	_, err := s.act(t.Context(), dir, s.acting(w, pods), &plan, now)
-	if err != nil || plan.State != StateWaiting || !strings.Contains(plan.Reason, "may not be released") {
+	if err != nil || plan.State != StateWaiting || !strings.Contains(plan.Reason, "cannot be released") {
 		t.Errorf("%s: %s, error %v", plan.State, plan.Reason, err)
 	}
 	o := observedOf(pods, 10)

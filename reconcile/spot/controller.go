@@ -122,7 +122,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	defer e.forgetIfGone(s.member)
 	dir := e.awaitDirectory(ctx, s.member)
 	if dir == nil {
-		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not complete yet"), nil
+		return reconcile.RequeueAfter(warmingTimeout, "the member's caches are not synced yet"), nil
 	}
 	pol, enabled, err := e.policy(ctx, &s)
 	if err != nil {

@@ -104,7 +104,7 @@ func (r replicaSetReconciler) Forget(_ context.Context, member string, key types
 
 // notOfDeployment is why pods of other kinds are not released: what takes them out of their owner takes them out of their
 // Services as well, or nobody knows what selects it.
-const notOfDeployment = "only pods of Deployments have a label that takes them out of their ReplicaSet and leaves them in their Services"
+const notOfDeployment = "only a pod of a Deployment can leave its ReplicaSet and stay in its Services"
 
 type configuredReconciler struct {
 	*Engine

@@ -126,7 +126,7 @@ func NewEngine(o Options) (*Engine, error) {
 func (e *Engine) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	c, ok := cl.(Cluster)
 	if !ok {
-		return fmt.Errorf("member %s: %T tells nothing of its cache and cannot be followed", name, cl)
+		return fmt.Errorf("member %s: %T does not implement spot.Cluster", name, cl)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,7 +179,7 @@ func (e *Engine) heldMember(name string) (reason string, held bool) {
 	if ask := e.held.Load(); ask != nil {
 		return (*ask)(name)
 	}
-	return "the controllers are not there yet", true
+	return "the controllers have not started yet", true
 }
 
 func (e *Engine) member(name string) *member {

@@ -108,7 +108,7 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 		b.refuse(word, move.Ready)
 		return nil
 	case denied && byAdmission(message):
-		b.deny(fmt.Sprintf("pod %s may not be evicted: %s", move.Name, message))
+		b.deny(fmt.Sprintf("pod %s cannot be evicted: %s", move.Name, message))
 		return nil
 	}
 	return fmt.Errorf("evict pod %s/%s: %w", namespace, move.Name, err)
@@ -183,7 +183,7 @@ var namedBudget = regexp.MustCompile(`[Dd]isruption budget "?([a-z0-9][-a-z0-9.]
 
 // refusalOf reads a refusal of the API server off an error; nil: it is another error.
 func refusalOf(err error, pod string) *refusal {
-	r := &refusal{pods: 1, retry: budgetRetry, message: fmt.Sprintf("pod %s may not be evicted now: %s", pod, causeOf(err))}
+	r := &refusal{pods: 1, retry: budgetRetry, message: fmt.Sprintf("pod %s cannot be evicted now: %s", pod, causeOf(err))}
 	switch {
 	case apierrors.IsTooManyRequests(err):
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

@@ -22,13 +22,13 @@ func Explain(replicas int, p *policy.Policy, r *Result) []string {
 		have += fmt.Sprintf("; %s not ready", phrase.Count(r.Pending, "of them is", "of them are"))
 	}
 	if r.Doomed > 0 {
-		have += fmt.Sprintf("; %s beside them on nodes that go", phrase.Count(r.Doomed, "pod runs", "pods run"))
+		have += fmt.Sprintf("; %s on nodes being terminated", phrase.Count(r.Doomed, "more pod runs", "more pods run"))
 	}
 	if r.Advised > 0 {
-		have += fmt.Sprintf("; %s on nodes that may go", phrase.Count(r.Advised, "of them is", "of them are"))
+		have += fmt.Sprintf("; %s on nodes at risk of interruption", phrase.Count(r.Advised, "of them is", "of them are"))
 	}
 	if r.Released > 0 {
-		have += fmt.Sprintf("; %s until %s ready", phrase.Count(r.Released, "released pod serves", "released pods serve"), phrase.Count(r.Released, "replacement is", "replacements are"))
+		have += "; " + phrase.Count(r.Released, "released pod serves until its replacement is ready", "released pods serve until their replacements are ready")
 	}
 	lines = append(lines, have+".", phrase.Sentence(r.Reason))
 	for i := range r.Waits {
@@ -45,9 +45,9 @@ func Explain(replicas int, p *policy.Policy, r *Result) []string {
 func explainPolicy(replicas int, p *policy.Policy) string {
 	switch {
 	case !p.Valid():
-		return "The policy cannot be used: new replicas go on-demand and none is moved for its mix."
+		return "The policy is invalid: new replicas go on-demand, and none is moved to change the mix."
 	case !p.Managed():
-		return "There is no policy: new replicas go where they like and none is moved."
+		return "There is no policy: new replicas are scheduled without a capacity type, and none is moved."
 	}
 	m := p.Mix()
 	share, floor := "no share is set, so none", "no floor"
@@ -65,7 +65,7 @@ func explainPolicy(replicas int, p *policy.Policy) string {
 		text += fmt.Sprintf(" At most %s of them are moved at a time (from the %s).", p.MaxMoves, p.MaxMovesSource)
 	}
 	if p.CooldownSource != policy.SourceNone {
-		text += fmt.Sprintf(" Between two batches are %s (from the %s).", p.Cooldown, p.CooldownSource)
+		text += fmt.Sprintf(" Two batches are at least %s apart (from the %s).", p.Cooldown, p.CooldownSource)
 	}
 	return text
 }
@@ -77,11 +77,11 @@ func ExplainFallBacks(p *policy.Policy, patience time.Duration) string {
 	if !m.Managed || m.Percent == 0 || patience == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("Where spot has no room for %s, new replicas go on-demand until it has room again; where on-demand has none, ", patience)
+	text := fmt.Sprintf("If spot has no room for %s, new replicas go on-demand until it has room again. If on-demand has no room, ", patience)
 	if m.Floor > 0 {
-		return text + fmt.Sprintf("those above the floor of %d go to spot, and the floor waits; where neither has, all wait for a node.", m.Floor)
+		return text + fmt.Sprintf("new replicas above the floor of %d go to spot and the floor waits. If neither has room, all new replicas wait for a node.", m.Floor)
 	}
-	return text + "they go to spot; where neither has, all wait for a node."
+	return text + "new replicas go to spot. If neither has room, all new replicas wait for a node."
 }
 
 // budgetPatience is how old an on-demand replica is before it is said that no disruption budget protects it: the budget may be
@@ -106,7 +106,7 @@ func (pl *planner) noteProtection() {
 
 // UnprotectedFloor says what a floor lacks.
 func UnprotectedFloor(floor int) string {
-	return fmt.Sprintf("no PodDisruptionBudget keeps as many as %s healthy: others that drain nodes may take the whole on-demand floor at once", phrase.Count(floor, "replica"))
+	return fmt.Sprintf("no PodDisruptionBudget keeps %s healthy: a node drain may evict the whole on-demand floor at once", phrase.Count(floor, "replica"))
 }
 
 // protected tells whether a disruption budget that selects a pod keeps at least so many pods healthy.
@@ -141,7 +141,7 @@ func (pl *planner) recheck(at time.Time) {
 
 // why is the message of the Event about an eviction.
 func (pl *planner) why(o *ownerPods) string {
-	return fmt.Sprintf("%s has %d replicas more than the %d that the policy puts there", pl.from, pl.excess, pl.mix.Wanted(pl.from, o.Replicas))
+	return fmt.Sprintf("%s has %d replicas more than the policy's %d", pl.from, pl.excess, pl.mix.Wanted(pl.from, o.Replicas))
 }
 
 func problems(list []policy.Problem) string {

@@ -62,7 +62,7 @@ func (e *Engine) toldDoom(member string, before, now *Doom) {
 	}
 	e.tells(Happening{
 		At: now.Since, Type: HappenedInterruption, Member: member, Subject: now.Node, Reason: now.Notice,
-		Message: fmt.Sprintf("node %s is about to go: %s", now.Node, now.Notice),
+		Message: fmt.Sprintf("node %s is about to be terminated: %s", now.Node, now.Notice),
 	})
 }
 
@@ -99,7 +99,7 @@ func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *sh
 		if _, is := stand[dry]; !is {
 			e.tells(Happening{
 				At: now, Type: HappenedDroughtEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
-				Message: fmt.Sprintf("%s is no longer taken to have no room for pods like %s", dry.capacity, dry.shape),
+				Message: fmt.Sprintf("%s no longer counts as full for pods like %s", dry.capacity, dry.shape),
 			})
 		}
 	}

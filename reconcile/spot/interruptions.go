@@ -86,9 +86,9 @@ func (s *Sign) validate() error {
 	case (s.Taint == "") == (s.Condition == ""):
 		return errors.New("want either a taint or a condition")
 	case s.Taint != "" && ofCondition:
-		return fmt.Errorf("taint %q: status, reason and message are a condition's", phrase.Value(s.Taint))
+		return fmt.Errorf("taint %q: status, reason and message apply to conditions only", phrase.Value(s.Taint))
 	case s.Condition != "" && ofTaint:
-		return fmt.Errorf("condition %q: effect and value are a taint's", phrase.Value(s.Condition))
+		return fmt.Errorf("condition %q: effect and value apply to taints only", phrase.Value(s.Condition))
 	case !slices.Contains(effects, s.Effect):
 		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", phrase.Value(s.Taint), phrase.Value(string(s.Effect)))
 	case s.Within < 0:

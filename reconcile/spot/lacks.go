@@ -45,11 +45,11 @@ func (d *directory) lackOfNamespace(namespace string) string {
 	case ns == nil:
 		return ""
 	case ns.labels[label] == "":
-		return fmt.Sprintf("namespace %s lacks the label %s=%s, which is needed beside that of the workload", namespace, label, policy.EnabledValue)
+		return fmt.Sprintf("namespace %s does not have the label %s=%s", namespace, label, policy.EnabledValue)
 	case ns.labels[label] != policy.EnabledValue:
-		return fmt.Sprintf("namespace %s has the label %s=%s, and only %s enables", namespace, label, phrase.Value(ns.labels[label]), policy.EnabledValue)
+		return fmt.Sprintf("namespace %s has the label %s=%s; the value must be %s", namespace, label, phrase.Value(ns.labels[label]), policy.EnabledValue)
 	case !d.allowed.Matches(labels.Set(ns.labels)):
-		return fmt.Sprintf("the hub's namespaceSelector leaves namespace %s out", namespace)
+		return fmt.Sprintf("the hub's namespaceSelector does not select namespace %s", namespace)
 	}
 	return ""
 }

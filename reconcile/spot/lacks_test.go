@@ -33,9 +33,9 @@ func TestAnEventSaysOnceWhichLabelIsMissing(t *testing.T) {
 		want                string
 	}{
 		"both have it":              {on, on, ""},
-		"the namespace lacks it":    {on, nil, "NotEnabled: Namespace shop lacks the label plimsoll.dev/enabled=true"},
-		"the namespace misspelt it": {on, map[string]string{label: "True"}, "NotEnabled: Namespace shop has the label plimsoll.dev/enabled=True, and only true enables"},
-		"the hub leaves it out":     {on, map[string]string{label: "true", "team": "infra"}, "NotEnabled: The hub's namespaceSelector leaves namespace shop out"},
+		"the namespace lacks it":    {on, nil, "NotEnabled: Namespace shop does not have the label plimsoll.dev/enabled=true"},
+		"the namespace misspelt it": {on, map[string]string{label: "True"}, "NotEnabled: Namespace shop has the label plimsoll.dev/enabled=True; the value must be true"},
+		"the hub leaves it out":     {on, map[string]string{label: "true", "team": "infra"}, "NotEnabled: The hub's namespaceSelector does not select namespace shop"},
 		"the workload is off":       {map[string]string{label: "false"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

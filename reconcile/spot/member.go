@@ -71,9 +71,9 @@ func (m *member) steerBy() string {
 // steered reports that pods of the member are steered otherwise than before.
 func (m *member) steered(s *capacity.Steering) {
 	if err := m.engine.Capacity.CheckSteerBy(s.SteerBy); err != nil {
-		m.engine.Log.Warn("what the registration names to steer pods by cannot be used and is ignored", "member", m.name, "error", err)
+		m.engine.Log.Warn("the steer-by value of the registration is invalid and ignored", "member", m.name, "error", err)
 	}
-	m.engine.Log.Info("pods of a member are steered otherwise than before", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
+	m.engine.Log.Info("the node labels that steer the member's pods have changed", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {

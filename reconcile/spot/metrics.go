@@ -29,14 +29,14 @@ func newMetrics(registerer prometheus.Registerer, workloads int, reservations fu
 		}, []string{"member"}),
 		urgent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "replacements_total",
-			Help: "Pods evicted or released because their node goes (interruption) or may go (advisory), or because the capacity that they wait for has no room (drought).",
+			Help: "Pods evicted or released because their node is being terminated (interruption) or is at risk of it (advisory), or because the capacity type they wait for has no room (drought).",
 		}, []string{"member", "for"}),
 		undecided: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsNamespace, Name: "pods_undecided_total",
 			Help: "Pods of enabled workloads that were found without a decision of the webhook: the member's API server did not get one in time.",
 		}, []string{"member"}),
 		plans: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time that it takes to plan one workload.",
+			Namespace: metricsNamespace, Name: "plan_seconds", Help: "Time to plan one workload.",
 			// Close together below 5 ms, which is what the 99th percentile is promised to stay under.
 			Buckets: []float64{.00001, .00003, .0001, .0003, .001, .0015, .002, .0025, .003, .0035, .004, .0045, .005, .0075, .01, .02, .05, .1},
 		}),
@@ -88,10 +88,10 @@ func (m *metrics) forgetMember(member string) {
 }
 
 var reservationsDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "reservations_live"),
-	"Slots promised to pods that were admitted and not seen yet.", []string{"member"}, nil)
+	"Slots reserved for pods that were admitted and are not in the cache yet.", []string{"member"}, nil)
 
 var dryDesc = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "spot_dry"),
-	"Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.", []string{"member", "capacity"}, nil)
+	"Shapes of pods for which the member's capacity of the type (spot or on-demand) has no room.", []string{"member", "capacity"}, nil)
 
 // dryCollector counts verdicts by member and capacity type when it is asked.
 type dryCollector struct {

@@ -251,7 +251,7 @@ const (
 	WaitBudget      WaitKind = "budget"      // a PodDisruptionBudget, the Subject, allows no more; Until is the next try
 	WaitRollout     WaitKind = "rollout"     // the workload's controller is not at rest
 	WaitUnexplained WaitKind = "unexplained" // pods were admitted that the cache does not explain yet
-	WaitReplacement WaitKind = "replacement" // replicas on the move have to be ready first
+	WaitReplacement WaitKind = "replacement" // moved replicas must become ready first
 	WaitDry         WaitKind = "dry"         // capacity has no room for pods of this shape; Since is since when
 	WaitCapacity    WaitKind = "capacity"    // the capacity type of pods is not known
 	WaitCeiling     WaitKind = "ceiling"     // the moves of the member or the hub, the Subject, are at their ceiling
@@ -279,7 +279,7 @@ type Wait struct {
 type PodPlan struct {
 	Pod  types.UID
 	Name string
-	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet and stands in until its replacement is ready.
+	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet and serves until its replacement is ready.
 	Doomed, Released bool
 	// Going: this plan evicts or releases it.
 	Going bool
@@ -299,7 +299,7 @@ func (r *Result) Refused(pods int, budget, message string, retry time.Time) {
 // Deferred takes in that a [Ceiling] let only some of the plan's moves start: the others wait.
 func (r *Result) Deferred(moves int, scope string, retry time.Time) {
 	r.AddWait(Wait{Kind: WaitCeiling, Subject: scope, Replicas: moves, Until: retry,
-		Reason: "the ceiling of moves of the " + scope + " is reached"})
+		Reason: "the limit of moves of the " + scope + " is reached"})
 	r.Recheck = when.Earlier(r.Recheck, retry)
 }
 

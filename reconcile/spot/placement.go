@@ -47,7 +47,7 @@ const (
 	OutcomeNotEnabled Outcome = "not_enabled" // the workload, or its namespace, is not enabled
 	OutcomeUnmanaged  Outcome = "unmanaged"   // enabled, and no value is set anywhere
 	OutcomeReadOnly   Outcome = "read_only"   // the hub is configured to change nothing
-	OutcomeWarming    Outcome = "warming"     // the member's caches are not complete yet
+	OutcomeWarming    Outcome = "warming"     // the member's caches are not synced yet
 	OutcomeUnknown    Outcome = "unknown"     // the owner could not be read in time
 )
 
@@ -86,7 +86,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	case errors.Is(err, errNotOfWorkload):
 		return Placement{Outcome: OutcomeNotOwned}
 	case err != nil:
-		e.Log.WarnContext(ctx, "an owner could not be read; its pod was let through", "member", memberName,
+		e.Log.WarnContext(ctx, "cannot read the owner of a pod; the pod is admitted unchanged", "member", memberName,
 			"namespace", pod.Namespace, "owner", pod.Owner.Kind+"/"+pod.Owner.Name, "error", err)
 		return Placement{Outcome: OutcomeUnknown}
 	case s.others:

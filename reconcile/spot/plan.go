@@ -59,7 +59,7 @@ func Finish(o Observed, s Settings, now time.Time) Result {
 	pl := newPlanner(&o, &policy.Policy{}, s, now)
 	pl.tell()
 	pl.finishReleases()
-	pl.state(StateUnmanaged, "the workload is not enabled: what was begun is finished")
+	pl.state(StateUnmanaged, "the workload is not enabled: moves in progress are completed")
 	pl.settle()
 	return pl.result
 }
@@ -238,7 +238,7 @@ func (pl *planner) settlePaused(wanted int) {
 		pl.wait(Wait{Kind: WaitPaused, Replicas: todo}, "%s is paused", by)
 		return
 	}
-	pl.note("%s is paused: nothing of the workload would be moved", by)
+	pl.note("%s is paused: the workload has nothing to move", by)
 }
 
 // sole returns the only owner that has or wants pods, nil when there are several, or none.

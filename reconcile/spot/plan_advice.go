@@ -42,11 +42,11 @@ func (pl *planner) heedAdvice(o *ownerPods) {
 	case started > 0:
 		pl.recheck(pl.now.Add(pl.settings.Cooldown))
 		if pl.excess == 0 {
-			pl.state(StateMoving, "moving %d of %s off nodes that may go", started, phrase.Count(started+left, "replica"))
+			pl.state(StateMoving, "moving %d of %s off nodes at risk of interruption", started, phrase.Count(started+left, "replica"))
 		}
 	case left > 0 && pl.excess == 0:
-		why := cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitCooldown), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), "they get a slot first")
-		pl.state(StateWaiting, "%s should leave nodes that may go; %s", phrase.Count(left, "replica"), why)
+		why := cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitCooldown), pl.reasonOf(WaitWindow), pl.reasonOf(WaitProtected), "they are assigned a slot first")
+		pl.state(StateWaiting, "%s should leave nodes at risk of interruption; %s", phrase.Count(left, "replica"), why)
 	}
 }
 
@@ -77,7 +77,7 @@ func (pl *planner) roomForAdvised(o *ownerPods, capacityType capacity.Type, repl
 	t := pl.traffic(o, capacity.Unknown)
 	room := min(pl.budget(o, capacityType), pl.limit(o)-len(o.doomed)-t.moving())
 	if room <= 0 {
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "replicas on the move have to be ready first")
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "moved replicas must become ready first")
 	}
 	return room
 }

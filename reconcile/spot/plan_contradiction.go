@@ -42,14 +42,14 @@ func (c Contradiction) Of(mix policy.Mix, replicas int) Contradiction {
 
 // Message is what people are told.
 func (c Contradiction) Message() string {
-	const asked = " what the template's own nodeSelector or node affinity asks for"
+	const matches = " matches the template's own nodeSelector or node affinity"
 	switch c {
 	case ContradictionSpot:
-		return "no spot node of the member is" + asked + ", and on-demand nodes are"
+		return "no spot node of the member" + matches + ", and on-demand nodes do"
 	case ContradictionOnDemand:
-		return "no on-demand node of the member is" + asked + ", and spot nodes are"
+		return "no on-demand node of the member" + matches + ", and spot nodes do"
 	case ContradictionBoth:
-		return "no node of the member is" + asked
+		return "no node of the member" + matches
 	}
 	return ""
 }
@@ -59,7 +59,7 @@ func (c Contradiction) Message() string {
 func (c Contradiction) Consequence() string {
 	switch c {
 	case ContradictionSpot:
-		return "Replicas are placed on-demand, and a probe asks for such a node from time to time."
+		return "Replicas are placed on-demand, and a probe pod requests such a node from time to time."
 	case ContradictionOnDemand:
 		return "Replicas that belong on-demand wait for such a node, and none is moved there."
 	case ContradictionBoth:

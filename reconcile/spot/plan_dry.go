@@ -122,7 +122,7 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 		}
 	}
 	why := "no " + string(pl.from.Other()) + " node had room for them when they were moved"
-	pl.state(StateWaiting, "%s where they are: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), why)
+	pl.state(StateWaiting, "%s: %s", phrase.Count(pl.excess, "replica stays", "replicas stay"), why)
 	pl.wait(Wait{Kind: WaitDry, Replicas: pl.excess, Until: until}, "%s", why)
 	pl.recheck(until)
 	pl.excess, pl.from = 0, capacity.Unknown
@@ -136,16 +136,16 @@ func (pl *planner) tellSupply() {
 		pl.tellComing(o)
 		switch spot, onDemand := o.DrySince, o.OnDemandDrySince; {
 		case o.Contradiction == ContradictionSpot && o.dry():
-			pl.note("%s: new replicas go on-demand, and a probe asks for such a node from time to time", o.Contradiction.Message())
+			pl.note("%s: new replicas go on-demand, and a probe pod requests such a node from time to time", o.Contradiction.Message())
 		case o.dry():
 			pl.note("spot has had no room for pods of %s since %s: new replicas go on-demand", o.Name, spot.UTC().Format(time.RFC3339))
 		case o.onDemandDry() && pl.mix.TakesSpot(pl.on(o, capacity.Spot)):
 			pl.note("on-demand has had no room for pods of %s since %s: new replicas above the floor of %d go to spot", o.Name, onDemand.UTC().Format(time.RFC3339), pl.mix.Floor)
 		case o.onDemandDry():
-			pl.note("on-demand has had no room for pods of %s since %s: replicas wait for it, for none belongs on spot", o.Name, onDemand.UTC().Format(time.RFC3339))
+			pl.note("on-demand has had no room for pods of %s since %s: replicas wait for it, because none belongs on spot", o.Name, onDemand.UTC().Format(time.RFC3339))
 		}
 		if o.dry() && o.onDemandDry() {
-			pl.note("on-demand has had no room for them either since %s: replicas wait where they are", o.OnDemandDrySince.UTC().Format(time.RFC3339))
+			pl.note("on-demand has had no room for them either since %s: replicas wait", o.OnDemandDrySince.UTC().Format(time.RFC3339))
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (pl *planner) tellComing(o *ownerPods) {
 	}
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 		if n := coming.Of(capacityType); n > 0 {
-			pl.note("%s for %s capacity, and a node is on its way", phrase.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacityType)
+			pl.note("%s for %s capacity, and a node is being created", phrase.Count(n, "replica of "+o.Name+" waits", "replicas of "+o.Name+" wait"), capacityType)
 		}
 	}
 }

@@ -20,7 +20,7 @@ const (
 // finishReleases evicts released pods whose replacements are ready, and those that stand in for nobody any more.
 func (pl *planner) finishReleases() {
 	for _, pod := range pl.strays {
-		pl.evict(pod, PurposeFinish, "it was released, and the ReplicaSet that it came from is gone")
+		pl.evict(pod, PurposeFinish, "it was released, and its ReplicaSet no longer exists")
 	}
 	for i := range pl.owners {
 		if o := &pl.owners[i]; len(o.released) > 0 {
@@ -82,7 +82,7 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	case pl.lastMinute(pod):
 		pl.evict(pod, PurposeFinish, doomReason(pod))
 	case pl.overdue(pod):
-		pl.evict(pod, PurposeFinish, "it was released at "+pod.Released.At.UTC().Format(time.RFC3339)+", and serves no longer than until "+pod.Released.Until.UTC().Format(time.RFC3339))
+		pl.evict(pod, PurposeFinish, "it was released at "+pod.Released.At.UTC().Format(time.RFC3339)+", and is evicted at "+pod.Released.Until.UTC().Format(time.RFC3339))
 	case standsIn:
 		if until := pod.Released.At.Add(StuckAfter + time.Second); pl.now.Before(until) {
 			pl.recheck(until)
@@ -90,7 +90,7 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 			o.stuck++
 		}
 	case superseded:
-		pl.evict(pod, PurposeFinish, "it was released, and its revision wants no replicas any more")
+		pl.evict(pod, PurposeFinish, "it was released, and its ReplicaSet is scaled to zero")
 	case pod.Released.For.Paced() && !pod.Leaving() && pl.policy.Window != nil && pl.shut():
 		o.parked++
 		pl.waitWindow(1)

@@ -24,7 +24,7 @@ func (pl *planner) leave(o *ownerPods, pod *Pod, purpose Purpose, why string) bo
 		return pl.release(o, pod, purpose, why)
 	case !stands && !pl.floorYields(pod):
 		pl.hold(pod, WaitReplacement)
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "on-demand replicas that the floor needs stay until others serve")
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "on-demand replicas of the floor stay until their replacements are ready")
 		return false
 	}
 	return pl.evict(pod, purpose, why)
@@ -57,9 +57,9 @@ func (pl *planner) noteStrategy() {
 	switch {
 	case pl.settings.Strategy != policy.StrategyRelease:
 	case pl.Ordinals:
-		pl.note("replicas are evicted, and not released as the strategy says: of a StatefulSet each exists only once")
+		pl.note("the strategy release does not apply and replicas are evicted: a StatefulSet cannot have two pods of one ordinal")
 	case pl.NoRelease != "":
-		pl.note("replicas are evicted, and not released as the strategy says: %s", pl.NoRelease)
+		pl.note("the strategy release does not apply and replicas are evicted: %s", pl.NoRelease)
 	}
 }
 
@@ -112,7 +112,7 @@ func (pl *planner) allowed(pod *Pod) bool {
 		all := strings.Join(names, ", ")
 		pl.hold(pod, WaitBudget)
 		pl.wait(Wait{Kind: WaitBudget, Subject: all, Replicas: 1},
-			"%d PodDisruptionBudgets (%s) select the same pod, and the API server evicts none of such", len(names), all)
+			"%d PodDisruptionBudgets (%s) select the same pod, and the API server does not evict such a pod", len(names), all)
 		return false
 	}
 	at := pod.Budgets[0]
@@ -175,7 +175,7 @@ func (pl *planner) tellPods() {
 		case held != "":
 			p.Reason = pl.reasonOf(held)
 		case pod.Released != nil:
-			p.Reason = "stands in until its replacement is ready"
+			p.Reason = "serves until its replacement is ready"
 		default:
 			p.Reason = doomReason(pod)
 		}

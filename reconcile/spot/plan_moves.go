@@ -94,24 +94,24 @@ func (pl *planner) atRest(o *ownerPods) {
 	missing := o.Replicas - len(o.alive)
 	switch {
 	case pl.Rolling || o.Replicas != pl.Replicas:
-		pl.state(StateMoving, "the workload's controller is at work; replicas are placed as they come")
+		pl.state(StateMoving, "the workload is being scaled or rolled out; new replicas are placed at admission")
 	case missing < 0:
-		pl.state(StateMoving, "there are %s more than replicas wanted, and about to go", phrase.Count(-missing, "pod"))
+		pl.state(StateMoving, "%s about to be deleted", phrase.Count(-missing, "surplus pod is", "surplus pods are"))
 	case missing > 0:
 		pl.state(StateMoving, "%s missing; admission places the replacement", phrase.Count(missing, "replica is", "replicas are"))
 	case pl.unexplained(o) > 0:
-		pl.state(StateMoving, "%s admitted that the cache does not explain yet", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
+		pl.state(StateMoving, "%s admitted beyond the wanted replicas, and the cache does not show why yet", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.stranded(o) > 0:
 		pl.state(StateWaiting, "%s for a node: %s", phrase.Count(pl.stranded(o), "replica waits", "replicas wait"), o.Contradiction.Message())
 		pl.waitForNodes(o.Contradiction, pl.stranded(o))
 	case pl.result.UnknownActual > 0:
-		pl.state(StateWaiting, "%s of unknown capacity type: no node has them yet, or none of the known node labels tells", phrase.Count(pl.result.UnknownActual, "replica is", "replicas are"))
-		pl.wait(Wait{Kind: WaitCapacity, Replicas: pl.result.UnknownActual}, "no node has the replicas yet, or none of the known node labels tells its capacity type")
+		pl.state(StateWaiting, "%s of unknown capacity type: not scheduled yet, or on a node without a known capacity label", phrase.Count(pl.result.UnknownActual, "replica is", "replicas are"))
+		pl.wait(Wait{Kind: WaitCapacity, Replicas: pl.result.UnknownActual}, "the replicas are not scheduled yet, or are on nodes without a known capacity label")
 	case pl.result.Pending > 0:
 		pl.state(StateMoving, "every replica is where it belongs; %s not ready yet", phrase.Count(pl.result.Pending, "replica is", "replicas are"))
 	case pl.result.Released > 0:
-		pl.state(StateMoving, "every replica is where it belongs; %s for its end", phrase.Count(pl.result.Released, "released pod waits", "released pods wait"))
+		pl.state(StateMoving, "every replica is where it belongs; %s to be evicted", phrase.Count(pl.result.Released, "released pod waits", "released pods wait"))
 	default:
 		pl.state(StateConverged, "every replica is where it belongs")
 	}
@@ -133,22 +133,22 @@ func (pl *planner) mayMove(o *ownerPods, stalled bool) bool {
 	todo := pl.excess + pl.advised
 	switch {
 	case pl.inTransit():
-		pl.state(StateWaiting, "%s, or go, when the fleet placement has written that it is to have %s", pl.should(), phrase.Count(pl.policy.Fleet.Replicas, "replica"))
+		pl.state(StateWaiting, "%s, or be deleted, after the fleet placement has set the workload to %s", pl.should(), phrase.Count(pl.policy.Fleet.Replicas, "replica"))
 		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement is about to change the number of replicas")
 	case pl.movedByFleet():
-		pl.state(StateWaiting, "%s when the fleet placement has other replicas ready in their place", pl.should())
-		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement moves replicas, and has looked at other ones last")
+		pl.state(StateWaiting, "%s after the fleet placement has replacements ready", pl.should())
+		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the fleet placement moves replicas and has not planned with the current ones yet")
 	case (pl.Rolling || o.Replicas != pl.Replicas) && !stalled:
-		pl.state(StateWaiting, "%s when the workload's controller is at rest", pl.should())
-		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload's controller is at work")
+		pl.state(StateWaiting, "%s after scaling or the rollout has finished", pl.should())
+		pl.wait(Wait{Kind: WaitRollout, Replicas: todo}, "the workload is being scaled or rolled out")
 	case pl.unexplained(o) > 0:
-		pl.state(StateWaiting, "%s admitted that the cache does not explain yet; moves wait for it", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
-		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted that the cache does not explain yet",
+		pl.state(StateWaiting, "%s admitted beyond the wanted replicas, and the cache does not show why yet; moves wait for it", phrase.Count(pl.unexplained(o), "pod was", "pods were"))
+		pl.wait(Wait{Kind: WaitUnexplained, Replicas: todo, Until: pl.now.Add(time.Second)}, "%s admitted beyond the wanted replicas, and the cache does not show why yet",
 			phrase.Count(pl.unexplained(o), "pod was", "pods were"))
 		pl.recheck(pl.now.Add(time.Second))
 	case pl.from == capacity.OnDemand && o.Accounting.UnprovenUntil.After(pl.now): // moves to on-demand cost no floor, whatever is there
 		until := o.Accounting.UnprovenUntil
-		pl.state(StateWaiting, "%s; the hub has just taken over, and moves wait until its cache shows what was done before", pl.should())
+		pl.state(StateWaiting, "%s; the hub has just taken over the member, and moves wait until its cache shows earlier moves", pl.should())
 		pl.wait(Wait{Kind: WaitUnexplained, Replicas: pl.excess, Until: until}, "the hub has just taken over")
 		pl.recheck(until)
 	case pl.shut():
@@ -165,7 +165,7 @@ func (pl *planner) should() string {
 	if pl.excess > 0 {
 		return fmt.Sprintf("%s should move to %s", phrase.Count(pl.excess, "replica"), pl.from.Other())
 	}
-	return phrase.Count(pl.advised, "replica") + " should leave nodes that may go"
+	return phrase.Count(pl.advised, "replica") + " should leave nodes at risk of interruption"
 }
 
 // unexplained returns how many pods too many were admitted lately, as the accounting or the pods here tell: pods without a
@@ -201,8 +201,8 @@ func (pl *planner) moveExcess(o *ownerPods) {
 	}
 	budget := pl.budget(o, to)
 	if budget <= 0 {
-		pl.state(StateMoving, "%s; replicas on the move have to be ready first", todo)
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "replicas on the move have to be ready first")
+		pl.state(StateMoving, "%s; moved replicas must become ready first", todo)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: pl.excess}, "moved replicas must become ready first")
 		return
 	}
 	victims := pl.untried(pl.victims(o, pl.from))
@@ -217,7 +217,7 @@ func (pl *planner) moveExcess(o *ownerPods) {
 func (pl *planner) waitsForNodes(o *ownerPods, to capacity.Type, replicas int) bool {
 	n := pl.unscheduled(o, to)
 	if n > 0 {
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other joins them", phrase.Count(n, "replica waits", "replicas wait"), to)
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: replicas}, "%s for a node with %s capacity, and no other replica is moved there", phrase.Count(n, "replica waits", "replicas wait"), to)
 	}
 	return n > 0
 }
@@ -269,5 +269,5 @@ func (pl *planner) startMoves(o *ownerPods, victims []*Pod, budget int) {
 // protect leaves a pod where it is that asks not to be disrupted.
 func (pl *planner) protect(pod *Pod) {
 	pl.hold(pod, WaitProtected)
-	pl.wait(Wait{Kind: WaitProtected, Replicas: 1}, "the pods ask not to be disrupted")
+	pl.wait(Wait{Kind: WaitProtected, Replicas: 1}, "the pods' annotations forbid disruption")
 }

@@ -47,11 +47,11 @@ func (pl *planner) stalledRollout() bool {
 func (pl *planner) withoutOwner() {
 	switch {
 	case pl.Replicas == 0:
-		pl.state(StateConverged, "no replicas are wanted")
+		pl.state(StateConverged, "the workload is scaled to zero")
 	case pl.result.SpotActual > pl.result.SpotWanted:
-		pl.state(StateWaiting, "replicas move when the rollout is through; new ones are placed as they come")
-		pl.wait(Wait{Kind: WaitRollout, Replicas: pl.result.SpotActual - pl.result.SpotWanted}, "the rollout is not through")
+		pl.state(StateWaiting, "replicas are moved after the rollout; new replicas are placed at admission")
+		pl.wait(Wait{Kind: WaitRollout, Replicas: pl.result.SpotActual - pl.result.SpotWanted}, "the rollout is in progress")
 	default:
-		pl.state(StateMoving, "a rollout is under way; replicas are placed as they come")
+		pl.state(StateMoving, "a rollout is in progress; new replicas are placed at admission")
 	}
 }

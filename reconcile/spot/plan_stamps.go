@@ -123,7 +123,7 @@ func (pl *planner) noteCosts() {
 		}
 	}
 	if own > 0 {
-		pl.note("%s a deletion cost that Plimsoll did not set, and it stays: when the workload shrinks, it decides which of them go, not the slot",
+		pl.note("%s a deletion cost that Plimsoll did not set and does not change: it decides, and not the slot, which of them a scale-down deletes",
 			phrase.Count(own, "pod has", "pods have"))
 	}
 }

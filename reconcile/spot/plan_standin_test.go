@@ -158,7 +158,7 @@ func TestAMinorValueThatCannotBeUsedStopsNothingAndIsSaid(t *testing.T) {
 func TestAWindowThatCannotBeReadIsShut(t *testing.T) {
 	p := policy.Parse(testKeys, annotations("spot-percentage", "0"), annotations("disruption-schedule", "at night", "disruption-duration", "1h"), policy.Defaults{})
 	r := Plan(observedOf(replicas(4, spotOnly), 4), p, testSettings, epoch)
-	if r.State != StateWaiting || len(r.Evictions) > 0 || waitOf(&r, WaitWindow) == nil || !strings.Contains(r.Reason, "cannot be used") || !r.Recheck.IsZero() {
+	if r.State != StateWaiting || len(r.Evictions) > 0 || waitOf(&r, WaitWindow) == nil || !strings.Contains(r.Reason, "window is invalid") || !r.Recheck.IsZero() {
 		t.Errorf("%+v", r)
 	}
 	if r = Plan(releasing(2, 2, 0), p, testSettings, epoch); len(r.Evictions) != 2 {

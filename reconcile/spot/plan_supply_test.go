@@ -268,8 +268,8 @@ func TestALadderOfFallBacksIsExplained(t *testing.T) {
 		patience time.Duration
 		want     string
 	}{
-		"with a floor":    {policyOf(70, 2), 3 * time.Minute, "Where spot has no room for 3m0s, new replicas go on-demand until it has room again; where on-demand has none, those above the floor of 2 go to spot, and the floor waits; where neither has, all wait for a node."},
-		"without":         {policyOf(70, 0), time.Minute, "Where spot has no room for 1m0s, new replicas go on-demand until it has room again; where on-demand has none, they go to spot; where neither has, all wait for a node."},
+		"with a floor":    {policyOf(70, 2), 3 * time.Minute, "If spot has no room for 3m0s, new replicas go on-demand until it has room again. If on-demand has no room, new replicas above the floor of 2 go to spot and the floor waits. If neither has room, all new replicas wait for a node."},
+		"without":         {policyOf(70, 0), time.Minute, "If spot has no room for 1m0s, new replicas go on-demand until it has room again. If on-demand has no room, new replicas go to spot. If neither has room, all new replicas wait for a node."},
 		"no spot is used": {policyOf(0, 2), time.Minute, ""},
 	} {
 		if got := ExplainFallBacks(&c.policy, c.patience); got != c.want {

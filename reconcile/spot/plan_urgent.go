@@ -78,7 +78,7 @@ func (pl *planner) staysDoomed(o *ownerPods, pod *Pod, b *batch) bool {
 		pl.hold(pod, WaitReplacement)
 	case b.room <= 0:
 		pl.hold(pod, WaitReplacement)
-		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "replicas on the move have to be ready first")
+		pl.wait(Wait{Kind: WaitReplacement, Replicas: 1}, "moved replicas must become ready first")
 	default:
 		return false
 	}
@@ -96,11 +96,11 @@ func (pl *planner) tellUrgent() {
 	u := &pl.urgent
 	switch {
 	case u.doomed > 0:
-		pl.state(StateMoving, "replacing %s of nodes that go", phrase.Count(u.doomed, "replica"))
+		pl.state(StateMoving, "replacing %s on nodes being terminated", phrase.Count(u.doomed, "replica"))
 	case u.pending > 0:
 		pl.state(StateMoving, "replacing %s for capacity that has no room", phrase.Count(u.pending, "replica that waits", "replicas that wait"))
 	case u.doomedWait > 0:
-		pl.state(StateWaiting, "%s of nodes that go; %s", phrase.Count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitProtected), "they get a slot first"))
+		pl.state(StateWaiting, "%s on nodes being terminated; %s", phrase.Count(u.doomedWait, "replica is", "replicas are"), cmp.Or(pl.reasonOf(WaitBudget), pl.reasonOf(WaitReplacement), pl.reasonOf(WaitProtected), "they are assigned a slot first"))
 	}
 }
 
@@ -110,9 +110,9 @@ func doomReason(pod *Pod) string {
 	case pod.Doom.Gone:
 		return "its node " + pod.Doom.Node + " is gone"
 	case pod.Advised():
-		return "its node " + pod.Doom.Node + " may go: " + pod.Doom.Notice
+		return "its node " + pod.Doom.Node + " is at risk of interruption: " + pod.Doom.Notice
 	}
-	return "its node " + pod.Doom.Node + " goes: " + pod.Doom.Notice
+	return "its node " + pod.Doom.Node + " is being terminated: " + pod.Doom.Notice
 }
 
 // byDeadline orders doomed pods by the time at which their nodes go; those of which nobody knows it last.

@@ -50,7 +50,7 @@ func TestAnAdvisoryNoticeKeepsThePaceOfMovesAndTheFloorAndWaitsForTheWindow(t *t
 	if len(r.Evictions)+len(r.Releases) > 0 || r.State != StateWaiting || waitOf(&r, WaitWindow) == nil || r.OnDemandActual != 3 || r.Doomed != 0 || r.Advised != 3 {
 		t.Errorf("the window is shut: %+v", r)
 	}
-	if len(r.Pods) != 3 || r.Pods[0].Doomed || r.Pods[0].Reason != "its node n may go: taint karpenter.sh/disrupted" {
+	if len(r.Pods) != 3 || r.Pods[0].Doomed || r.Pods[0].Reason != "its node n is at risk of interruption: taint karpenter.sh/disrupted" {
 		t.Errorf("%+v", r.Pods)
 	}
 	open := epoch.Add(4 * time.Hour)

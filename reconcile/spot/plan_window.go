@@ -15,7 +15,7 @@ func (pl *planner) closing() bool {
 
 func (pl *planner) waitWindow(replicas int) {
 	if pl.policy.WindowInvalid {
-		pl.wait(Wait{Kind: WaitWindow, Replicas: replicas}, "a value of the disruption window cannot be used, so it counts as shut")
+		pl.wait(Wait{Kind: WaitWindow, Replicas: replicas}, "the disruption window is invalid and counts as closed")
 		return
 	}
 	opens := pl.policy.Window.Next(pl.now)

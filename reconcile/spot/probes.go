@@ -82,7 +82,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 		recheck, err := m.tendOnce(ctx, dir, time.Now())
 		if err != nil {
 			if dir.droughts.SetProblem(err.Error()) {
-				m.engine.Log.WarnContext(ctx, "probes for capacity cannot be looked after", "member", m.name, "error", err)
+				m.engine.Log.WarnContext(ctx, "cannot reconcile the capacity probes", "member", m.name, "error", err)
 			}
 			pause(ctx, retry) // news do not hurry it
 			retry = min(2*retry, tendMaxRetry)
@@ -220,7 +220,7 @@ func priorityClass() *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{
 		ObjectMeta: metav1.ObjectMeta{Name: ProbePriorityClass}, Value: ProbePriority,
 		PreemptionPolicy: new(corev1.PreemptNever),
-		Description:      "Pods of Plimsoll that find out whether there is spot capacity again, and give way to all others.",
+		Description:      "Plimsoll's probe pods, which test whether spot capacity is available again. All other pods preempt them.",
 	}
 }
 

@@ -35,7 +35,7 @@ type proofs struct {
 func newProofs() proofs { return proofs{room: make(chan struct{}, proofsAtOnce)} }
 
 var (
-	errProofFailed = errors.New("the pods of the owner could not be listed a moment ago")
+	errProofFailed = errors.New("listing the pods of the owner has failed")
 	errProofLate   = errors.New("the pods of the owner are still being listed")
 )
 

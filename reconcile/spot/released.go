@@ -83,7 +83,7 @@ func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settin
 		}
 		err := evictPod(ctx, s.client, s.key.Namespace, &Eviction{Pod: pod.UID, Name: pod.Name})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			problems.add(fmt.Errorf("remove pod %s/%s, which has ended: %w", s.key.Namespace, pod.Name, err))
+			problems.add(fmt.Errorf("delete finished pod %s/%s: %w", s.key.Namespace, pod.Name, err))
 		}
 	}
 	return problems.join()

@@ -62,7 +62,7 @@ func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return false, denial{}, nil
 	case denied:
-		message = fmt.Sprintf("pod %s may not be released: %s", r.Name, message)
+		message = fmt.Sprintf("pod %s cannot be released: %s", r.Name, message)
 		return false, denial{message: message, until: a.dir.denials.note(o.uid, message, a.now)}, nil
 	}
 	return false, denial{}, fmt.Errorf("release pod %s/%s: %w", namespace, r.Name, err)

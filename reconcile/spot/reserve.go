@@ -58,13 +58,13 @@ const (
 	ReasonRepeated = "the same request was answered before"
 	reasonSlot     = "the lowest free slot decides"
 	reasonMix      = "the other capacity type has enough replicas already"
-	reasonFloor    = "an on-demand replica may be missing that the floor needs"
+	reasonFloor    = "the floor may lack an on-demand replica"
 	reasonRetry    = "a pod that was admitted to this slot did not appear"
-	reasonGuess    = "a replica is gone that the cache still shows; its type was most likely this"
+	reasonGuess    = "the cache still shows a deleted replica, most likely of this capacity type"
 	reasonOrdinal  = "the ordinal keeps its capacity type"
-	reasonUnproven = "the hub has just taken over, and what is there could not be read yet"
+	reasonUnproven = "the hub has just taken over the member and has not read its pods yet"
 	reasonDry      = "spot has no room for such pods"
-	reasonNoRoom   = "on-demand has no room for such pods, and the floor stands without this one"
+	reasonNoRoom   = "on-demand has no room for such pods, and the floor is met without this one"
 )
 
 // decision is an answer that nothing was done about yet.

@@ -22,7 +22,7 @@ const (
 
 var workloadReplicas = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_replicas"),
 	"Replicas of a workload by capacity type; count is wanted (by the policy) or actual. Workloads of a member beyond "+
-		"metrics.workloadsPerMember are added up as "+otherWorkloads+", where actual counts at most what is wanted of each.",
+		"metrics.workloadsPerMember are added up as "+otherWorkloads+", where actual counts at most the wanted number of each.",
 	[]string{"member", "namespace", "kind", "name", "capacity", "count"}, nil)
 
 var workloadFloorMissing = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_floor_missing"),
@@ -32,7 +32,7 @@ var workloadFloorMissing = prometheus.NewDesc(prometheus.BuildFQName(metricsName
 
 var workloadMisplaced = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_misplaced"),
 	"Replicas of a workload on another capacity type than its policy wants; 0 while it is read-only or paused, or its disruption window is "+
-		"shut. Workloads beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
+		"closed. Workloads beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
 	[]string{"member", "namespace", "kind", "name"}, nil)
 
 // replicaCounts are the values of a workload.

@@ -103,11 +103,11 @@ func apart(c *corev1.TopologySpreadConstraint, domains []Domain) string {
 	case capacity.InclusionPolicy(c.NodeAffinityPolicy) == corev1.NodeInclusionPolicyIgnore:
 		return ""
 	case c.NodeAffinityPolicy != nil:
-		return "its nodeAffinityPolicy asks for it"
+		return "its nodeAffinityPolicy requires it"
 	case capacity.InclusionPolicy(c.NodeTaintsPolicy) == corev1.NodeInclusionPolicyHonor:
 		return "its nodeTaintsPolicy leaves out nodes whose taints a pod does not tolerate"
 	case len(domains) == 0:
-		return "no node has the labels that it asks for"
+		return "no node has the required labels"
 	}
 	for i := range domains {
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {

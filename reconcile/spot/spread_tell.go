@@ -17,7 +17,7 @@ func (pl *planner) tellSpread() {
 		}
 		if n := pl.unscheduled(o, capacity.Spot) + pl.unscheduled(o, capacity.OnDemand); n > 0 {
 			for j := range o.Spreads {
-				pl.note("%s for a node, and the %s has to hold: %s", phrase.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
+				pl.note("%s for a node, and the %s must be satisfied: %s", phrase.Count(n, "replica waits", "replicas wait"), &o.Spreads[j], o.Spreads[j].counting())
 			}
 		}
 		if pl.settled(o) {
@@ -59,11 +59,11 @@ func (pl *planner) tellSkew(o *ownerPods) {
 		if fewest == "" {
 			fewest = fmt.Sprintf("there are fewer than %d domains", u[i].MinDomains)
 		}
-		why := "no replica is moved for that"
+		why := "no replica is moved to satisfy it"
 		if !u[i].Together {
 			why = u[i].counting()
 		}
-		pl.result.Skew = fmt.Sprintf("the %s does not hold over both capacity types: %s, %s; %s", u[i].Spread, most, fewest, why)
+		pl.result.Skew = fmt.Sprintf("the %s is not satisfied over both capacity types: %s, %s; %s", u[i].Spread, most, fewest, why)
 		pl.note("%s", pl.result.Skew)
 	}
 }
@@ -73,7 +73,7 @@ func (s *Spread) counting() string {
 	if s.Together {
 		return "pods on spot and on-demand count together"
 	}
-	return "each capacity type is spread on its own, for " + s.Apart
+	return "each capacity type is spread on its own, because " + s.Apart
 }
 
 // some names the first few of many.

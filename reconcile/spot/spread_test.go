@@ -68,7 +68,7 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 		"each node is a domain of one type":       {spreading(corev1.LabelHostname, nil), zonesOf(), "has no", 4},
 		"the template asks for its own nodes":     {spreading(testZone, pol(corev1.NodeInclusionPolicyHonor)), zonesOf(), "nodeAffinityPolicy", 2},
 		"the template asks for all nodes":         {spreading(testZone, pol(corev1.NodeInclusionPolicyIgnore)), zonesOf(capacity.Spot), "", 3},
-		"a key that no node has":                  {spreading("rack", nil), zonesOf(), "no node has the labels", 0},
+		"a key that no node has":                  {spreading("rack", nil), zonesOf(), "no node has the required labels", 0},
 		"taints decide which nodes count as well": {spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor) }), zonesOf(), "nodeTaintsPolicy", 2},
 	} {
 		got := spreadsIn(t, c.spec, c.nodes)
@@ -208,7 +208,7 @@ func TestSlotsAreExchangedSoThatShrinkingKeepsTheSpread(t *testing.T) {
 func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testing.T) {
 	o := spreadObserved(zoned(replicas(6, spotOnly), "aaabbc"), threeZones(false))
 	r := Plan(o, policyOf(100, 0), testSettings, epoch)
-	const want = "the topology spread constraint over topology.kubernetes.io/zone (maxSkew 1) does not hold over both capacity types: a has 3, c 1; each capacity type is spread on its own, for c has no spot node that the template allows"
+	const want = "the topology spread constraint over topology.kubernetes.io/zone (maxSkew 1) is not satisfied over both capacity types: a has 3, c 1; each capacity type is spread on its own, because c has no spot node that the template allows"
 	if r.Skew != want || !slices.Contains(r.Notes, want) {
 		t.Errorf("%q, notes %q", r.Skew, r.Notes)
 	}

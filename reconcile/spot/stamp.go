@@ -75,10 +75,10 @@ func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return stampOutcome{gone: true}
 	case denied:
-		message = fmt.Sprintf("pod %s may not get its slot: %s", s.Name, message)
+		message = fmt.Sprintf("pod %s cannot be labelled with its slot: %s", s.Name, message)
 		return stampOutcome{denied: denial{message: message, until: a.dir.denials.note(s.Pod, message, a.now)}}
 	}
-	return stampOutcome{err: fmt.Errorf("stamp pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
+	return stampOutcome{err: fmt.Errorf("label pod %s/%s with slot %d: %w", namespace, s.Name, s.Slot, err)}
 }
 
 // stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.

@@ -292,9 +292,9 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 	c.replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
 	told := c.steering().String()
 	for text, want := range map[string]string{
-		"karpenter":        "Pods of the member go to spot by the nodeSelector karpenter.sh/capacity-type=spot, and on-demand by the nodeSelector karpenter.sh/capacity-type=on-demand.",
-		labelGKESpot:       "Pods of the member go to spot by required node affinity: cloud.google.com/gke-spot In (true), and on-demand by required node affinity: cloud.google.com/gke-spot NotIn (true).",
-		" eks, karpenter ": "Pods of the member go to spot by required node affinity: karpenter.sh/capacity-type In (spot) or eks.amazonaws.com/capacityType In (SPOT), and on-demand by required node affinity: karpenter.sh/capacity-type NotIn (spot) and eks.amazonaws.com/capacityType NotIn (SPOT).",
+		"karpenter":        "Spot pods of the member are scheduled by the nodeSelector karpenter.sh/capacity-type=spot, on-demand pods by the nodeSelector karpenter.sh/capacity-type=on-demand.",
+		labelGKESpot:       "Spot pods of the member are scheduled by required node affinity: cloud.google.com/gke-spot In (true), on-demand pods by required node affinity: cloud.google.com/gke-spot NotIn (true).",
+		" eks, karpenter ": "Spot pods of the member are scheduled by required node affinity: karpenter.sh/capacity-type In (spot) or eks.amazonaws.com/capacityType In (SPOT), on-demand pods by required node affinity: karpenter.sh/capacity-type NotIn (spot) and eks.amazonaws.com/capacityType NotIn (SPOT).",
 		"":                 told,
 		"openstack":        told,
 		"karpenter,":       told,

@@ -49,7 +49,7 @@ func (m *member) noteStrays(ctx context.Context, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if news := problem != m.strayProblem; news && err != nil && ctx.Err() == nil {
-		m.engine.Log.WarnContext(ctx, "released pods without a workload cannot be taken away", "member", m.name, "error", err)
+		m.engine.Log.WarnContext(ctx, "cannot evict released pods without a workload", "member", m.name, "error", err)
 	}
 	m.strayProblem = problem
 }

@@ -178,12 +178,12 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 func (d *directory) noteProblems(o *Observed, plan *Result) {
 	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
 	if problem := d.droughts.Problem(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
-		plan.Notes = append(plan.Notes, "it cannot be found out whether there is room again: "+problem)
+		plan.Notes = append(plan.Notes, "cannot test whether there is room again: "+problem)
 	}
 	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Waiting() }) {
 		return
 	}
 	if problem := d.signs.problems(); problem != "" {
-		plan.Notes = append(plan.Notes, "it cannot be seen whether nodes are on their way: "+problem)
+		plan.Notes = append(plan.Notes, "cannot read whether nodes are being created: "+problem)
 	}
 }

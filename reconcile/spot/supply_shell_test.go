@@ -160,7 +160,7 @@ func TestTheMetricTellsWhichTypeIsDry(t *testing.T) {
 	}
 	dir.droughts.Judge(now)
 	want := `
-# HELP plimsoll_spot_dry Shapes of pods for which capacity of the type (spot or on-demand) of the member has no room.
+# HELP plimsoll_spot_dry Shapes of pods for which the member's capacity of the type (spot or on-demand) has no room.
 # TYPE plimsoll_spot_dry gauge
 plimsoll_spot_dry{capacity="on-demand",member="` + testMember + `"} 2
 plimsoll_spot_dry{capacity="spot",member="` + testMember + `"} 0

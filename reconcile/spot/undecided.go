@@ -35,7 +35,7 @@ func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, no
 	if m := e.member(of.member); m != nil {
 		m.undecidedAt.Store(now.UnixNano())
 	}
-	e.Log.Warn("pods came without a decision of the webhook; they are placed now", "member", of.member,
+	e.Log.Warn("pods were created without a decision of the webhook and are placed now", "member", of.member,
 		"namespace", of.key.Namespace, "kind", of.key.Kind, "name", of.key.Name, "pods", n)
 }
 

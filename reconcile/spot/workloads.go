@@ -39,7 +39,7 @@ func NewWorkloadKind(apiVersion, kind, replicasPath, statusReplicasPath string) 
 	}
 	switch version.Group {
 	case "", appsv1.GroupName:
-		return WorkloadKind{}, fmt.Errorf("API version %q: Kubernetes' own workloads are placed without being named, as far as they can be", apiVersion)
+		return WorkloadKind{}, fmt.Errorf("API version %q: the built-in workload kinds need no entry", apiVersion)
 	}
 	if problems := validation.IsDNS1123Subdomain(version.Group); len(problems) > 0 {
 		return WorkloadKind{}, fmt.Errorf("API version %q: its group: %s", phrase.Value(apiVersion), problems[0])
@@ -237,7 +237,7 @@ func newKindTable(kinds []WorkloadKind) (kindTable, error) {
 	for i, k := range kinds {
 		for _, other := range kinds[:i] {
 			if other.Name() == k.Name() || other.Controller() == k.Controller() {
-				return nil, errors.New("workload kind " + k.Name() + ": it is named twice")
+				return nil, errors.New("workload kind " + k.Name() + ": specified twice")
 			}
 		}
 	}

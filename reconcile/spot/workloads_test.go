@@ -228,7 +228,7 @@ func TestPodsAreMappedToTheWorkloadBehindTheirController(t *testing.T) {
 func TestAConfiguredKindIsCheckedWithReason(t *testing.T) {
 	for want, c := range map[string][4]string{
 		"want group/version":               {"a/b/c", "Rollout", "", ""},
-		"Kubernetes' own":                  {"apps/v1", "Deployment", "", ""},
+		"built-in":                         {"apps/v1", "Deployment", "", ""},
 		"want the kind as in manifests":    {"argoproj.io/v1", "rollout", "", ""},
 		"want a path of names such as .sp": {"argoproj.io/v1", "Rollout", "spec.replicas", ""},
 		"such as .status.replicas":         {"argoproj.io/v1", "Rollout", "", ".spec.replicas"},
@@ -240,7 +240,7 @@ func TestAConfiguredKindIsCheckedWithReason(t *testing.T) {
 		}
 	}
 	twice := []WorkloadKind{workloadKind(t, "argoproj.io/v1alpha1", "Rollout"), workloadKind(t, "argoproj.io/v1", "Rollout")}
-	if _, err := newKindTable(twice); err == nil || !strings.Contains(err.Error(), "Rollout.argoproj.io: it is named twice") {
+	if _, err := newKindTable(twice); err == nil || !strings.Contains(err.Error(), "Rollout.argoproj.io: specified twice") {
 		t.Errorf("named twice: %v", err)
 	}
 }

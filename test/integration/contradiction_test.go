@@ -71,7 +71,7 @@ func (p *placing) contradicts(w *fleet.Workload, wait plimsollv1.WaitKind, reaso
 func noSpotNodeFitsSpec(p *placing) {
 	const replicas, percent = 4, 50
 	p.addNode(kube.OnDemand)
-	const reason = "no spot node of the member is what the template's own nodeSelector or node affinity asks for"
+	const reason = "no spot node of the member matches the template's own nodeSelector or node affinity"
 	selecting, requiring := p.create(p.picky("selecting", replicas, percent, false)), p.create(p.picky("requiring", replicas, percent, true))
 	for _, w := range []*fleet.Workload{selecting, requiring} {
 		p.Expect(p.ready(w, replicas)).To(Equal(fleet.Mix{OnDemand: replicas, Ready: replicas}))
@@ -90,7 +90,7 @@ func noSpotNodeFitsSpec(p *placing) {
 func noOnDemandNodeFitsSpec(p *placing) {
 	const replicas = 4
 	p.addNode(kube.Spot)
-	const reason = "no on-demand node of the member is what the template's own nodeSelector or node affinity asks for"
+	const reason = "no on-demand node of the member matches the template's own nodeSelector or node affinity"
 	w := p.create(p.picky("web", replicas, 50, false))
 	p.Eventually(func() (fleet.Mix, error) { return w.Mix(p.ctx) }).Should(Equal(fleet.Mix{Spot: 2, OnDemand: 2, Ready: 2}))
 	p.contradicts(w, plimsollv1.WaitKind_WAIT_KIND_TEMPLATE, reason)
@@ -109,7 +109,7 @@ func noOnDemandNodeFitsSpec(p *placing) {
 func noNodeFitsSpec(p *placing) {
 	const replicas = 2
 	w := p.create(p.picky("web", replicas, 50, true))
-	p.contradicts(w, plimsollv1.WaitKind_WAIT_KIND_TEMPLATE, "no node of the member is what the template's own nodeSelector or node affinity asks for")
+	p.contradicts(w, plimsollv1.WaitKind_WAIT_KIND_TEMPLATE, "no node of the member matches the template's own nodeSelector or node affinity")
 	p.Expect(p.evictions()).To(BeEmpty())
 
 	p.addNode(kube.Spot)

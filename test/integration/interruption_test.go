@@ -108,7 +108,7 @@ func falseAlarmSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 	node := p.pods(w)[0].Spec.NodeName
 
 	p.Expect(m.Cluster.TaintNodes(p.ctx, disrupted, node)).To(Succeed())
-	p.Eventually(p.reason(w)).Should(ContainSubstring("of nodes that go"))
+	p.Eventually(p.reason(w)).Should(ContainSubstring("on nodes being terminated"))
 	p.Expect(m.Cluster.UntaintNodes(p.ctx, disrupted.Key, node)).To(Succeed())
 	p.settle(w, replicas)
 

@@ -62,7 +62,7 @@ func symmetricSpec(t *testing.T, h *insideHub, m *fleet.Member) {
 
 	p.Expect(w.Scale(p.ctx, replicas+4)).To(Succeed())
 	p.Eventually(func(g Gomega) {
-		g.Expect(p.shown(w)(g).GetExplanation()).To(ContainElement(ContainSubstring("replicas wait where they are")))
+		g.Expect(p.shown(w)(g).GetExplanation()).To(ContainElement(ContainSubstring("replicas wait")))
 	}).Should(Succeed())
 	evicted = len(p.evictions())
 	p.reconciledAgain(deploymentController, w, 3)

@@ -126,7 +126,7 @@ func spreadTogetherSpec(p *placing) {
 	p.keepsSkew(w, 7, 30, 2, "a scale-down")
 	p.Expect(w.Annotate(p.ctx, fleet.Policy(100, 2))).To(Succeed())
 	p.keepsSkew(w, 7, 100, 2, "another change of the policy")
-	p.Expect(p.shown(w)(p.WithT).GetExplanation()).NotTo(ContainElement(ContainSubstring("does not hold")))
+	p.Expect(p.shown(w)(p.WithT).GetExplanation()).NotTo(ContainElement(ContainSubstring("is not satisfied")))
 }
 
 func spreadApartSpec(p *placing) {
@@ -137,8 +137,8 @@ func spreadApartSpec(p *placing) {
 	p.mended(w, 9, 67, 0)
 	p.Expect(p.zones(w)["c"]).To(Equal(1))
 
-	const why = "each capacity type is spread on its own, for c has no spot node that the template allows"
-	p.Eventually(p.warnings).Should(ContainElement(And(ContainSubstring(p.zoneKey()+" (maxSkew 1) does not hold"), ContainSubstring("c 1"), ContainSubstring(why))))
+	const why = "each capacity type is spread on its own, because c has no spot node that the template allows"
+	p.Eventually(p.warnings).Should(ContainElement(And(ContainSubstring(p.zoneKey()+" (maxSkew 1) is not satisfied"), ContainSubstring("c 1"), ContainSubstring(why))))
 	p.Expect(p.shown(w)(p.WithT).GetExplanation()).To(ContainElement(ContainSubstring(why)))
 	p.Expect(p.evictions()).To(BeEmpty())
 }

@@ -74,7 +74,7 @@ func NewLabels(configured ...NodeLabel) (Labels, error) {
 			return Labels{}, err
 		}
 		if c.find(label.Key) != nil {
-			return Labels{}, fmt.Errorf("node label %s: named twice", label.Key)
+			return Labels{}, fmt.Errorf("node label %s: specified twice", label.Key)
 		}
 		c.NodeLabels = append(c.NodeLabels, label)
 	}
@@ -112,7 +112,7 @@ func (l NodeLabel) validate() error {
 			return fmt.Errorf("node label %s: value %q: %s", l.Key, phrase.Value(value), problems[0])
 		}
 		if value == "" {
-			return fmt.Errorf("node label %s: an empty value tells nothing", l.Key)
+			return fmt.Errorf("node label %s: a value must not be empty", l.Key)
 		}
 		if slices.Contains(l.Spot, value) && slices.Contains(l.OnDemand, value) {
 			return fmt.Errorf("node label %s: value %q cannot mean both spot and on-demand", l.Key, value)

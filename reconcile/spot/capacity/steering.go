@@ -185,7 +185,7 @@ func (s *Steering) Foreign(key string) bool { return slices.Contains(s.elsewhere
 
 // String says in a sentence where pods are sent by what.
 func (s *Steering) String() string {
-	return fmt.Sprintf("Pods of the member go to spot by %s, and on-demand by %s.", &s.Spot, &s.OnDemand)
+	return fmt.Sprintf("Spot pods of the member are scheduled by %s, on-demand pods by %s.", &s.Spot, &s.OnDemand)
 }
 
 // String says by what pods are sent there, as a part of a sentence.
@@ -208,7 +208,7 @@ func (w *Direction) String() string {
 }
 
 // RuleSteerBy is what [Labels.CheckSteerBy] wants of a value.
-const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that spot.nodeLabels names, or several of these with commas between them"
+const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that spot.nodeLabels names, or several of these, separated by commas"
 
 // CheckSteerBy tells whether a registration may name the labels to steer by with a text: names of providers and keys of
 // labels, with commas between them. Empty names none.

@@ -124,5 +124,5 @@ func (k Keys) ProbeOpened() string { return k.Prefix + "/probe-opened" }
 // ProbeSteering is the annotation that says by what the probe was sent to spot; see [capacity.Steering].
 func (k Keys) ProbeSteering() string { return k.Prefix + "/probe-steering" }
 
-// Released is the annotation on a pod that has left its ReplicaSet and stands in until its replacement is ready.
+// Released is the annotation on a pod that has left its ReplicaSet and serves until its replacement is ready.
 func (k Keys) Released() string { return k.Prefix + "/released" }

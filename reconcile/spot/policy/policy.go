@@ -60,11 +60,11 @@ const (
 func (s Severity) Consequence() string {
 	switch s {
 	case SeverityMoves:
-		return "no replica is moved for its mix until it is corrected"
+		return "no replica is moved to change the mix until it is corrected"
 	case SeverityMinor:
 		return "the value of the next level is used until it is corrected"
 	default:
-		return "no replica is moved for its mix and new pods go on-demand until it is corrected"
+		return "new pods go on-demand and no replica is moved to change the mix until it is corrected"
 	}
 }
 

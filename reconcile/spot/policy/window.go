@@ -34,10 +34,10 @@ type Window struct {
 
 // Rules of the values, as problems and errors quote them.
 const (
-	ruleSchedule = "five cron fields (minute hour day month weekday), which match at some time"
+	ruleSchedule = "five cron fields (minute hour day month weekday) that match at some time"
 	ruleDuration = "a Go duration of more than zero, such as 4h or 90m"
 	ruleTimezone = "the name of an IANA time zone, such as Europe/Berlin"
-	ruleWindow   = "schedule and duration are set both or neither, and a time zone only beside them, on one and the same level"
+	ruleWindow   = "schedule and duration together, and a time zone only with them, all on the same level"
 )
 
 // ParseWindow reads a schedule, a duration and the name of a time zone, which may be empty for UTC. An error says which of

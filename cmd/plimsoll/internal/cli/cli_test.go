@@ -200,7 +200,7 @@ func (h *hub) WhatIf(_ context.Context, request *plimsollv1.WhatIfRequest) (*pli
 	then.LastMoves = nil
 	moves := []*plimsollv1.Move{{
 		Pod: "cart-6f-vwxyz", From: plimsollv1.CapacityType_CAPACITY_TYPE_SPOT, Strategy: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
-		Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_MIX, Reason: "spot has 3 replicas more than the 3 that the policy puts there",
+		Purpose: plimsollv1.MovePurpose_MOVE_PURPOSE_MIX, Reason: "spot has 3 replicas more than the policy's 3",
 	}}
 	return &plimsollv1.WhatIfResponse{Now: cart(), Then: then, Moves: 3, FirstMoves: moves, AsOf: timestamppb.New(now)}, nil
 }

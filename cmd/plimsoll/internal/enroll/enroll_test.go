@@ -116,7 +116,7 @@ func TestTheRightsOfATenantArePinnedAndCoverItsNamespacesOnly(t *testing.T) {
 }
 
 func TestNamespacesOfATenantAreChecked(t *testing.T) {
-	for want, namespaces := range map[string][]string{"named twice": {"a", "b", "a"}, `namespace "A"`: {"A"}, `namespace ""`: {""}} {
+	for want, namespaces := range map[string][]string{"specified twice": {"a", "b", "a"}, `namespace "A"`: {"A"}, `namespace ""`: {""}} {
 		r := Registration{Name: "team", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace, Namespaces: namespaces}
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", namespaces, err, want)

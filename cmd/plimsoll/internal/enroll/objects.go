@@ -163,7 +163,7 @@ func memberObjects(r Registration, withSecret bool) ([]object, error) {
 			return of("priorityclasses", &schedulingv1.PriorityClass{
 				TypeMeta: typeMeta("scheduling.k8s.io/v1", "PriorityClass"), ObjectMeta: meta("", ProbePriorityClass),
 				Value: probePriority, PreemptionPolicy: ptr.To(corev1.PreemptNever),
-				Description: "Pods of Plimsoll that find out whether there is spot capacity again, and give way to all others.",
+				Description: "Plimsoll's probe pods, which test whether spot capacity is available again. All other pods preempt them.",
 			})
 		})
 	}

@@ -150,7 +150,7 @@ func (r Registration) validateNamespaces() error {
 			return err
 		}
 		if slices.Contains(r.Namespaces[:i], namespace) {
-			return fmt.Errorf("namespace %q: it is named twice", namespace)
+			return fmt.Errorf("namespace %q: specified twice", namespace)
 		}
 	}
 	if len(r.Namespaces) > 0 && len(r.Name) > maxTenantName {
