@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
@@ -107,14 +106,6 @@ func endingOf(ctx context.Context, result Result, err error) ending {
 		end.outcome = codeTimeout
 	}
 	return end
-}
-
-// liveReader reads past the cache: the member's own reader for that, if it has one.
-func liveReader(cl cluster.Cluster) client.Reader {
-	if m, ok := cl.(interface{ Live() client.Reader }); ok {
-		return m.Live()
-	}
-	return cl.GetAPIReader()
 }
 
 func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName, v decision, err error) {

@@ -89,19 +89,6 @@ func (e ending) worthTelling() bool {
 	return e.err == nil || (!apierrors.IsConflict(e.err) && !errors.Is(e.err, clusters.ErrNotOwner) && !errors.Is(e.err, context.Canceled))
 }
 
-// refused marks the answer of an API server that no retry can mend as terminal: what is sent is not valid or not allowed. A
-// quota that is used up is one of these, and so is a namespace that is being deleted.
-func refused(err error) error {
-	switch {
-	case err == nil || IsTerminal(err):
-		return err
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
-		apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsRequestEntityTooLargeError(err):
-		return TerminalError(err)
-	}
-	return err
-}
-
 // isGone tells whether an object that was read is no more, or another one of its name is.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errReplacedObject) }
 

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -277,31 +275,4 @@ func (rt *Runtime) add(c *Controller) error {
 	}
 	rt.controllers[c.name], rt.queues[c.name] = c, c.queue
 	return nil
-}
-
-// newObject makes an empty T, which is a pointer to a struct.
-func newObject[T client.Object]() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-}
-
-// emptyOf makes an empty T of a kind, which an unstructured one does not know of itself.
-func emptyOf[T client.Object](gvk schema.GroupVersionKind) T {
-	obj := newObject[T]()
-	if untyped, ok := any(obj).(*unstructured.Unstructured); ok {
-		untyped.SetGroupVersionKind(gvk)
-	}
-	return obj
-}
-
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	rv := reflect.ValueOf(v)
-	return rv.Kind() == reflect.Pointer && rv.IsNil()
-}
-
-// kindName is how people name a kind, for example "apps/v1 Deployment".
-func kindName(gvk schema.GroupVersionKind) string {
-	return gvk.GroupVersion().String() + " " + gvk.Kind
 }

@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
@@ -83,11 +81,4 @@ func (w *watch) owners(obj client.Object) (names []string) {
 		}
 	}
 	return names
-}
-
-// isKind tells whether an owner reference is to a kind, in any version. Owners of the core group have an API version without a
-// slash.
-func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && ref.Kind == kind.Kind && gv.Group == kind.Group
 }

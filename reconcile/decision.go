@@ -3,12 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"time"
-
-	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
-
-// maxErrorLength bounds, in bytes, what a record keeps of an error.
-const maxErrorLength = 1024
 
 // decision is what one reconcile means for its record.
 type decision struct {
@@ -125,6 +120,3 @@ func (v decision) failed() bool {
 	}
 	return false
 }
-
-// clip makes a text one line of at most maxErrorLength bytes.
-func clip(s string) string { return plain.Text(s, maxErrorLength) }

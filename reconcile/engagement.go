@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
@@ -90,15 +89,6 @@ func (e *engagement) whole() bool {
 		}
 	}
 	return e.live()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // followOne attaches the handler of one kind and stays until the kind or the member is gone. The reconciled kind goes
@@ -236,25 +226,4 @@ func storeOf(informer cache.Informer) store {
 	}
 	held, _ := informer.(store)
 	return held
-}
-
-func storeKey(key types.NamespacedName) string {
-	if key.Namespace == "" {
-		return key.Name
-	}
-	return key.Namespace + "/" + key.Name
-}
-
-// presence tells whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
-// has every kind for ever.
-func presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok bool) {
-	switch c := cl.(type) {
-	case interface {
-		Watch(client.Object) (<-chan struct{}, bool)
-	}:
-		return c.Watch(obj)
-	case interface{ Has(client.Object) bool }:
-		return nil, c.Has(obj)
-	}
-	return nil, true
 }

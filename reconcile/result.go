@@ -1,9 +1,6 @@
 package reconcile
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Result is what a reconcile asks for next. It is sealed: it is built with [Done], [Requeue] or [RequeueAfter], so that it
 // cannot contradict itself. The zero value is Done.
@@ -34,21 +31,8 @@ func RequeueAfter(d time.Duration, reason string) Result {
 	return Result{verb: verbRequeueAfter, reason: reason, after: max(d, 0)}
 }
 
-// TerminalError marks an error that no retry can mend: the key waits for a change of the object.
-func TerminalError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &terminalError{err}
-}
-
-type terminalError struct{ err error }
-
-func (e *terminalError) Error() string { return e.err.Error() }
-func (e *terminalError) Unwrap() error { return e.err }
+// TerminalError marks an error that no retry can fix: the key waits for a change of the object.
+func TerminalError(err error) error { return terminal(err) }
 
 // IsTerminal tells whether err, or an error it wraps, was marked with [TerminalError].
-func IsTerminal(err error) bool {
-	var t *terminalError
-	return errors.As(err, &t)
-}
+func IsTerminal(err error) bool { return isTerminal(err) }

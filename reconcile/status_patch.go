@@ -194,8 +194,3 @@ func withStatus(obj StatusObject) StatusObject {
 	*probe.CommonStatus() = Status{ObservedGeneration: 1, Conditions: []metav1.Condition{{Type: ConditionReady}}}
 	return probe
 }
-
-// newLike makes an empty object of the same Go type.
-func newLike[T client.Object](obj T) T {
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
-}

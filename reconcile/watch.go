@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -148,31 +147,6 @@ func (w *watch) mapped(e *engagement, obj client.Object) (keys []types.Namespace
 		}
 	}()
 	return w.mapper(e.ctx, &Member{Name: e.name, Reader: e.cluster.GetCache()}, obj)
-}
-
-// controllerOf names the controller owner of an object, if it is of the given kind in any version.
-func controllerOf(obj client.Object, kind schema.GroupKind) (name string, ok bool) {
-	ref := metav1.GetControllerOfNoCopy(obj)
-	if ref == nil || !isKind(ref, kind) {
-		return "", false
-	}
-	return ref.Name, true
-}
-
-// changed tells whether an update is one.
-func changed(before, after any) (old, obj client.Object, ok bool) {
-	old, okOld := before.(client.Object)
-	obj, okNew := after.(client.Object)
-	return old, obj, okOld && okNew && (old.GetResourceVersion() != obj.GetResourceVersion() || obj.GetResourceVersion() == "")
-}
-
-// lastKnown is the object of a deletion, also of one that the informer only noticed when it listed again.
-func lastKnown(deleted any) client.Object {
-	if unknown, ok := deleted.(toolscache.DeletedFinalStateUnknown); ok {
-		deleted = unknown.Obj
-	}
-	obj, _ := deleted.(client.Object)
-	return obj
 }
 
 func priorityOfAdd(initial bool) Priority {
