@@ -9,11 +9,17 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
@@ -63,7 +69,7 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 			end = a.panicked(e, key, p)
 		}
 	}()
-	obj := emptyOf[T](a.controller.watches[0].gvk)
+	obj := object.Empty[T](a.controller.watches[0].gvk)
 	switch err := e.cluster.GetCache().Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
 		if f, ok := a.reconciler.(Forgetter); ok {
@@ -82,7 +88,7 @@ func (a *adapter[T]) run(ctx context.Context, e *engagement, key types.Namespace
 func (a *adapter[T]) panicked(e *engagement, key types.NamespacedName, p any) ending {
 	a.controller.rt.metrics.panicked(a.controller.name, e.name)
 	e.log.Error("reconciler panicked", "namespace", key.Namespace, "name", key.Name,
-		"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+		"panic", object.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 	return ending{err: fmt.Errorf("panic: %v", p), outcome: codePanic}
 }
 
@@ -92,7 +98,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 		have = s.CommonStatus().Conditions
 	}
 	return Request[T]{
-		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: liveReader(e.cluster), Events: e.events.about(obj),
+		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
 		needs: &needs{flow: e.flow, key: client.ObjectKeyFromObject(obj)},
 		Log:   logAbout(e.log, obj),
@@ -112,7 +118,7 @@ func logFailure(ctx context.Context, log *slog.Logger, key types.NamespacedName,
 	attrs := []slog.Attr{
 		slog.String("namespace", key.Namespace), slog.String("name", key.Name),
 		slog.String("outcome", outcomeLabels[v.outcome]), slog.Uint64("attempt", uint64(v.attempts)),
-		slog.String("error", clip(err.Error())),
+		slog.String("error", object.Clip(err.Error())),
 	}
 	if v.next == nextRetry {
 		attrs = append(attrs, slog.Time("nextTry", time.Now().Add(v.after)))

@@ -9,8 +9,12 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,7 +60,7 @@ func (r Request[T]) application(obj client.Object, opts []ApplyOption) (*applica
 	}
 	a := &application{
 		scope: r.scope, client: r.Client, live: r.Live, events: r.Events, owner: r.Object, obj: obj, gvk: gvk,
-		name: kindName(gvk) + " " + storeKey(client.ObjectKeyFromObject(obj)),
+		name: object.KindName(gvk) + " " + object.StoreKey(client.ObjectKeyFromObject(obj)),
 	}
 	for _, option := range opts {
 		option(&a.applyOptions)
@@ -201,7 +205,7 @@ func (a *application) belongs(have client.Object) (goes bool, err error) {
 	case controller.UID == a.owner.GetUID():
 		return false, nil
 	}
-	if name, ok := controllerOf(have, a.kind.GroupKind()); ok && name == a.owner.GetName() {
+	if name, ok := object.ControllerOf(have, a.kind.GroupKind()); ok && name == a.owner.GetName() {
 		return true, nil
 	}
 	return false, TerminalError(fmt.Errorf("it belongs to %s %s, so it is left alone", controller.Kind, controller.Name))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // Applied is what [Request.Apply] did.
@@ -78,7 +80,7 @@ func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyO
 	}
 	applied, err := a.apply(ctx)
 	if err != nil {
-		return "", fmt.Errorf("apply %s: %w", a.name, refused(err))
+		return "", fmt.Errorf("apply %s: %w", a.name, retry.Refused(err))
 	}
 	return applied, nil
 }
@@ -93,7 +95,7 @@ func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error)
 	}
 	deleted, err := a.delete(ctx)
 	if err != nil {
-		return false, fmt.Errorf("delete %s: %w", a.name, refused(err))
+		return false, fmt.Errorf("delete %s: %w", a.name, retry.Refused(err))
 	}
 	return deleted, nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 const (
@@ -60,7 +61,7 @@ type Builder[T client.Object] struct {
 // unique in the runtime; it is in the ledger, the metrics and the API.
 func For[T client.Object](rt *Runtime, name string, r Reconciler[T]) *Builder[T] {
 	b := &Builder[T]{rt: rt, name: name, reconciler: r, workers: defaultWorkers}
-	if isNil(r) {
+	if object.IsNil(r) {
 		b.fail("the reconciler is nil")
 	}
 	if rt == nil {
@@ -211,13 +212,13 @@ func (b *Builder[T]) register() (*Controller, error) {
 // watches completes and checks the kinds; the reconciled one is first.
 func (b *Builder[T]) watches() []watch {
 	if b.primary.Object == nil {
-		b.primary.Object = newObject[T]()
+		b.primary.Object = object.New[T]()
 	}
 	b.traits = b.primaryTraits()
 	all := append([]watch{{kind: b.primary, role: rolePrimary, weigh: b.traits.weigh}}, b.others...)
 	for i := range all {
 		w := &all[i]
-		if isNil(w.kind.Object) {
+		if object.IsNil(w.kind.Object) {
 			b.fail("%s: the kind has no object", w.role)
 			continue
 		}
@@ -229,7 +230,7 @@ func (b *Builder[T]) watches() []watch {
 		w.gvk, w.owner = gvk, all[0].gvk.GroupKind()
 	}
 	if all[0].kind.Optional {
-		b.fail("%s: %s is optional: it is the kind that is reconciled", all[0].role, kindName(all[0].gvk))
+		b.fail("%s: %s is optional: it is the kind that is reconciled", all[0].role, object.KindName(all[0].gvk))
 	}
 	b.addIndexes(all)
 	return all
@@ -248,7 +249,7 @@ func (b *Builder[T]) primaryTraits() *primary {
 	if _, ok := b.reconciler.(Finalizer[T]); ok {
 		p.finalizer = b.marks().finalizer
 	}
-	if kind, ok := b.primary.Object.(StatusObject); ok && !isNil(kind) {
+	if kind, ok := b.primary.Object.(StatusObject); ok && !object.IsNil(kind) {
 		p.status = true
 		if err := checkStatus(kind); err != nil {
 			b.fail("Kind: %w", err)

@@ -4,6 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // Owns wakes a key when an object that it controls changes: one with a controller owner reference to it, or with
@@ -70,13 +71,13 @@ func (w *watch) counts(e *engagement, old, now client.Object) (counts bool) {
 // owners names the owners of an object that are of the reconciled kind and count.
 func (w *watch) owners(obj client.Object) (names []string) {
 	if !w.anyOwner {
-		if name, ok := controllerOf(obj, w.owner); ok {
+		if name, ok := object.ControllerOf(obj, w.owner); ok {
 			names = append(names, name)
 		}
 		return names
 	}
 	for _, ref := range obj.GetOwnerReferences() {
-		if isKind(&ref, w.owner) {
+		if object.IsKind(&ref, w.owner) {
 			names = append(names, ref.Name)
 		}
 	}

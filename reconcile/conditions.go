@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -221,7 +224,7 @@ func message(format string, args []any) string {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
 	}
-	return clip(format)
+	return object.Clip(format)
 }
 
 // maxReasonLength is what the API allows.

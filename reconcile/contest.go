@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +48,7 @@ func (m *appliedMemory) repaired(key appliedKey) {
 	}
 	c.repairs, c.last, c.rivals = c.repairs+1, time.Now(), ""
 	if c.repairs >= quickRepairs {
-		c.wait = usualPace.backoff(c.repairs-quickRepairs+1, 0.5)
+		c.wait = retry.Usual.Backoff(c.repairs-quickRepairs+1, 0.5)
 	}
 	if m.contests == nil {
 		m.contests = map[appliedKey]contest{}

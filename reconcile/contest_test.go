@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,7 +41,7 @@ func TestAFieldThatSomebodyElseAlsoSetsIsSetRightLessAndLessOften(t *testing.T) 
 			!strings.Contains(ready.Message, "data.a is set differently again and again by the field manager \"") {
 			t.Errorf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 		}
-		time.Sleep(2 * backoffMost) // the other one has given up
+		time.Sleep(2 * retry.Most) // the other one has given up
 		if cm := mustRead[*corev1.ConfigMap](a.plant, "settings"); cm.Data["a"] != "ours" {
 			t.Errorf("data %v", cm.Data)
 		}

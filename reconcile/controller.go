@@ -13,8 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
@@ -102,7 +106,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	if cl == nil {
 		return errors.New("controller " + c.name + ": engage member " + name.String() + ": the cluster is nil")
 	}
-	c.rt.instances.seen(ctx, name.String(), cl)
+	c.rt.instances.Seen(ctx, name.String(), cl)
 	complete := c.complete(cl)
 	c.mu.Lock()
 	e := c.engagements[name.String()]
@@ -130,7 +134,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 // complete tells whether a member has every kind that is not optional.
 func (c *Controller) complete(cl cluster.Cluster) bool {
 	for i := range c.watches {
-		if _, ok := presence(cl, c.watches[i].kind.Object); !ok && !c.watches[i].kind.Optional {
+		if _, ok := members.Presence(cl, c.watches[i].kind.Object); !ok && !c.watches[i].kind.Optional {
 			return false
 		}
 	}

@@ -3,6 +3,9 @@ package reconcile
 import (
 	"cmp"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // decision is what one reconcile means for its record.
@@ -45,47 +48,47 @@ type asking struct {
 }
 
 // judge decides what an ending means after so many failed attempts before it. random is in [0, 1).
-func judge(end ending, attempts uint32, p pace, random float64) decision {
+func judge(end ending, attempts uint32, p retry.Pace, random float64) decision {
 	v := judgeEnding(end, attempts, p, random)
 	v.asked = end.asked
 	if v.overdue = end.overdue != ""; v.overdue {
-		v.reason = clip(end.overdue + ": " + v.reason)
+		v.reason = object.Clip(end.overdue + ": " + v.reason)
 	}
 	return v
 }
 
-func judgeEnding(end ending, attempts uint32, p pace, random float64) decision {
+func judgeEnding(end ending, attempts uint32, p retry.Pace, random float64) decision {
 	switch {
 	case end.outcome == codeGone:
 		return decision{outcome: codeGone, next: nextGone}
 	case end.terminal():
-		v := decision{outcome: codeTerminal, attempts: attempts + 1, err: clip(end.err.Error()), next: nextChange}
-		stalled := p.stalled
+		v := decision{outcome: codeTerminal, attempts: attempts + 1, err: object.Clip(end.err.Error()), next: nextChange}
+		stalled := p.Stalled
 		if end.ours {
 			stalled = cmp.Or(stalled, defaultStalledRetry)
 		}
 		if stalled > 0 {
-			v.reason, v.next, v.after = reasonStalled, nextRetry, jitter(stalled, random)
+			v.reason, v.next, v.after = reasonStalled, nextRetry, retry.Jitter(stalled, random)
 		}
 		return v
 	case end.err != nil:
-		v := decision{outcome: end.outcome, attempts: attempts + 1, err: clip(end.err.Error()), next: nextRetry}
+		v := decision{outcome: end.outcome, attempts: attempts + 1, err: object.Clip(end.err.Error()), next: nextRetry}
 		if v.outcome == codeNone {
 			v.outcome = codeError
 		}
 		v.reason = retryReasons[v.outcome]
-		v.after = p.backoff(v.attempts, random)
+		v.after = p.Backoff(v.attempts, random)
 		return v
 	}
 	return judgeResult(end, attempts, p, random)
 }
 
 // judgeResult decides what an ending without an error means.
-func judgeResult(end ending, attempts uint32, p pace, random float64) decision {
-	v := decision{outcome: end.outcome, reason: clip(end.result.reason)}
+func judgeResult(end ending, attempts uint32, p retry.Pace, random float64) decision {
+	v := decision{outcome: end.outcome, reason: object.Clip(end.result.reason)}
 	switch {
 	case end.result.verb == verbRequeue:
-		v.attempts, v.next, v.after = attempts+1, nextRetry, p.backoff(attempts+1, random)
+		v.attempts, v.next, v.after = attempts+1, nextRetry, p.Backoff(attempts+1, random)
 	case end.result.verb == verbRequeueAfter:
 		v.next, v.after = nextWait, end.result.after
 	case end.outcome != codeNone:

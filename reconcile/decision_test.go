@@ -3,13 +3,12 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 func TestWhatAnEndingMeans(t *testing.T) {
@@ -35,39 +34,9 @@ func TestWhatAnEndingMeans(t *testing.T) {
 			decision{outcome: codeTimeout, attempts: 4, reason: "backing off after a missed deadline", err: "e", next: nextRetry, after: 8 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, judge(tc.end, before, usualPace, middle), cmp.AllowUnexported(decision{}, asking{})); diff != "" {
+			if diff := cmp.Diff(tc.want, judge(tc.end, before, retry.Usual, middle), cmp.AllowUnexported(decision{}, asking{})); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-func TestBackOffGrowsUpToItsMost(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.Uint32Range(1, 1<<31).Draw(rt, "n")
-		now, next := rapid.Float64Range(0, 0.999).Draw(rt, "now"), rapid.Float64Range(0, 0.999).Draw(rt, "next")
-		d := backoff(n, now)
-		if d < 900*time.Millisecond || d > 330*time.Second {
-			rt.Fatalf("delay %d is %v", n, d)
-		}
-		if n < 9 && backoff(n+1, next) <= d {
-			rt.Fatalf("delay %d is %v and the next %v", n, d, backoff(n+1, next))
-		}
-	})
-	if d := backoff(1, 0.5); d != time.Second {
-		t.Errorf("the first delay is %v", d)
-	}
-	if d := backoff(100, 0.5); d != 5*time.Minute {
-		t.Errorf("the longest delay is %v", d)
-	}
-}
-
-func TestAClippedTextIsValidAndShort(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		s := strings.Repeat(rapid.StringOfN(rapid.RuneFrom(nil, unicode.L, unicode.N, unicode.P), 1, 20, -1).Draw(rt, "s"), rapid.IntRange(1, 400).Draw(rt, "n"))
-		got := clip(s)
-		if len(got) > maxErrorLength || (len(s) <= maxErrorLength) != (got == s) || !strings.HasPrefix(s, strings.TrimSuffix(got, "…")) {
-			rt.Fatalf("clip of %d bytes gives %d: %q", len(s), len(got), got)
-		}
-	})
 }

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 // readPatience bounds one live look at what is depended on.
@@ -65,7 +67,7 @@ func newDependencies(rt *Runtime) *dependencies {
 		rt: rt, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
 		endpoints: map[Dependency]*endpoint{}, calls: make(chan struct{}, callsAtOnce),
 	}
-	rt.instances.listen(ds.memberChanged)
+	rt.instances.Listen(ds.memberChanged)
 	return ds
 }
 
@@ -182,7 +184,7 @@ func (ds *dependencies) factsFor(ctx context.Context, d Dependency) facts {
 		return f
 	}
 	ds.mu.Unlock()
-	there := ds.rt.instances.get(d.member)
+	there := ds.rt.instances.Get(d.member)
 	if there == nil {
 		return facts{problem: "the member is not there"}
 	}
@@ -208,11 +210,11 @@ func (e *entry) serves(d Dependency) bool {
 }
 
 // look asks the member, and keeps what it says unless a watch was faster.
-func (ds *dependencies) look(there *instance, d Dependency) facts {
-	ctx, cancel := context.WithTimeout(there.ctx, readPatience)
+func (ds *dependencies) look(there *members.Instance, d Dependency) facts {
+	ctx, cancel := context.WithTimeout(there.Context, readPatience)
 	defer cancel()
 	before := ds.eventsOf(d.target())
-	f := observe(ctx, liveReader(there.cluster), d)
+	f := observe(ctx, members.LiveReader(there.Cluster), d)
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	e := ds.entries[d.target()]
@@ -370,7 +372,7 @@ func (e *entry) everybody() []wakeUp {
 func (ds *dependencies) memberChanged(name string) {
 	ds.mu.Lock()
 	var concerned []wakeUp
-	there := ds.rt.instances.get(name)
+	there := ds.rt.instances.Get(name)
 	for _, w := range slices.Collect(maps.Values(ds.watches)) {
 		if w.place.member != name || w.instance == there {
 			continue

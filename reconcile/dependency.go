@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,7 +94,7 @@ func (d Dependency) String() string {
 	if d.url != "" {
 		return endpointName(d.url)
 	}
-	s := d.gvk.Kind + " " + storeKey(d.name)
+	s := d.gvk.Kind + " " + object.StoreKey(d.name)
 	if d.member != "" {
 		s += " in member " + d.member
 	}

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // maxSearch bounds how many objects a search for a circle looks at.
@@ -88,7 +90,7 @@ func shortestWay(from, to node, next func(node) []node) []node {
 
 // in names the node as seen from a member.
 func (n node) in(member string) string {
-	s := n.kind.Kind + " " + storeKey(n.name)
+	s := n.kind.Kind + " " + object.StoreKey(n.name)
 	if n.member != member {
 		s += " in member " + n.member
 	}

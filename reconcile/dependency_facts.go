@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,7 +149,7 @@ func problemOf(err error, gvk schema.GroupVersionKind) string {
 	case apierrors.IsForbidden(err):
 		return "the hub may not read it"
 	case meta.IsNoMatchError(err):
-		return "the member does not serve " + kindName(gvk)
+		return "the member does not serve " + object.KindName(gvk)
 	}
 	return "the member does not say whether it is there"
 }
@@ -176,7 +180,7 @@ func factsOf(obj client.Object) facts {
 		}
 		observed, said := condition["observedGeneration"].(int64)
 		f.conditions = append(f.conditions, fact{
-			name: strings.Clone(clip(name)), status: metav1.ConditionStatus(strings.Clone(clip(status))),
+			name: strings.Clone(object.Clip(name)), status: metav1.ConditionStatus(strings.Clone(object.Clip(status))),
 			stale: said && observed != 0 && observed < u.GetGeneration(),
 		})
 	}

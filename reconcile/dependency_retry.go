@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -20,13 +22,13 @@ const (
 func watchAgain(err error, n uint32, random float64) time.Duration {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return jitter(watchSoon*9/10, random)
+		return retry.Jitter(watchSoon*9/10, random)
 	}
 	switch code := status.Status().Code; {
 	case code == http.StatusTooManyRequests, code == http.StatusGone, code >= http.StatusInternalServerError:
-		return jitter(watchSoon*9/10, random)
+		return retry.Jitter(watchSoon*9/10, random)
 	}
-	return min(backoff(n, random), watchPause)
+	return min(retry.Backoff(n, random), watchPause)
 }
 
 // watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.

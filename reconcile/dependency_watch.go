@@ -6,14 +6,22 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -45,7 +53,7 @@ type placeWatch struct {
 	ds       *dependencies
 	place    place
 	entries  map[types.NamespacedName]*entry
-	instance *instance // nil: the member is not there
+	instance *members.Instance // nil: the member is not there
 	cancel   context.CancelFunc
 	synced   bool
 	closed   time.Time // since when it is not synced
@@ -59,7 +67,7 @@ func (ds *dependencies) follow(e *entry) {
 	if w == nil {
 		w = &placeWatch{ds: ds, place: p, entries: map[types.NamespacedName]*entry{}}
 		ds.watches[p] = w
-		w.start(ds.rt.instances.get(p.member))
+		w.start(ds.rt.instances.Get(p.member))
 	}
 	w.entries[e.target.name] = e
 	e.watch = w
@@ -75,14 +83,14 @@ func (ds *dependencies) unfollow(e *entry) {
 	}
 }
 
-func (w *placeWatch) start(there *instance) {
+func (w *placeWatch) start(there *members.Instance) {
 	w.instance = there
 	if there == nil {
 		return
 	}
 	w.epoch++
 	w.closed = time.Now()
-	ctx, cancel := context.WithCancel(there.ctx)
+	ctx, cancel := context.WithCancel(there.Context)
 	w.cancel = cancel
 	go w.run(ctx, there, w.epoch)
 }
@@ -97,8 +105,8 @@ func (w *placeWatch) stop() {
 
 // run watches until ctx ends. When the member cannot be watched, it is tried again with back-off, and meanwhile the
 // dependencies are looked at live, at the time of each retry.
-func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
-	source, err := watchClient(there.cluster)
+func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int) {
+	source, err := watchClient(there.Cluster)
 	if err != nil {
 		w.ds.rt.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", err)
 		return
@@ -106,7 +114,7 @@ func (w *placeWatch) run(ctx context.Context, there *instance, epoch int) {
 	quiet := logr.Discard()
 	reflector := toolscache.NewReflectorWithOptions(w.listWatch(source), w.place.object(), &placeStore{w, epoch},
 		toolscache.ReflectorOptions{Logger: &quiet, Name: "dependencies", Backoff: &wait.Backoff{
-			Duration: watchSoon / 4, Factor: 2, Jitter: jitterShare, Steps: 3, Cap: watchSoon,
+			Duration: watchSoon / 4, Factor: 2, Jitter: retry.JitterShare, Steps: 3, Cap: watchSoon,
 		}})
 	ctx = logr.NewContext(ctx, quiet)
 	for failed := uint32(1); ctx.Err() == nil; failed++ {
@@ -212,7 +220,7 @@ func (s *placeStore) Update(obj any) error { return s.Add(obj) }
 
 // Delete takes an object that is gone.
 func (s *placeStore) Delete(obj any) error {
-	if o := lastKnown(obj); o != nil {
+	if o := object.LastKnown(obj); o != nil {
 		s.heard(client.ObjectKeyFromObject(o), func() facts { return facts{} })
 	}
 	return nil

@@ -11,6 +11,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -61,13 +66,13 @@ func (e *engagement) live() bool { return e.ctx.Err() == nil }
 // follow attaches to the kinds that are there and not followed yet; later calls pick up optional kinds that came later.
 func (e *engagement) follow() {
 	for i := range e.controller.watches {
-		gone, ok := presence(e.cluster, e.controller.watches[i].kind.Object)
+		gone, ok := members.Presence(e.cluster, e.controller.watches[i].kind.Object)
 		if !ok {
 			continue
 		}
 		e.mu.Lock()
 		before, followed := e.followed[i]
-		if followed && e.controller.watches[i].kind.Optional && isClosed(before) {
+		if followed && e.controller.watches[i].kind.Optional && members.IsClosed(before) {
 			e.remove(i)
 			followed = false
 		}
@@ -84,7 +89,7 @@ func (e *engagement) whole() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, gone := range e.followed {
-		if !e.controller.watches[i].kind.Optional && isClosed(gone) {
+		if !e.controller.watches[i].kind.Optional && members.IsClosed(gone) {
 			return false
 		}
 	}
@@ -111,7 +116,7 @@ func (e *engagement) followOne(i int, gone <-chan struct{}) {
 	case <-gone:
 	}
 	if !w.kind.Optional {
-		e.cancel(fmt.Errorf("%s: %w", kindName(w.gvk), errKindGone))
+		e.cancel(fmt.Errorf("%s: %w", object.KindName(w.gvk), errKindGone))
 		return
 	}
 	e.detach(i, gone)
@@ -128,15 +133,15 @@ func (e *engagement) attachUntilDone(i int, gone <-chan struct{}) bool {
 		if !e.live() {
 			return false
 		}
-		e.log.Warn("cannot watch a kind", "kind", kindName(w.gvk), "error", err)
-		retry := time.NewTimer(backoff(n, rand.Float64())) //nolint:gosec // spreads load
+		e.log.Warn("cannot watch a kind", "kind", object.KindName(w.gvk), "error", err)
+		pause := time.NewTimer(retry.Backoff(n, rand.Float64())) //nolint:gosec // spreads load
 		select {
-		case <-retry.C:
+		case <-pause.C:
 		case <-gone:
-			retry.Stop()
+			pause.Stop()
 			return true
 		case <-e.ctx.Done():
-			retry.Stop()
+			pause.Stop()
 			return false
 		}
 	}
@@ -150,14 +155,14 @@ func (e *engagement) attach(i int) error {
 	}
 	informer, err := e.cluster.GetCache().GetInformer(e.ctx, w.kind.Object, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("member %s: get the informer of %s: %w", e.name, kindName(w.gvk), err)
+		return fmt.Errorf("member %s: get the informer of %s: %w", e.name, object.KindName(w.gvk), err)
 	}
 	if known := storeOf(informer); known != nil && w.role == rolePrimary {
 		e.primary.Store(&known)
 	}
 	handle, err := informer.AddEventHandler(w.handler(e))
 	if err != nil {
-		return fmt.Errorf("member %s: watch %s: %w", e.name, kindName(w.gvk), err)
+		return fmt.Errorf("member %s: watch %s: %w", e.name, object.KindName(w.gvk), err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +193,7 @@ func (e *engagement) remove(i int) {
 	}
 	delete(e.handlers, i)
 	if err := a.informer.RemoveEventHandler(a.handle); err != nil {
-		e.log.Debug("cannot remove an event handler", "kind", kindName(e.controller.watches[i].gvk), "error", err)
+		e.log.Debug("cannot remove an event handler", "kind", object.KindName(e.controller.watches[i].gvk), "error", err)
 	}
 }
 
@@ -210,7 +215,7 @@ func (e *engagement) known(key types.NamespacedName) bool {
 	if known == nil {
 		return true
 	}
-	_, exists, err := (*known).GetByKey(storeKey(key))
+	_, exists, err := (*known).GetByKey(object.StoreKey(key))
 	return exists || err != nil
 }
 

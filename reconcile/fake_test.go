@@ -10,10 +10,16 @@ import (
 	"testing/synctest"
 
 	"go.uber.org/goleak"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
 	toolscache "k8s.io/client-go/tools/cache"
+
 	framework "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,7 +136,7 @@ func (f fakeCache) Get(_ context.Context, key client.ObjectKey, out client.Objec
 	if k == nil {
 		return fmt.Errorf("%T is not cached", out)
 	}
-	found, ok, err := k.informer.GetIndexer().GetByKey(storeKey(key))
+	found, ok, err := k.informer.GetIndexer().GetByKey(object.StoreKey(key))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -73,7 +77,7 @@ func (a *adapter[T]) hold(ctx context.Context, e *engagement, obj T) (T, error) 
 	}
 	held, err := a.setFinalizer(ctx, e, obj, true)
 	if err != nil {
-		return obj, fmt.Errorf("add the finalizer %s: %w", a.primary.finalizer, refused(err))
+		return obj, fmt.Errorf("add the finalizer %s: %w", a.primary.finalizer, retry.Refused(err))
 	}
 	return held, nil
 }
@@ -98,7 +102,7 @@ func (a *adapter[T]) finalize(ctx context.Context, e *engagement, req Request[T]
 		return a.overdue(req, pendingEnding(result)), true
 	}
 	if _, err := a.setFinalizer(ctx, e, req.Object, false); err != nil && !isGone(err) {
-		end := endingOf(ctx, Result{}, fmt.Errorf("remove the finalizer %s: %w", a.primary.finalizer, refused(err)))
+		end := endingOf(ctx, Result{}, fmt.Errorf("remove the finalizer %s: %w", a.primary.finalizer, retry.Refused(err)))
 		end.ours = true
 		return a.overdue(req, end), true
 	}
@@ -144,7 +148,7 @@ func finalEnding(r FinalizeResult) ending {
 // never be removed.)
 func (a *adapter[T]) setFinalizer(ctx context.Context, e *engagement, obj T, want bool) (T, error) {
 	key, uid := client.ObjectKeyFromObject(obj), obj.GetUID()
-	c, live := e.cluster.GetClient(), liveReader(e.cluster)
+	c, live := e.cluster.GetClient(), members.LiveReader(e.cluster)
 	for try := 1; ; try++ {
 		next := obj.DeepCopyObject().(T)
 		if want == controllerutil.ContainsFinalizer(obj, a.primary.finalizer) || (want && obj.GetDeletionTimestamp() != nil) {
@@ -162,7 +166,7 @@ func (a *adapter[T]) setFinalizer(ctx context.Context, e *engagement, obj T, wan
 		if !apierrors.IsConflict(err) || try == finalizerTries {
 			return obj, err
 		}
-		obj = emptyOf[T](a.controller.watches[0].gvk)
+		obj = object.Empty[T](a.controller.watches[0].gvk)
 		if err := live.Get(ctx, key, obj); err != nil {
 			return obj, err
 		}

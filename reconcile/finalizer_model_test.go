@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -190,7 +192,7 @@ func (m *finalizerModel) changeLive(f func(*gadget)) {
 
 func (m *finalizerModel) reconcile(*rapid.T) {
 	end := m.adapter.run(context.Background(), m.e, types.NamespacedName{Namespace: "default", Name: "one"})
-	if v := judge(end, 0, usualPace, 0.5); end.err != nil && v.next != nextRetry {
+	if v := judge(end, 0, retry.Usual, 0.5); end.err != nil && v.next != nextRetry {
 		m.t.Fatalf("%v, and nothing tries it again: %+v", end.err, v)
 	}
 	m.fault, m.meddle = faultNone, false

@@ -1,6 +1,10 @@
 package reconcile
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+)
 
 // A flow holds the keys of one controller in one member: all its records by name, and those that are queued in line, one
 // line per priority. It lives as long as one engagement. Guarded by Runtime.mu.
@@ -47,7 +51,7 @@ func (l *flow) handle(key types.NamespacedName, asked asking) {
 		if l.handled == nil {
 			l.handled = map[types.NamespacedName]string{}
 		}
-		l.handled[key] = clip(asked.value)
+		l.handled[key] = object.Clip(asked.value)
 	}
 }
 

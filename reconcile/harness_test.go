@@ -127,5 +127,5 @@ func (b *bench) mustBeEmpty(t *testing.T, q *queue) {
 var (
 	done  = decision{outcome: codeDone}
 	gone  = decision{outcome: codeGone, next: nextGone}
-	retry = decision{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
+	again = decision{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
 )

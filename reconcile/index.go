@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,7 +72,7 @@ func keepOwned(list client.ObjectList, kind schema.GroupKind) error {
 	lies := false
 	if err := meta.EachListItem(list, func(item runtime.Object) error {
 		obj, ok := item.(client.Object)
-		if _, owned := controllerOf(obj, kind); ok && owned {
+		if _, owned := object.ControllerOf(obj, kind); ok && owned {
 			kept = append(kept, item)
 			return nil
 		}
@@ -95,7 +98,7 @@ type index struct {
 // same name on the same kind must mean the same function. The name must not begin with "plimsoll.dev/".
 func (b *Builder[T]) Index(obj client.Object, name string, extract client.IndexerFunc) *Builder[T] {
 	switch {
-	case isNil(obj):
+	case object.IsNil(obj):
 		b.fail("Index(%q): the object is nil", name)
 	case extract == nil:
 		b.fail("Index(%T, %q): the function is nil", obj, name)
@@ -190,8 +193,8 @@ func guarded(gvk schema.GroupVersionKind, x index, log *slog.Logger) client.Inde
 		defer func() {
 			if p := recover(); p != nil {
 				values = nil
-				log.Error("index function panicked", "index", x.name, "kind", kindName(gvk), "namespace", obj.GetNamespace(),
-					"name", obj.GetName(), "panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+				log.Error("index function panicked", "index", x.name, "kind", object.KindName(gvk), "namespace", obj.GetNamespace(),
+					"name", obj.GetName(), "panic", object.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 			}
 		}()
 		return x.extract(obj)

@@ -9,7 +9,7 @@ func TestAKeyNeverRunsTwiceWhenItsMemberIsReplaced(t *testing.T) {
 	q := b.queues[0]
 	old := b.join(q, "m")
 	wakeChanged(q, old, "a")
-	b.finish(q, b.mustTake(t, q, "m", "a"), retry)
+	b.finish(q, b.mustTake(t, q, "m", "a"), again)
 	wakeChanged(q, old, "a")
 	req := b.mustTake(t, q, "m", "a")
 	wakeChanged(q, old, "b")
@@ -18,7 +18,7 @@ func TestAKeyNeverRunsTwiceWhenItsMemberIsReplaced(t *testing.T) {
 	b.mustBeEmpty(t, q)
 	wakeChanged(q, l, "a")
 	b.mustBeEmpty(t, q) // still running
-	b.finish(q, req, retry)
+	b.finish(q, req, again)
 	if r := b.record(t, "c", "m", "a"); r.Attempts != 0 || r.LastError != "" || r.State != StateQueued {
 		t.Errorf("record %+v, want nothing of the old instance in it", r)
 	}

@@ -7,15 +7,22 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -246,7 +253,7 @@ func (s *plant) create(obj client.Object) {
 
 func read[T client.Object](s *plant, name string) (obj T, ok bool) {
 	s.t.Helper()
-	obj = newObject[T]()
+	obj = object.New[T]()
 	err := s.live.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, obj)
 	if client.IgnoreNotFound(err) != nil {
 		s.t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // Filter says which keys of a member to list.
@@ -64,7 +66,7 @@ func (rt *Runtime) ControllersIn(member string) []ControllerState {
 		if l == nil {
 			continue
 		}
-		state := ControllerState{Name: name, Member: member, Kind: kindName(c.watches[0].gvk), Objects: len(l.records), Running: l.running}
+		state := ControllerState{Name: name, Member: member, Kind: object.KindName(c.watches[0].gvk), Objects: len(l.records), Running: l.running}
 		for b := range l.seats {
 			state.Queued += l.seats[b].line.n
 		}

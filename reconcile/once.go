@@ -30,7 +30,7 @@ var errTried = errors.New("it was reconciled once, and is over")
 func (c *Controller) ReconcileOnce(ctx context.Context, member string, cl cluster.Cluster, key types.NamespacedName) OnceResult {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.rt.instances.seen(ctx, member, cl)
+	c.rt.instances.Seen(ctx, member, cl)
 	c.mu.Lock()
 	e := c.engage(ctx, member, cl)
 	c.mu.Unlock()
@@ -61,5 +61,5 @@ func (r Result) String() string {
 // Join makes a cluster known as a member, for dependencies and streams, in which no controller works; until ctx ends. It is
 // for tests: members of a hub are known from [Controller.Engage].
 func (rt *Runtime) Join(ctx context.Context, member string, cl cluster.Cluster) {
-	rt.instances.seen(ctx, member, cl)
+	rt.instances.Seen(ctx, member, cl)
 }

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // PatchOption changes what [PatchMerge] does.
@@ -51,10 +53,10 @@ func PatchMerge[T client.Object](ctx context.Context, c client.Client, obj T, ch
 
 // nameOf is how errors name an object, for example "apps/v1 Deployment default/web".
 func nameOf(c client.Client, obj client.Object) string {
-	key := storeKey(client.ObjectKeyFromObject(obj))
+	key := object.StoreKey(client.ObjectKeyFromObject(obj))
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil {
 		return fmt.Sprintf("%T %s", obj, key)
 	}
-	return kindName(gvk) + " " + key
+	return object.KindName(gvk) + " " + key
 }

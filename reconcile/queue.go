@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
@@ -24,7 +27,7 @@ type queue struct {
 	perMember int           // how many keys of one member may run at once
 	reserve   int           // workers that are kept for members of which no key runs
 	resync    time.Duration // 0: off
-	pace      pace
+	pace      retry.Pace
 	limit     rateLimit
 	overdue   time.Duration // a run that takes longer does not return
 
@@ -51,7 +54,7 @@ type run struct {
 
 func newQueue(rt *Runtime, name string, perMember int, resync time.Duration) *queue {
 	return &queue{
-		rt: rt, name: name, perMember: perMember, reserve: max(rt.opts.Workers/2-perMember, 0), resync: resync, pace: usualPace,
+		rt: rt, name: name, perMember: perMember, reserve: max(rt.opts.Workers/2-perMember, 0), resync: resync, pace: retry.Usual,
 		flows: map[string]*flow{}, running: map[mcreconcile.Request]run{},
 		handoff: sync.Pool{New: func() any { return make(chan handout, 1) }},
 	}
@@ -161,7 +164,7 @@ func (q *queue) wait(r *record, next int64, reason string, backoff bool) {
 	q.rt.timers.set(r, due)
 }
 
-func (q *queue) resyncDelay() int64 { return int64(jitter(q.resync, rand.Float64())) } //nolint:gosec // spreads load
+func (q *queue) resyncDelay() int64 { return int64(retry.Jitter(q.resync, rand.Float64())) } //nolint:gosec // spreads load
 
 // forget takes a record that is not running out of the ledger.
 func (q *queue) forget(r *record) {
@@ -299,7 +302,7 @@ func (q *queue) settle(run run) {
 	}
 	defer q.rt.arm(now)
 	if !run.judged { // nobody looked at it: its engagement is about to end
-		q.wait(r, now+int64(backoffFirst), "its engagement ends", true)
+		q.wait(r, now+int64(retry.First), "its engagement ends", true)
 		return
 	}
 	r.ended, r.outcome, r.attempts, r.lastErr, r.reason = now, v.outcome, v.attempts, v.err, v.reason

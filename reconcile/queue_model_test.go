@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // model drives the queues of three controllers in three members with everything that can happen to them, and after each
@@ -208,7 +210,7 @@ func (m *model) finishOne() {
 		{result: Requeue("not yet")}, {result: RequeueAfter(time.Minute, "later")}, {result: RequeueAfter(0, "at once")},
 	}).Draw(m.t, "ending")
 	req := request(key.Member, key.NamespacedName)
-	v := judge(end, q.running[req].record.attempts, usualPace, 0.5)
+	v := judge(end, q.running[req].record.attempts, retry.Usual, 0.5)
 	delete(m.running, key)
 	m.finish(q, req, v)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAKeyThatChangesWhileItRunsRunsAgain(t *testing.T) {
-	for name, v := range map[string]decision{"done": done, "error": retry, "gone": gone, "terminal": {outcome: codeTerminal, next: nextChange},
+	for name, v := range map[string]decision{"done": done, "error": again, "gone": gone, "terminal": {outcome: codeTerminal, next: nextChange},
 		"later": {outcome: codeRequeue, next: nextWait, after: time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
@@ -33,7 +33,7 @@ func TestAResyncDuringARunDoesNotHurryARetry(t *testing.T) {
 	wakeChanged(q, l, "a")
 	req := b.mustTake(t, q, "m", "a")
 	q.wake(l, nsName("a"), PriorityBackground, nil)
-	b.finish(q, req, retry)
+	b.finish(q, req, again)
 	b.mustBeEmpty(t, q)
 	q.wake(l, nsName("a"), PriorityBackground, nil)
 	b.mustBeEmpty(t, q)

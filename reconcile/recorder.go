@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,7 +37,7 @@ func (r *recorder) Warning(reason, format string, args ...any) {
 }
 
 func (r *recorder) record(kind, reason, message string) {
-	r.sink.record(happening{about: r.about, kind: kind, reason: reason, message: clip(message)})
+	r.sink.record(happening{about: r.about, kind: kind, reason: reason, message: object.Clip(message)})
 }
 
 // happening is something to record an Event of.

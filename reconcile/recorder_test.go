@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -183,7 +185,7 @@ func TestAStandbyWritesNoEvents(t *testing.T) {
 }
 
 func TestALongMessageIsCutAndANamelessNamespaceIsDefault(t *testing.T) {
-	h := happening{about: corev1.ObjectReference{Name: strings.Repeat("n", 253)}, message: clip(strings.Repeat("ä", 2000))}
+	h := happening{about: corev1.ObjectReference{Name: strings.Repeat("n", 253)}, message: object.Clip(strings.Repeat("ä", 2000))}
 	e := h.event("plimsoll/c", metaNow())
 	if len(e.Message) > 1024 || !strings.HasSuffix(e.Message, "…") || strings.ContainsRune(e.Message, '\uFFFD') {
 		t.Errorf("message of %d bytes: %q", len(e.Message), e.Message)

@@ -1,6 +1,10 @@
 package reconcile
 
-import "time"
+import (
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+)
 
 // Result is what a reconcile asks for next. It is sealed: it is built with [Done], [Requeue] or [RequeueAfter], so that it
 // cannot contradict itself. The zero value is Done.
@@ -32,7 +36,7 @@ func RequeueAfter(d time.Duration, reason string) Result {
 }
 
 // TerminalError marks an error that no retry can fix: the key waits for a change of the object.
-func TerminalError(err error) error { return terminal(err) }
+func TerminalError(err error) error { return retry.Terminal(err) }
 
 // IsTerminal tells whether err, or an error it wraps, was marked with [TerminalError].
-func IsTerminal(err error) bool { return isTerminal(err) }
+func IsTerminal(err error) bool { return retry.IsTerminal(err) }

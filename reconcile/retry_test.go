@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -30,12 +32,12 @@ func TestErrorsBackOffWithGrowingDelays(t *testing.T) {
 				for seen.count() < 14 {
 					time.Sleep(time.Minute)
 				}
-				middle := backoffFirst
+				middle := retry.First
 				for i, gap := range seen.gaps() {
 					if d := gap - middle; d < -middle/10 || d > middle/10 {
 						t.Errorf("delay %d is %v, want %v give or take a tenth", i, gap, middle)
 					}
-					middle = min(2*middle, backoffMost)
+					middle = min(2*middle, retry.Most)
 				}
 				r, _ := h.Lookup(keyOf("c", "a", "one"))
 				if r.State != StateWaiting || r.Attempts != seen.count() || r.NextTry.Before(time.Now()) || r.Reason == "" {

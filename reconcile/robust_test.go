@@ -9,8 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -175,7 +179,7 @@ func TestAFinalizerOfAnUntypedKindSurvivesAConflict(t *testing.T) {
 		}}, &corev1.ConfigMap{})
 		s.create(configMap("one"))
 		work := &adapter[*unstructured.Unstructured]{controller: c, reconciler: untypedCleaner{}, primary: &primary{finalizer: ourFinalizer}}
-		obj := emptyOf[*unstructured.Unstructured](configMapKind)
+		obj := object.Empty[*unstructured.Unstructured](configMapKind)
 		if err := s.GetClient().Get(t.Context(), inDefault("one"), obj); err != nil {
 			t.Fatal(err)
 		}

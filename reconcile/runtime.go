@@ -15,6 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -99,7 +102,7 @@ type Runtime struct {
 	retired     bool
 	indexes     map[indexKey]sharedIndex
 
-	instances    instances
+	instances    members.Instances
 	dependencies *dependencies
 }
 

@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +41,7 @@ func writeStatus(ctx context.Context, c client.Client, live client.Reader, befor
 		if err != nil || body == nil {
 			return err
 		}
-		target := newLike(before)
+		target := object.Like(before)
 		target.SetNamespace(before.GetNamespace())
 		target.SetName(before.GetName())
 		err = c.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, body))
@@ -190,7 +194,7 @@ func checkStatus(obj StatusObject) error {
 
 // withStatus is an object of the kind with something in the framework's part of its status.
 func withStatus(obj StatusObject) StatusObject {
-	probe := newLike(obj)
+	probe := object.Like(obj)
 	*probe.CommonStatus() = Status{ObservedGeneration: 1, Conditions: []metav1.Condition{{Type: ConditionReady}}}
 	return probe
 }

@@ -9,8 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -149,7 +152,7 @@ func TestWhatFailedIsInTheStatusUntilItIsMended(t *testing.T) {
 		"a terminal error": {func() (Result, error) { return Done(), TerminalError(errors.New("never valid")) },
 			"False/Terminal: never valid", "", "True/Terminal: never valid"},
 		"a refusal": {func() (Result, error) {
-			return Done(), refused(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("exceeded quota")))
+			return Done(), retry.Refused(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("exceeded quota")))
 		}, `False/Forbidden: pods "p" is forbidden: exceeded quota`, "", `True/Forbidden: pods "p" is forbidden: exceeded quota`},
 		"waiting": {func() (Result, error) { return Requeue("two pods are missing"), nil },
 			"False/Progressing: two pods are missing", "True/Progressing: two pods are missing", ""},

@@ -7,6 +7,9 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,9 +68,9 @@ type Change[T client.Object] struct {
 // come back. It may be used any number of times, also concurrently; each use begins anew.
 func Changes[T client.Object](ctx context.Context, rt *Runtime, member string) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		s := &stream[T]{rt: rt, only: member, kind: newObject[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		s := &stream[T]{rt: rt, only: member, kind: object.New[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
 			sources: map[string]*streamSource[T]{}, backlogs: map[string]*backlog[T]{}}
-		forget := rt.instances.listen(s.look)
+		forget := rt.instances.Listen(s.look)
 		defer s.close()
 		defer forget()
 		s.begin()
@@ -113,7 +116,7 @@ type stream[T client.Object] struct {
 type streamSource[T client.Object] struct {
 	stream *stream[T]
 	member string
-	there  *instance
+	there  *members.Instance
 	gone   <-chan struct{} // closed when the kind goes; nil: never
 }
 
@@ -126,7 +129,7 @@ var (
 // begin follows the members that are there.
 func (s *stream[T]) begin() {
 	if s.only == "" {
-		for _, name := range s.rt.instances.names() {
+		for _, name := range s.rt.instances.Names() {
 			s.look(name)
 		}
 		return
@@ -144,12 +147,12 @@ func (s *stream[T]) look(name string) {
 	if s.only != "" && name != s.only {
 		return
 	}
-	there := s.rt.instances.get(name)
-	if there == nil || there.ctx.Err() != nil {
+	there := s.rt.instances.Get(name)
+	if there == nil || there.Context.Err() != nil {
 		return
 	}
-	gone, ok := presence(there.cluster, s.kind)
-	if !ok || (gone != nil && isClosed(gone)) {
+	gone, ok := members.Presence(there.Cluster, s.kind)
+	if !ok || (gone != nil && members.IsClosed(gone)) {
 		return
 	}
 	s.mu.Lock()
@@ -180,7 +183,7 @@ func (src *streamSource[T]) follow() {
 
 func (src *streamSource[T]) attend() error {
 	s := src.stream
-	informer, err := src.there.cluster.GetCache().GetInformer(src.there.ctx, s.kind, cache.BlockUntilSynced(false))
+	informer, err := src.there.Cluster.GetCache().GetInformer(src.there.Context, s.kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotCached, err)
 	}
@@ -194,7 +197,7 @@ func (src *streamSource[T]) attend() error {
 		select {
 		case <-s.stop:
 			return nil
-		case <-src.there.ctx.Done():
+		case <-src.there.Context.Done():
 			return errMemberLeft
 		case <-src.gone:
 			return errKindLeft
@@ -217,7 +220,7 @@ func (src *streamSource[T]) handler() toolscache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if _, _, ok := changed(before, after); !ok {
+			if _, _, ok := object.Changed(before, after); !ok {
 				return
 			}
 			old, okOld := before.(T)
@@ -227,7 +230,7 @@ func (src *streamSource[T]) handler() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if old, ok := lastKnown(obj).(T); ok {
+			if old, ok := object.LastKnown(obj).(T); ok {
 				event(old, none)
 			}
 		},

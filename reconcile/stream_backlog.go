@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // A backlog is what a reader has not been told yet about the objects of one member: for each object at most one entry, from
@@ -37,7 +39,7 @@ func (b *backlog[T]) event(old, now T) {
 	}
 	g := element.Value.(*gap[T])
 	g.now = now
-	if isNil(g.before) && isNil(g.now) { // it came and went, and nobody has heard of it
+	if object.IsNil(g.before) && object.IsNil(g.now) { // it came and went, and nobody has heard of it
 		b.line.Remove(element)
 		delete(b.gaps, key)
 	}
@@ -48,7 +50,7 @@ func (b *backlog[T]) event(old, now T) {
 }
 
 func changedKey[T client.Object](old, now T) types.NamespacedName {
-	if isNil(now) {
+	if object.IsNil(now) {
 		return client.ObjectKeyFromObject(old)
 	}
 	return client.ObjectKeyFromObject(now)
@@ -87,9 +89,9 @@ func (b *backlog[T]) next() []Change[T] {
 func (b *backlog[T]) tell(g *gap[T]) []Change[T] {
 	change := func(t ChangeType, obj T) Change[T] { return Change[T]{Type: t, Member: b.member, Object: obj} }
 	switch {
-	case isNil(g.before):
+	case object.IsNil(g.before):
 		return []Change[T]{change(ChangeAdded, g.now)}
-	case isNil(g.now):
+	case object.IsNil(g.now):
 		return []Change[T]{change(ChangeDeleted, g.before)}
 	case g.before.GetUID() != g.now.GetUID():
 		return []Change[T]{change(ChangeDeleted, g.before), change(ChangeAdded, g.now)}

@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -63,7 +66,7 @@ func (l *listener) words() []string {
 
 func (l *listener) over() bool {
 	synctest.Wait()
-	return isClosed(l.ended)
+	return members.IsClosed(l.ended)
 }
 
 func labelled(name, value string) *corev1.ConfigMap {
@@ -203,7 +206,7 @@ func TestAReaderThatLeavesTheLoopLeavesNothing(t *testing.T) {
 		if n := a.handlers(&corev1.ConfigMap{}); n != handlers {
 			t.Errorf("%d handlers, want the %d from before", n, handlers)
 		}
-		if n := len(h.instances.watcher); n != 1 {
+		if n := h.instances.Listeners(); n != 1 {
 			t.Errorf("%d listeners, want that of the dependencies", n)
 		}
 		h.cancel()

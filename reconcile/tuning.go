@@ -3,6 +3,8 @@ package reconcile
 import (
 	"cmp"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 const (
@@ -20,13 +22,13 @@ type tuning struct {
 }
 
 // pace is how fast keys are tried again; statusObject says whether they are of a kind whose status the framework keeps.
-func (t *tuning) pace(statusObject bool) pace {
-	p := pace{first: cmp.Or(t.backoffFirst, backoffFirst), most: cmp.Or(t.backoffMost, backoffMost)}
+func (t *tuning) pace(statusObject bool) retry.Pace {
+	p := retry.Pace{First: cmp.Or(t.backoffFirst, retry.First), Most: cmp.Or(t.backoffMost, retry.Most)}
 	switch {
 	case t.stalledRetry != nil:
-		p.stalled = *t.stalledRetry
+		p.Stalled = *t.stalledRetry
 	case statusObject:
-		p.stalled = defaultStalledRetry
+		p.Stalled = defaultStalledRetry
 	}
 	return p
 }

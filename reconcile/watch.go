@@ -6,6 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,13 +65,13 @@ func (w *watch) primaryHandler(e *engagement) toolscache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			old, obj, ok := changed(before, after)
+			old, obj, ok := object.Changed(before, after)
 			if ok {
 				wake(old, obj, false)
 			}
 		},
 		DeleteFunc: func(deleted any) {
-			if obj := lastKnown(deleted); obj != nil {
+			if obj := object.LastKnown(deleted); obj != nil {
 				e.controller.queue.lost(e.flow, client.ObjectKeyFromObject(obj), e.controller.keeps)
 			}
 		},
@@ -92,8 +95,8 @@ func (w *watch) weighed(e *engagement, old, obj client.Object, initial bool) (pr
 // panicked counts and logs a panic in what the kind's author wrote.
 func (w *watch) panicked(e *engagement, obj client.Object, message string, p any) {
 	e.controller.rt.metrics.panicked(e.controller.name, e.name)
-	e.log.Error(message, "kind", kindName(w.gvk), "namespace", obj.GetNamespace(), "name", obj.GetName(),
-		"panic", clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+	e.log.Error(message, "kind", object.KindName(w.gvk), "namespace", obj.GetNamespace(), "name", obj.GetName(),
+		"panic", object.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 }
 
 // mappedHandler wakes the keys that an object of another kind concerns, before and after a change.
@@ -110,13 +113,13 @@ func (w *watch) mappedHandler(e *engagement) toolscache.ResourceEventHandler {
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if old, obj, ok := changed(before, after); ok && w.counts(e, old, obj) {
+			if old, obj, ok := object.Changed(before, after); ok && w.counts(e, old, obj) {
 				wake(old, PriorityChanged)
 				wake(obj, PriorityChanged)
 			}
 		},
 		DeleteFunc: func(deleted any) {
-			if obj := lastKnown(deleted); obj != nil {
+			if obj := object.LastKnown(deleted); obj != nil {
 				wake(obj, PriorityChanged)
 			}
 		},

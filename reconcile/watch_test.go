@@ -7,8 +7,13 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +56,7 @@ func TestAChangeOfAnOwnedObjectWakesItsOwner(t *testing.T) {
 func TestAnOwnerInAnotherGroupIsMatchedByItsGroup(t *testing.T) {
 	child := configMap("child")
 	child.OwnerReferences = ownedBy("apps/v1", "Deployment", "owner", ptrTo(true))
-	if name, ok := controllerOf(child, appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind()); !ok || name != "owner" {
+	if name, ok := object.ControllerOf(child, appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind()); !ok || name != "owner" {
 		t.Errorf("owner %q, %v", name, ok)
 	}
 }
@@ -141,12 +146,12 @@ func TestAPredicateDropsEvents(t *testing.T) {
 func TestTheInformersResyncIsNotAChange(t *testing.T) {
 	cm := configMap("one")
 	cm.ResourceVersion = "7"
-	if _, _, ok := changed(cm, cm.DeepCopy()); ok {
+	if _, _, ok := object.Changed(cm, cm.DeepCopy()); ok {
 		t.Error("an update without a change counts")
 	}
 	newer := cm.DeepCopy()
 	newer.ResourceVersion = "8"
-	if _, _, ok := changed(cm, newer); !ok {
+	if _, _, ok := object.Changed(cm, newer); !ok {
 		t.Error("a change does not count")
 	}
 }

@@ -55,7 +55,7 @@ func (w workQueue) AddRateLimited(req mcreconcile.Request) {
 	}
 	r := w.recordOf(l, req.NamespacedName)
 	r.attempts++
-	delay := w.pace.backoff(r.attempts, rand.Float64()) //nolint:gosec // spreads load
+	delay := w.pace.Backoff(r.attempts, rand.Float64()) //nolint:gosec // spreads load
 	w.wakeAt(r, w.rt.now()+int64(delay), retryReasons[codeError])
 }
 

@@ -1,13 +1,13 @@
-package reconcile
+package members
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// presence tells whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
+// Presence tells whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
 // has every kind for ever.
-func presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok bool) {
+func Presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok bool) {
 	switch c := cl.(type) {
 	case interface {
 		Watch(client.Object) (<-chan struct{}, bool)
@@ -19,7 +19,7 @@ func presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok b
 	return nil, true
 }
 
-func isClosed(c <-chan struct{}) bool {
+func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -28,8 +28,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// liveReader reads past the cache: the member's own reader for that, if it has one.
-func liveReader(cl cluster.Cluster) client.Reader {
+// LiveReader reads past the cache: the member's own reader for that, if it has one.
+func LiveReader(cl cluster.Cluster) client.Reader {
 	if m, ok := cl.(interface{ Live() client.Reader }); ok {
 		return m.Live()
 	}

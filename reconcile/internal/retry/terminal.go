@@ -1,4 +1,4 @@
-package reconcile
+package retry
 
 import (
 	"errors"
@@ -12,29 +12,29 @@ type terminalError struct{ err error }
 func (e *terminalError) Error() string { return e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 
-// terminal marks an error that no retry can fix; nil stays nil.
-func terminal(err error) error {
+// Terminal marks an error that no retry can fix; nil stays nil.
+func Terminal(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &terminalError{err}
 }
 
-// isTerminal tells whether err, or an error it wraps, is marked.
-func isTerminal(err error) bool {
+// IsTerminal tells whether err, or an error it wraps, is marked.
+func IsTerminal(err error) bool {
 	var t *terminalError
 	return errors.As(err, &t)
 }
 
-// refused marks the answer of an API server that no retry can fix as terminal: what is sent is not valid or not allowed. A
+// Refused marks the answer of an API server that no retry can fix as terminal: what is sent is not valid or not allowed. A
 // quota that is used up is one of these, and so is a namespace that is being deleted.
-func refused(err error) error {
+func Refused(err error) error {
 	switch {
-	case err == nil || isTerminal(err):
+	case err == nil || IsTerminal(err):
 		return err
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsRequestEntityTooLargeError(err):
-		return terminal(err)
+		return Terminal(err)
 	}
 	return err
 }
