@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,10 +31,11 @@ const (
 
 // scope is what a request's objects are applied under.
 type scope struct {
-	marks
-	kind   schema.GroupVersionKind // of the request's object
-	memory *appliedMemory
-	inTurn bool // nothing is applied side by side
+	manager string                  // of the applied fields
+	applied string                  // the annotation with the hash of what was applied last
+	kind    schema.GroupVersionKind // of the request's object
+	memory  *appliedMemory
+	inTurn  bool // nothing is applied side by side
 }
 
 // application is one call of Apply or Delete.
@@ -41,25 +43,36 @@ type application struct {
 	*scope
 	applyOptions
 
-	client client.Client
-	live   client.Reader
-	events Recorder
-	owner  client.Object
-	obj    client.Object
-	gvk    schema.GroupVersionKind
-	name   string // of obj, for people
+	where
+	obj  client.Object
+	gvk  schema.GroupVersionKind
+	name string // of obj, for people
 }
 
-func (r Request[T]) application(obj client.Object, opts []ApplyOption) (*application, error) {
-	if r.scope == nil {
+// notifier is the part of a request's recorder that tells of repairs.
+type notifier interface {
+	Normal(reason, format string, args ...any)
+}
+
+// where is the member and the object for which something is applied.
+type where struct {
+	client client.Client
+	live   client.Reader
+	events notifier
+	owner  client.Object
+}
+
+// newApplication makes the application of one object. A nil scope is an error: nobody has said under which names to write.
+func newApplication(s *scope, t where, obj client.Object, opts []applyOption) (*application, error) {
+	if s == nil {
 		return nil, fmt.Errorf("apply or delete a %T: the request was not made by a controller", obj)
 	}
-	gvk, err := apiutil.GVKForObject(obj, r.Client.Scheme())
+	gvk, err := apiutil.GVKForObject(obj, t.client.Scheme())
 	if err != nil {
-		return nil, TerminalError(fmt.Errorf("apply or delete a %T: %w", obj, err))
+		return nil, retry.Terminal(fmt.Errorf("apply or delete a %T: %w", obj, err))
 	}
 	a := &application{
-		scope: r.scope, client: r.Client, live: r.Live, events: r.Events, owner: r.Object, obj: obj, gvk: gvk,
+		scope: s, where: t, obj: obj, gvk: gvk,
 		name: object.KindName(gvk) + " " + object.StoreKey(client.ObjectKeyFromObject(obj)),
 	}
 	for _, option := range opts {
@@ -69,9 +82,9 @@ func (r Request[T]) application(obj client.Object, opts []ApplyOption) (*applica
 }
 
 // apply compares the cached object with the wanted one, and writes if they differ.
-func (a *application) apply(ctx context.Context) (Applied, error) {
+func (a *application) apply(ctx context.Context) (doing, error) {
 	if owner := a.owner.GetNamespace(); !a.unowned && owner != "" && owner != a.obj.GetNamespace() {
-		return "", TerminalError(fmt.Errorf("its owner is in namespace %q: it must be in the same, or Unowned", owner))
+		return "", retry.Terminal(fmt.Errorf("its owner is in namespace %q: it must be in the same, or Unowned", owner))
 	}
 	hash, err := a.hash()
 	if err != nil {
@@ -87,16 +100,16 @@ func (a *application) apply(ctx context.Context) (Applied, error) {
 	if goes, err := a.belongs(have); err != nil {
 		return "", err
 	} else if goes {
-		return AppliedLater, a.show(have)
+		return doneLater, a.show(have)
 	}
 	if a.memory.settled(a.key(), hash, have.GetResourceVersion()) {
-		return AppliedNothing, a.show(have)
+		return doneNothing, a.show(have)
 	}
 	return a.change(ctx, have, hash)
 }
 
 // change writes if the cached object differs from the wanted one.
-func (a *application) change(ctx context.Context, have client.Object, hash string) (Applied, error) {
+func (a *application) change(ctx context.Context, have client.Object, hash string) (doing, error) {
 	before := have.GetResourceVersion()
 	want, err := a.wanted(hash)
 	if err != nil {
@@ -110,7 +123,7 @@ func (a *application) change(ctx context.Context, have client.Object, hash strin
 	differs := differsAt(fields, want)
 	if differs == "" {
 		a.memory.holds(a.key(), hash, before)
-		return AppliedNothing, a.show(have)
+		return doneNothing, a.show(have)
 	}
 	repair := have.GetAnnotations()[a.applied] == hash
 	if repair {
@@ -126,13 +139,13 @@ func (a *application) change(ctx context.Context, have client.Object, hash strin
 	}
 	switch {
 	case a.obj.GetResourceVersion() == before:
-		return AppliedNothing, nil // the server found that it has all of it already, in other words
+		return doneNothing, nil // the server found that it has all of it already, in other words
 	case repair:
 		a.memory.repaired(a.key())
 		a.events.Normal("Repaired", "%s: somebody else had changed %s", a.name, differs)
-		return AppliedRepair, nil
+		return doneRepair, nil
 	}
-	return AppliedChange, nil
+	return doneChange, nil
 }
 
 // hash names what is asked for, so that it is recognised without a look at its fields.
@@ -163,7 +176,7 @@ func (a *application) wanted(hash string) (map[string]any, error) {
 	}
 	for _, path := range a.leave {
 		if _, set := at(want, path); set {
-			return nil, TerminalError(fmt.Errorf("%s is both applied and left to others", path))
+			return nil, retry.Terminal(fmt.Errorf("%s is both applied and left to others", path))
 		}
 	}
 	notes := u.GetAnnotations()
@@ -201,14 +214,14 @@ func (a *application) belongs(have client.Object) (goes bool, err error) {
 	case a.unowned || (controller == nil && a.adopt):
 		return false, nil
 	case controller == nil:
-		return false, TerminalError(errors.New("it exists and is nobody's, so it is left alone"))
+		return false, retry.Terminal(errors.New("it exists and is nobody's, so it is left alone"))
 	case controller.UID == a.owner.GetUID():
 		return false, nil
 	}
 	if name, ok := object.ControllerOf(have, a.kind.GroupKind()); ok && name == a.owner.GetName() {
 		return true, nil
 	}
-	return false, TerminalError(fmt.Errorf("it belongs to %s %s, so it is left alone", controller.Kind, controller.Name))
+	return false, retry.Terminal(fmt.Errorf("it belongs to %s %s, so it is left alone", controller.Kind, controller.Name))
 }
 
 // write applies, and has obj show the answer.

@@ -14,26 +14,23 @@ type Applied string
 
 const (
 	// AppliedNothing: the object was as wanted; nothing was written.
-	AppliedNothing Applied = "Unchanged"
+	AppliedNothing = Applied(doneNothing)
 	// AppliedNew: it did not exist.
-	AppliedNew Applied = "Created"
+	AppliedNew = Applied(doneNew)
 	// AppliedChange: it was written because something else is wanted of it than before.
-	AppliedChange Applied = "Changed"
+	AppliedChange = Applied(doneChange)
 	// AppliedRepair: it was written because somebody had changed one of our fields.
-	AppliedRepair Applied = "Repaired"
+	AppliedRepair = Applied(doneRepair)
 	// AppliedLater: it is being deleted, and nothing was written; its end wakes the key, if the controller Owns its kind.
-	AppliedLater Applied = "Terminating"
+	AppliedLater = Applied(doneLater)
 )
 
 // ApplyOption changes what [Request.Apply] does.
-type ApplyOption func(*applyOptions)
+type ApplyOption = applyOption
 
-type applyOptions struct {
-	unowned bool
-	adopt   bool
-	yield   bool
-	leave   []string
-}
+// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
+// now and then. [Request.Apply] wraps it.
+type ContestedError = contestedError
 
 // Unowned applies without an owner reference, for objects in another namespace than the request's object, or without any.
 // Nothing removes them by itself: a [Finalizer] does. They wake the key only through [Builder.Watches].
@@ -72,9 +69,9 @@ func Leave(paths ...string) ApplyOption {
 //   - An object that exists and is not controlled by the request's object is left alone; see [Adopt].
 //
 // It may be called concurrently for different objects; see [Request.ApplyAll]. Afterwards obj is the object as the member
-// has it. Errors that no retry can mend (invalid, forbidden, a quota) are TerminalErrors with the server's reason.
+// has it. Errors that no retry can fix (invalid, forbidden, a quota) are TerminalErrors with the server's reason.
 func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyOption) (Applied, error) {
-	a, err := r.application(obj, opts)
+	a, err := newApplication(r.scope, r.where(), obj, opts)
 	if err != nil {
 		return "", err
 	}
@@ -82,14 +79,14 @@ func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyO
 	if err != nil {
 		return "", fmt.Errorf("apply %s: %w", a.name, retry.Refused(err))
 	}
-	return applied, nil
+	return Applied(applied), nil
 }
 
 // Delete deletes an object that is no longer wanted, if the cache has it, the request's object controls it and it is not
 // being deleted already; else it does nothing. Only name and namespace of obj are read. It tells whether it deleted, with
 // background propagation and the UID as a precondition.
 func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error) {
-	a, err := r.application(obj, nil)
+	a, err := newApplication(r.scope, r.where(), obj, nil)
 	if err != nil {
 		return false, err
 	}
@@ -98,4 +95,9 @@ func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error)
 		return false, fmt.Errorf("delete %s: %w", a.name, retry.Refused(err))
 	}
 	return deleted, nil
+}
+
+// where is what an object is applied with.
+func (r Request[T]) where() where {
+	return where{client: r.Client, live: r.Live, events: r.Events, owner: r.Object}
 }

@@ -19,18 +19,18 @@ var noVersion = strconv.FormatInt(math.MaxInt64, 10)
 // create writes an object that the cache does not have. A kind that is cached by labels shows nothing of somebody else's object
 // of the same name, and server-side apply would take it over; so it is made only if nothing is there, and the member is
 // asked what there is when it refuses.
-func (a *application) create(ctx context.Context, hash string) (Applied, error) {
+func (a *application) create(ctx context.Context, hash string) (doing, error) {
 	want, err := a.wanted(hash)
 	if err != nil {
 		return "", err
 	}
 	if a.unowned {
-		return AppliedNew, a.write(ctx, want, hash)
+		return doneNew, a.write(ctx, want, hash)
 	}
 	put(want, "metadata.resourceVersion", noVersion)
 	refused := a.write(ctx, want, hash)
 	if !apierrors.IsConflict(refused) {
-		return AppliedNew, refused
+		return doneNew, refused
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(a.gvk)
@@ -43,7 +43,7 @@ func (a *application) create(ctx context.Context, hash string) (Applied, error) 
 	if goes, err := a.belongs(live); err != nil {
 		return "", err
 	} else if goes {
-		return AppliedLater, nil
+		return doneLater, nil
 	}
 	return a.change(ctx, live, hash) // it is ours, and the cache does not show it yet
 }

@@ -67,19 +67,19 @@ func (m *appliedMemory) named(key appliedKey, rivals string) {
 	}
 }
 
-// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
+// contestedError says that another field manager sets a field differently again and again, so that it is only set right
 // now and then.
-type ContestedError struct {
+type contestedError struct {
 	Field   string        // for example "spec.replicas"
 	Rivals  string        // the other managers, for people
 	AtLeast time.Duration // between two repairs
 }
 
-func (e *ContestedError) Error() string {
+func (e *contestedError) Error() string {
 	return fmt.Sprintf("%s is set differently again and again by %s: it is set right at most every %s", e.Field, e.Rivals, e.AtLeast)
 }
 
-// mayRepair returns a [ContestedError] when the object was repaired too often lately.
+// mayRepair returns a [contestedError] when the object was repaired too often lately.
 func (a *application) mayRepair(ctx context.Context, field string) error {
 	c, wait := a.memory.contested(a.key())
 	if !wait {
@@ -89,7 +89,7 @@ func (a *application) mayRepair(ctx context.Context, field string) error {
 		c.rivals = a.findRivals(ctx, field)
 		a.memory.named(a.key(), c.rivals)
 	}
-	return &ContestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
+	return &contestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
 }
 
 // findRivals asks the member who else owns a field; the cache does not hold that.

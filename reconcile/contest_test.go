@@ -33,7 +33,7 @@ func TestAFieldThatSomebodyElseAlsoSetsIsSetRightLessAndLessOften(t *testing.T) 
 			}
 		}
 		fight(time.Minute)
-		if n := a.applies.Load(); n < quickRepairs+1 || n > 12 {
+		if n := a.applies.Load(); n < 4 || n > 12 {
 			t.Errorf("%d applies in a minute", n)
 		}
 		ready := meta.FindStatusCondition(mustRead[*gadget](a.plant, "one").Status.Conditions, ConditionReady)
@@ -63,24 +63,4 @@ func TestLeavingAFieldKeepsWhatItsNewManagerJustWrote(t *testing.T) {
 			t.Errorf("%s, %v: the autoscaler wrote 7, and the data is %v", got, a.err, cm.Data)
 		}
 	})
-}
-
-func TestTheOwnersOfAFieldAreFoundWhateverItIsCalled(t *testing.T) {
-	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	entries := []metav1.ManagedFieldsEntry{
-		entry("plimsoll-c", `{"f:spec":{"f:replicas":{}}}`),
-		entry("hpa", `{"f:spec":{"f:replicas":{}}}`),
-		entry("injector", `{"f:spec":{"f:containers":{"k:{\"name\":\"x\"}":{"f:image":{}}}}}`),
-		entry("kubectl", `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/name":{}}}}`),
-	}
-	for path, want := range map[string]string{
-		"spec.replicas": `"hpa"`, "spec.containers[0].image": `"injector"`,
-		"metadata.labels.app.kubernetes.io/name": `"kubectl"`, "data.x": "",
-	} {
-		if got := strings.Join(otherOwners(entries, "plimsoll-c", path), " "); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
-		}
-	}
 }

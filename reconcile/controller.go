@@ -149,7 +149,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
-	e.scope = scope{marks: c.marks, kind: c.watches[0].gvk, memory: &appliedMemory{}}
+	e.scope = scope{manager: c.marks.manager, applied: c.marks.applied, kind: c.watches[0].gvk, memory: &appliedMemory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.flow = c.queue.join(name, e)
 	c.engagements[name] = e

@@ -106,51 +106,6 @@ func fields(obj StatusObject) (map[string]any, error) {
 	return all, nil
 }
 
-// difference is the JSON merge patch (RFC 7386) that makes one object another.
-func difference(from, to map[string]any) map[string]any {
-	patch := map[string]any{}
-	for key, value := range to {
-		old, had := from[key]
-		if had && reflect.DeepEqual(old, value) {
-			continue
-		}
-		oldObject, wasObject := old.(map[string]any)
-		object, isObject := value.(map[string]any)
-		if wasObject && isObject {
-			value = difference(oldObject, object)
-		}
-		patch[key] = value
-	}
-	for key := range from {
-		if _, kept := to[key]; !kept {
-			patch[key] = nil
-		}
-	}
-	return patch
-}
-
-// pending is what of a merge patch would change an object.
-func pending(in, patch map[string]any) map[string]any {
-	left := map[string]any{}
-	for key, value := range patch {
-		have, has := in[key]
-		object, isObject := value.(map[string]any)
-		inner, hasObject := have.(map[string]any)
-		switch {
-		case value == nil && !has, has && !isObject && reflect.DeepEqual(have, value):
-			continue
-		case isObject && hasObject:
-			object = pending(inner, object)
-			if len(object) == 0 {
-				continue
-			}
-			value = object
-		}
-		left[key] = value
-	}
-	return left
-}
-
 // mergeConditions does to a list of conditions what happened between two others, by type. What is in the list and was not
 // touched stays, and a condition whose status the list has already keeps the time of its transition.
 func mergeConditions(list, before, after []metav1.Condition) []metav1.Condition {
