@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
@@ -14,42 +15,42 @@ type Applied string
 
 const (
 	// AppliedNothing: the object was as wanted; nothing was written.
-	AppliedNothing = Applied(doneNothing)
+	AppliedNothing = Applied(apply.Unchanged)
 	// AppliedNew: it did not exist.
-	AppliedNew = Applied(doneNew)
+	AppliedNew = Applied(apply.Created)
 	// AppliedChange: it was written because something else is wanted of it than before.
-	AppliedChange = Applied(doneChange)
+	AppliedChange = Applied(apply.Changed)
 	// AppliedRepair: it was written because somebody had changed one of our fields.
-	AppliedRepair = Applied(doneRepair)
+	AppliedRepair = Applied(apply.Repaired)
 	// AppliedLater: it is being deleted, and nothing was written; its end wakes the key, if the controller Owns its kind.
-	AppliedLater = Applied(doneLater)
+	AppliedLater = Applied(apply.Terminating)
 )
 
 // ApplyOption changes what [Request.Apply] does.
-type ApplyOption = applyOption
+type ApplyOption = apply.Option
 
 // ContestedError says that another field manager sets a field differently again and again, so that it is only set right
 // now and then. [Request.Apply] wraps it.
-type ContestedError = contestedError
+type ContestedError = apply.ContestedError
 
 // Unowned applies without an owner reference, for objects in another namespace than the request's object, or without any.
 // Nothing removes them by itself: a [Finalizer] does. They wake the key only through [Builder.Watches].
-func Unowned() ApplyOption { return func(o *applyOptions) { o.unowned = true } }
+func Unowned() ApplyOption { return func(o *apply.Options) { o.Unowned = true } }
 
 // Adopt takes over an object that exists and has no controller. Without it such an object is left alone, and Apply returns
 // a TerminalError. One that has another controller is never taken over.
-func Adopt() ApplyOption { return func(o *applyOptions) { o.adopt = true } }
+func Adopt() ApplyOption { return func(o *apply.Options) { o.Adopt = true } }
 
 // YieldConflicts returns an error, for which apierrors.IsConflict is true, when another field manager owns an applied
 // field with another value. Without it the field is taken over, which is what repairs changes by hand.
-func YieldConflicts() ApplyOption { return func(o *applyOptions) { o.yield = true } }
+func YieldConflicts() ApplyOption { return func(o *apply.Options) { o.Yield = true } }
 
 // Leave names fields that are left to another manager from now on, by their path, for example "spec.replicas" when an
 // autoscaler takes over. The fields must not be in the applied object. Server-side apply alone would remove a field that
 // is not applied any more, and replicas would fall to one until the autoscaler acts; with Leave the value stays as it is
 // until its new manager changes it.
 func Leave(paths ...string) ApplyOption {
-	return func(o *applyOptions) { o.leave = append(o.leave, paths...) }
+	return func(o *apply.Options) { o.Leave = append(o.Leave, paths...) }
 }
 
 // Apply makes an object in the member have the fields that obj has, by server-side apply under the controller's own field
@@ -71,13 +72,13 @@ func Leave(paths ...string) ApplyOption {
 // It may be called concurrently for different objects; see [Request.ApplyAll]. Afterwards obj is the object as the member
 // has it. Errors that no retry can fix (invalid, forbidden, a quota) are TerminalErrors with the server's reason.
 func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyOption) (Applied, error) {
-	a, err := newApplication(r.scope, r.where(), obj, opts)
+	a, err := apply.NewCall(r.scope, r.where(), obj, opts)
 	if err != nil {
 		return "", err
 	}
-	applied, err := a.apply(ctx)
+	applied, err := a.Apply(ctx)
 	if err != nil {
-		return "", fmt.Errorf("apply %s: %w", a.name, retry.Refused(err))
+		return "", fmt.Errorf("apply %s: %w", a.Name, retry.Refused(err))
 	}
 	return Applied(applied), nil
 }
@@ -86,18 +87,18 @@ func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyO
 // being deleted already; else it does nothing. Only name and namespace of obj are read. It tells whether it deleted, with
 // background propagation and the UID as a precondition.
 func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error) {
-	a, err := newApplication(r.scope, r.where(), obj, nil)
+	a, err := apply.NewCall(r.scope, r.where(), obj, nil)
 	if err != nil {
 		return false, err
 	}
-	deleted, err := a.delete(ctx)
+	deleted, err := a.Delete(ctx)
 	if err != nil {
-		return false, fmt.Errorf("delete %s: %w", a.name, retry.Refused(err))
+		return false, fmt.Errorf("delete %s: %w", a.Name, retry.Refused(err))
 	}
 	return deleted, nil
 }
 
 // where is what an object is applied with.
-func (r Request[T]) where() where {
-	return where{client: r.Client, live: r.Live, events: r.Events, owner: r.Object}
+func (r Request[T]) where() apply.Caller {
+	return apply.Caller{Client: r.Client, Live: r.Live, Events: r.Events, Owner: r.Object}
 }

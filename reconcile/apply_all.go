@@ -8,9 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyAtOnce is how many objects [Request.ApplyAll] applies at a time.
-const applyAtOnce = 4
-
 // ApplyAll applies objects that do not need each other as [Request.Apply] does, side by side, a few at a time: most of the time of
 // an apply is spent waiting for the member. All are tried, whatever becomes of the others. When all that failed is refused for
 // good, the error is a TerminalError that names each; else it is one that a retry may mend. A panic goes on in the caller.
@@ -18,7 +15,7 @@ func (r Request[T]) ApplyAll(ctx context.Context, objects ...client.Object) erro
 	var (
 		errs   = make([]error, len(objects))
 		panics = make([]any, len(objects))
-		turns  = make(chan struct{}, r.scope.atOnce())
+		turns  = make(chan struct{}, r.scope.AtOnce())
 		all    sync.WaitGroup
 	)
 	for i, object := range objects {
@@ -47,12 +44,4 @@ func (r Request[T]) ApplyAll(ctx context.Context, objects ...client.Object) erro
 		}
 	}
 	return errors.Join(refused...)
-}
-
-// atOnce is how many objects are applied at a time: one by one in [Controller.ReconcileOnce], whose calls are to have an order.
-func (s *scope) atOnce() int {
-	if s == nil || s.inTurn {
-		return 1
-	}
-	return applyAtOnce
 }

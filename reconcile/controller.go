@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
@@ -149,7 +150,7 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.events = newEventSink(e, c.name, c.watches[0].gvk)
-	e.scope = scope{manager: c.marks.manager, applied: c.marks.applied, kind: c.watches[0].gvk, memory: &appliedMemory{}}
+	e.scope = apply.Scope{Manager: c.marks.manager, Applied: c.marks.applied, Kind: c.watches[0].gvk, Memory: &apply.Memory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
 	e.flow = c.queue.join(name, e)
 	c.engagements[name] = e

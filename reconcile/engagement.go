@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
@@ -38,7 +39,7 @@ type engagement struct {
 	ctx        context.Context // of the member; its cause says why the engagement ended
 	cancel     context.CancelCauseFunc
 	events     *eventSink
-	scope      scope
+	scope      apply.Scope
 
 	attachedPrimary chan struct{} // closed when the handler of the reconciled kind is there
 	clusterScoped   atomic.Bool   // the reconciled kind has no namespaces, as its first object showed

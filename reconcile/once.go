@@ -36,7 +36,7 @@ func (c *Controller) ReconcileOnce(ctx context.Context, member string, cl cluste
 	c.mu.Unlock()
 	defer c.ended(e)
 	defer e.cancel(errTried)
-	e.scope.inTurn = true
+	e.scope.InTurn = true
 	var t OnceResult
 	e.events.tap = func(h happening) {
 		t.Events = append(t.Events, fmt.Sprintf("%s %s: %s", h.kind, h.reason, h.message))

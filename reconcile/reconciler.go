@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 )
 
 // A Reconciler drives one kind towards its spec, in every member that has the kind. It is called concurrently for
@@ -33,7 +35,7 @@ type Request[T client.Object] struct {
 	// Conditions of Object, which are written with its status when the reconcile has ended; see [StatusObject].
 	Conditions *Conditions
 
-	scope *scope // nil in a request that was not made by a controller
+	scope *apply.Scope // nil in a request that was not made by a controller
 
 	needs *needs // what this reconcile requires; nil for a request that no controller made
 }

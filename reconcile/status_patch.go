@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,7 +76,7 @@ func statusPatch(base, before, after StatusObject) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch := pending(has, difference(was, is))
+	patch := apply.Pending(has, apply.Difference(was, is))
 	have := base.CommonStatus().Conditions
 	want := mergeConditions(have, before.CommonStatus().Conditions, after.CommonStatus().Conditions)
 	if !equality.Semantic.DeepEqual(have, want) {

@@ -1,4 +1,4 @@
-package reconcile
+package apply
 
 import (
 	"sync"
@@ -13,12 +13,12 @@ import (
 // maxApplied bounds how many objects an engagement remembers.
 const maxApplied = 4096
 
-// appliedMemory knows of one engagement's objects which version has which configuration: because the server answered so to a
+// Memory knows of one engagement's objects which version has which configuration: because the server answered so to a
 // write, or because it was compared. So an object that did not change is not compared again, a write that the cache does not
 // show yet is not repeated, and an object that reads differently although the server says that it has all of the
 // configuration (a quantity in other words, a list that others add to) is not sent again until it changes. Losing an entry
 // costs a comparison, or a call that changes nothing.
-type appliedMemory struct {
+type Memory struct {
 	mu       sync.Mutex
 	last     map[appliedKey]appliedVersion
 	contests map[appliedKey]contest // of objects that were repaired
@@ -38,10 +38,10 @@ type appliedVersion struct {
 // whose etcd was restored from a backup, and is compared like any other.
 const cachePatience = time.Minute
 
-func (a *application) key() appliedKey { return appliedKey{a.gvk, client.ObjectKeyFromObject(a.obj)} }
+func (a *Call) key() appliedKey { return appliedKey{a.gvk, client.ObjectKeyFromObject(a.obj)} }
 
 // holds notes that an object of this version has the configuration.
-func (m *appliedMemory) holds(key appliedKey, hash, version string) {
+func (m *Memory) holds(key appliedKey, hash, version string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
@@ -64,7 +64,7 @@ func makeRoom[V any](m map[appliedKey]V, key appliedKey) {
 
 // settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
 // version than the one that has it is, for a while, one that the cache will replace, which wakes the key.
-func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
+func (m *Memory) settled(key appliedKey, hash, version string) bool {
 	m.mu.Lock()
 	last, ok := m.last[key]
 	m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *appliedMemory) settled(key appliedKey, hash, version string) bool {
 }
 
 // forget drops an object that is gone.
-func (m *appliedMemory) forget(key appliedKey) {
+func (m *Memory) forget(key appliedKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.last, key)

@@ -1,4 +1,4 @@
-package reconcile
+package apply
 
 import (
 	"context"
@@ -19,22 +19,22 @@ var noVersion = strconv.FormatInt(math.MaxInt64, 10)
 // create writes an object that the cache does not have. A kind that is cached by labels shows nothing of somebody else's object
 // of the same name, and server-side apply would take it over; so it is made only if nothing is there, and the member is
 // asked what there is when it refuses.
-func (a *application) create(ctx context.Context, hash string) (doing, error) {
+func (a *Call) create(ctx context.Context, hash string) (Outcome, error) {
 	want, err := a.wanted(hash)
 	if err != nil {
 		return "", err
 	}
-	if a.unowned {
-		return doneNew, a.write(ctx, want, hash)
+	if a.Unowned {
+		return Created, a.write(ctx, want, hash)
 	}
 	put(want, "metadata.resourceVersion", noVersion)
 	refused := a.write(ctx, want, hash)
 	if !apierrors.IsConflict(refused) {
-		return doneNew, refused
+		return Created, refused
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(a.gvk)
-	if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return "", refused // it has gone meanwhile: the next try makes it
 		}
@@ -43,7 +43,7 @@ func (a *application) create(ctx context.Context, hash string) (doing, error) {
 	if goes, err := a.belongs(live); err != nil {
 		return "", err
 	} else if goes {
-		return doneLater, nil
+		return Terminating, nil
 	}
 	return a.change(ctx, live, hash) // it is ours, and the cache does not show it yet
 }

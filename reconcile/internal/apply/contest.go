@@ -1,4 +1,4 @@
-package reconcile
+package apply
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type contest struct {
 }
 
 // contested returns the contest about an object, and whether its next repair has to wait.
-func (m *appliedMemory) contested(key appliedKey) (contest, bool) {
+func (m *Memory) contested(key appliedKey) (contest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, ok := m.contests[key]
@@ -39,7 +39,7 @@ func (m *appliedMemory) contested(key appliedKey) (contest, bool) {
 }
 
 // repaired notes a repair. From the fourth in a row on, each doubles the wait for the next.
-func (m *appliedMemory) repaired(key appliedKey) {
+func (m *Memory) repaired(key appliedKey) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.contests[key]
@@ -58,7 +58,7 @@ func (m *appliedMemory) repaired(key appliedKey) {
 }
 
 // named notes who the rivals are.
-func (m *appliedMemory) named(key appliedKey, rivals string) {
+func (m *Memory) named(key appliedKey, rivals string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c, ok := m.contests[key]; ok {
@@ -67,39 +67,39 @@ func (m *appliedMemory) named(key appliedKey, rivals string) {
 	}
 }
 
-// contestedError says that another field manager sets a field differently again and again, so that it is only set right
+// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
 // now and then.
-type contestedError struct {
+type ContestedError struct {
 	Field   string        // for example "spec.replicas"
 	Rivals  string        // the other managers, for people
 	AtLeast time.Duration // between two repairs
 }
 
-func (e *contestedError) Error() string {
+func (e *ContestedError) Error() string {
 	return fmt.Sprintf("%s is set differently again and again by %s: it is set right at most every %s", e.Field, e.Rivals, e.AtLeast)
 }
 
-// mayRepair returns a [contestedError] when the object was repaired too often lately.
-func (a *application) mayRepair(ctx context.Context, field string) error {
-	c, wait := a.memory.contested(a.key())
+// mayRepair returns a [ContestedError] when the object was repaired too often lately.
+func (a *Call) mayRepair(ctx context.Context, field string) error {
+	c, wait := a.Memory.contested(a.key())
 	if !wait {
 		return nil
 	}
 	if c.rivals == "" {
 		c.rivals = a.findRivals(ctx, field)
-		a.memory.named(a.key(), c.rivals)
+		a.Memory.named(a.key(), c.rivals)
 	}
-	return &contestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
+	return &ContestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
 }
 
 // findRivals asks the member who else owns a field; the cache does not hold that.
-func (a *application) findRivals(ctx context.Context, field string) string {
+func (a *Call) findRivals(ctx context.Context, field string) string {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(a.gvk)
-	if err := a.live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
+	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
 		return "somebody"
 	}
-	managers := otherOwners(live.GetManagedFields(), a.manager, field)
+	managers := otherOwners(live.GetManagedFields(), a.Manager, field)
 	if len(managers) == 0 {
 		return "somebody"
 	}

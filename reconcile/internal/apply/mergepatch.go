@@ -1,9 +1,9 @@
-package reconcile
+package apply
 
 import "reflect"
 
-// difference is the JSON merge patch (RFC 7386) that makes one object another.
-func difference(from, to map[string]any) map[string]any {
+// Difference is the JSON merge patch (RFC 7386) that makes one object another.
+func Difference(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, value := range to {
 		old, had := from[key]
@@ -13,7 +13,7 @@ func difference(from, to map[string]any) map[string]any {
 		oldObject, wasObject := old.(map[string]any)
 		object, isObject := value.(map[string]any)
 		if wasObject && isObject {
-			value = difference(oldObject, object)
+			value = Difference(oldObject, object)
 		}
 		patch[key] = value
 	}
@@ -25,8 +25,8 @@ func difference(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// pending is what of a merge patch would change an object.
-func pending(in, patch map[string]any) map[string]any {
+// Pending is what of a merge patch would change an object.
+func Pending(in, patch map[string]any) map[string]any {
 	left := map[string]any{}
 	for key, value := range patch {
 		have, has := in[key]
@@ -36,7 +36,7 @@ func pending(in, patch map[string]any) map[string]any {
 		case value == nil && !has, has && !isObject && reflect.DeepEqual(have, value):
 			continue
 		case isObject && hasObject:
-			object = pending(inner, object)
+			object = Pending(inner, object)
 			if len(object) == 0 {
 				continue
 			}

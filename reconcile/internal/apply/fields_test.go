@@ -1,4 +1,4 @@
-package reconcile
+package apply
 
 import (
 	"reflect"
@@ -104,15 +104,15 @@ func TestWhatCanOnlyBeWrittenIsAppliedWhereItCanBeRead(t *testing.T) {
 func TestAMergePatchMakesOneObjectTheOtherAndIsThenNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := anyFields(3).Draw(t, "from"), anyFields(3).Draw(t, "to")
-		patch := difference(from, to)
+		patch := Difference(from, to)
 		if made := patchedWith(from, patch); !reflect.DeepEqual(made, to) {
 			t.Fatalf("%v patched with %v is %v, want %v", from, patch, made, to)
 		}
-		if left := pending(to, patch); len(left) != 0 {
+		if left := Pending(to, patch); len(left) != 0 {
 			t.Fatalf("of %v there is still %v to do in %v", patch, left, to)
 		}
 		other := anyFields(3).Draw(t, "other")
-		if a, b := patchedWith(other, patch), patchedWith(other, pending(other, patch)); !reflect.DeepEqual(a, b) {
+		if a, b := patchedWith(other, patch), patchedWith(other, Pending(other, patch)); !reflect.DeepEqual(a, b) {
 			t.Fatalf("what is left out of the patch matters: %v and %v", a, b)
 		}
 	})

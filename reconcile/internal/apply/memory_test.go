@@ -1,4 +1,4 @@
-package reconcile
+package apply
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // A member whose etcd was restored from a backup has objects of lower versions than those that were written.
 func TestAnObjectFromABackupIsComparedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m appliedMemory
+		var m Memory
 		key := appliedKey{NamespacedName: types.NamespacedName{Name: "x"}}
 		m.holds(key, "hash", "5000")
 		if !m.settled(key, "hash", "2500") {
