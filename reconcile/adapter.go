@@ -100,7 +100,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 	return Request[T]{
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
-		needs: &needs{flow: e.flow, key: client.ObjectKeyFromObject(obj)},
+		needs: newNeeds(e.flow.needs, client.ObjectKeyFromObject(obj)),
 		Log:   logAbout(e.log, obj),
 	}
 }

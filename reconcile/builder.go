@@ -195,6 +195,7 @@ func (b *Builder[T]) register() (*Controller, error) {
 	}
 	c := &Controller{rt: b.rt, name: b.name, watches: watches, marks: b.marks(), engagements: map[string]*engagement{}}
 	c.queue = newQueue(b.rt, b.name, b.workers, max(b.resync, 0))
+	c.queue.kind = watches[0].gvk
 	c.queue.pace, c.queue.limit, c.queue.overdue = b.tuning.pace(b.traits.status), b.tuning.rateLimit(), b.deadline+stuckGrace
 	_, c.keeps = b.reconciler.(Forgetter)
 	work := &adapter[T]{

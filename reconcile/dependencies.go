@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
@@ -22,10 +24,12 @@ const readPatience = 5 * time.Second
 // are drawn while a key is reconciled and kept until a later reconcile does without, the object is gone, or its member
 // leaves. What is depended on in a member is watched there; see dependency_watch.go.
 //
-// Lock order: Runtime.mu before mu. So mu is never held while a key is woken.
+// mu is never held while a key is woken, which takes locks of its own.
 type dependencies struct {
-	rt      *Runtime
-	flights singleflight.Group
+	instances *members.Instances
+	outside   *outside
+	log       *slog.Logger
+	flights   singleflight.Group
 
 	mu        sync.Mutex // held for short steps, never over I/O
 	entries   map[target]*entry
@@ -38,14 +42,20 @@ type dependencies struct {
 
 // A dependent is one key that depends on something.
 type dependent struct {
-	flow  *flow
+	flow  *flowNeeds
 	key   types.NamespacedName
 	needs []Dependency // each once; few, and there is one dependent for each key
 	unmet []Dependency // of its last reconcile
 }
 
-// flowNeeds are the dependents of a flow. Guarded by dependencies.mu, but for n.
+// flowNeeds are the dependents among the keys of one controller in one member, as long as it works there. Guarded by
+// dependencies.mu, but for n and what never changes.
 type flowNeeds struct {
+	index  *dependencies
+	member string
+	kind   schema.GroupKind // that the controller reconciles
+	wake   func(key types.NamespacedName)
+
 	n    atomic.Int32 // how many there are, so that keys without dependencies cost nothing
 	by   map[types.NamespacedName]*dependent
 	over bool
@@ -62,26 +72,39 @@ type entry struct {
 	events     uint64 // how many the watch delivered
 }
 
-func newDependencies(rt *Runtime) *dependencies {
+// newDependencies makes an index. It looks for members in instances, and calls endpoints as outside lets it.
+func newDependencies(instances *members.Instances, outside *outside, log *slog.Logger) *dependencies {
 	ds := &dependencies{
-		rt: rt, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
+		instances: instances, outside: outside, log: log, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
 		endpoints: map[Dependency]*endpoint{}, calls: make(chan struct{}, callsAtOnce),
 	}
-	rt.instances.Listen(ds.memberChanged)
+	instances.Listen(ds.memberChanged)
 	return ds
 }
 
+// newFlow makes the dependents of a controller that has come to a member. wake is called, without a lock of the index, for each
+// key that is to look again.
+func (ds *dependencies) newFlow(member string, kind schema.GroupKind, wake func(key types.NamespacedName)) *flowNeeds {
+	return &flowNeeds{index: ds, member: member, kind: kind, wake: wake}
+}
+
+// dependents is how many keys depend on something.
+func (l *flowNeeds) dependents() int { return int(l.n.Load()) }
+
 // needs is what one run of a key asks of the dependencies. Nil methods are not called.
 type needs struct {
-	flow     *flow
+	flow     *flowNeeds
 	key      types.NamespacedName
 	declared map[Dependency]struct{}
 	unmet    []Dependency
 }
 
+// newNeeds begins a run of a key.
+func newNeeds(l *flowNeeds, key types.NamespacedName) *needs { return &needs{flow: l, key: key} }
+
 // require checks dependencies for a run, in their order.
-func (ds *dependencies) require(ctx context.Context, n *needs, all []Dependency) *Unmet {
-	member := n.flow.member.name
+func (n *needs) require(ctx context.Context, all []Dependency) *Unmet {
+	ds, member := n.flow.index, n.flow.member
 	var u Unmet
 	for _, d := range all {
 		d = d.of(member, n.key.Namespace)
@@ -151,7 +174,7 @@ func (ds *dependencies) note(n *needs, d Dependency) {
 
 // dependentOf finds or makes the dependent of a run; nil when its flow is over.
 func (ds *dependencies) dependentOf(n *needs) *dependent {
-	l := &n.flow.needs
+	l := n.flow
 	if l.over {
 		return nil
 	}
@@ -159,7 +182,7 @@ func (ds *dependencies) dependentOf(n *needs) *dependent {
 	if one != nil {
 		return one
 	}
-	one = &dependent{flow: n.flow, key: n.key}
+	one = &dependent{flow: l, key: n.key}
 	if l.by == nil {
 		l.by = map[types.NamespacedName]*dependent{}
 	}
@@ -184,7 +207,7 @@ func (ds *dependencies) factsFor(ctx context.Context, d Dependency) facts {
 		return f
 	}
 	ds.mu.Unlock()
-	there := ds.rt.instances.Get(d.member)
+	there := ds.instances.Get(d.member)
 	if there == nil {
 		return facts{problem: "the member is not there"}
 	}
@@ -240,8 +263,8 @@ func (ds *dependencies) eventsOf(t target) uint64 {
 }
 
 // settle ends a run: edges that a complete run did without go.
-func (ds *dependencies) settle(n *needs, complete bool) {
-	l := &n.flow.needs
+func (n *needs) settle(complete bool) {
+	ds, l := n.flow.index, n.flow
 	if len(n.declared) == 0 && l.n.Load() == 0 {
 		return
 	}
@@ -265,24 +288,26 @@ func (ds *dependencies) settle(n *needs, complete bool) {
 	}
 }
 
-// forget drops the edges of a key that is gone. Runtime.mu may be held.
-func (ds *dependencies) forget(l *flow, key types.NamespacedName) {
-	if l.needs.n.Load() == 0 {
+// forget drops the edges of a key that is gone. The caller may hold locks that wake takes.
+func (l *flowNeeds) forget(key types.NamespacedName) {
+	ds := l.index
+	if l.n.Load() == 0 {
 		return
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	if one := l.needs.by[key]; one != nil {
+	if one := l.by[key]; one != nil {
 		ds.remove(one)
 	}
 }
 
-// leave drops the edges of all keys of a flow, for good. Runtime.mu may be held.
-func (ds *dependencies) leave(l *flow) {
+// leave drops the edges of all keys, for good. The caller may hold locks that wake takes.
+func (l *flowNeeds) leave() {
+	ds := l.index
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	l.needs.over = true
-	for _, one := range l.needs.by {
+	l.over = true
+	for _, one := range l.by {
 		ds.remove(one)
 	}
 }
@@ -295,8 +320,8 @@ func (ds *dependencies) remove(one *dependent) {
 	if delete(ds.nodes[self], one); len(ds.nodes[self]) == 0 {
 		delete(ds.nodes, self)
 	}
-	delete(one.flow.needs.by, one.key)
-	one.flow.needs.n.Add(-1)
+	delete(one.flow.by, one.key)
+	one.flow.n.Add(-1)
 }
 
 // undo takes back one edge, and what nothing depends on any more.
@@ -325,13 +350,13 @@ func (ds *dependencies) undo(one *dependent, d Dependency) {
 
 // A wakeUp is a key to wake once the lock is given up.
 type wakeUp struct {
-	flow *flow
+	flow *flowNeeds
 	key  types.NamespacedName
 }
 
 func wakeAll(all []wakeUp) {
 	for _, w := range all {
-		w.flow.queue.wake(w.flow, w.key, PriorityChanged, w.flow.engagement.known)
+		w.flow.wake(w.key)
 	}
 }
 
@@ -372,7 +397,7 @@ func (e *entry) everybody() []wakeUp {
 func (ds *dependencies) memberChanged(name string) {
 	ds.mu.Lock()
 	var concerned []wakeUp
-	there := ds.rt.instances.Get(name)
+	there := ds.instances.Get(name)
 	for _, w := range slices.Collect(maps.Values(ds.watches)) {
 		if w.place.member != name || w.instance == there {
 			continue
@@ -386,4 +411,11 @@ func (ds *dependencies) memberChanged(name string) {
 	}
 	ds.mu.Unlock()
 	wakeAll(concerned)
+}
+
+// size is how much the index holds: targets, watches, objects that depend on something, and endpoints.
+func (ds *dependencies) size() int {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return len(ds.entries) + len(ds.watches) + len(ds.nodes) + len(ds.endpoints)
 }

@@ -19,9 +19,6 @@ import (
 )
 
 const (
-	// ReasonDependencyNotReady is the reason of conditions of objects that wait for what they depend on.
-	ReasonDependencyNotReady = "DependencyNotReady"
-
 	// How long an object waits until it looks at an unmet dependency again, should nothing tell earlier: what is in the fleet
 	// is watched besides, what is outside is not.
 	retryInside  = 5 * time.Second
@@ -31,9 +28,8 @@ const (
 	maxMissing = 5
 )
 
-// A Dependency is something that an object needs before it can be brought to its spec. It is made with [OnSecret],
-// [OnConfigMap], [OnCondition] or [OnEndpoint], and given to [Builder.DependsOn] or [Request.Require]. Two that are made of
-// the same arguments are equal.
+// A Dependency is something that an object needs before it can be brought to its spec. Two that are made of the same arguments
+// are equal.
 type Dependency struct {
 	member    string // empty: that of the object
 	gvk       schema.GroupVersionKind
@@ -46,33 +42,20 @@ type Dependency struct {
 	statuses string // expected, sorted, joined by commas; empty: 2xx
 }
 
-// OnSecret needs a Secret to exist and, if keys are given, to have all of them in its data. An empty namespace is that of
-// the object that depends on it. Values are never kept: of a Secret only its name and version are watched, and the names of its
-// keys are read when they are asked for.
-//
-// It tells whoever may write the depending object whether such a Secret exists, so a reconciler that takes the namespace
-// from users should insist on their own.
-func OnSecret(name types.NamespacedName, keys ...string) Dependency {
+// onSecret, onConfigMap, onCondition and onEndpoint make dependencies; see those of package reconcile.
+func onSecret(name types.NamespacedName, keys ...string) Dependency {
 	return Dependency{gvk: secretKind, name: name, keys: joined(keys)}
 }
 
-// OnConfigMap needs a ConfigMap to exist and, if keys are given, to have all of them in its data or binaryData. An empty
-// namespace is that of the object that depends on it.
-func OnConfigMap(name types.NamespacedName, keys ...string) Dependency {
+func onConfigMap(name types.NamespacedName, keys ...string) Dependency {
 	return Dependency{gvk: configMapKind, name: name, keys: joined(keys)}
 }
 
-// OnCondition needs an object to have the condition in the status, for example "Ready" and metav1.ConditionTrue. The
-// version of gvk must be one that the member serves. A condition that says it is about an older generation of its object
-// does not count.
-func OnCondition(gvk schema.GroupVersionKind, name types.NamespacedName, condition string, status metav1.ConditionStatus) Dependency {
+func onCondition(gvk schema.GroupVersionKind, name types.NamespacedName, condition string, status metav1.ConditionStatus) Dependency {
 	return Dependency{gvk: gvk, name: name, condition: condition, status: status}
 }
 
-// OnEndpoint needs an HTTPS endpoint outside the fleet to answer a GET with one of the statuses; none: with 2xx. It is
-// asked by the hub, at most once in 30 s for all objects that depend on it, without credentials, over verified TLS, and
-// only where [Options.ExternalNetworks] allows it. Redirects to other hosts do not count as answers.
-func OnEndpoint(url string, statuses ...int) Dependency {
+func onEndpoint(url string, statuses ...int) Dependency {
 	words := make([]string, len(statuses))
 	for i, status := range statuses {
 		words[i] = strconv.Itoa(status)
@@ -190,25 +173,16 @@ func (u *Unmet) Dependencies() []Dependency {
 	return all
 }
 
-// after is when to look again. What waits for itself in a circle need not hurry.
-func (u *Unmet) after() time.Duration {
-	after := retryOutside
+// retryAfter is when to look again. What waits for itself in a circle need not hurry. Not waits: nothing is unmet.
+func retryAfter(u *Unmet) (after time.Duration, waits bool) {
+	if u == nil || len(u.missing) == 0 {
+		return 0, false
+	}
+	after = retryOutside
 	for _, m := range u.missing {
 		if !m.cycle {
 			after = min(after, m.dependency.retry())
 		}
 	}
-	return after
-}
-
-// WaitFor is the result of a reconcile whose object waits for dependencies: it is looked at again after 5 s, or 30 s if all
-// of them are outside the fleet, and at once when one that is in the fleet changes. Its conditions say what it waits for, with
-// [ReasonDependencyNotReady]. With nil it is Done.
-func WaitFor(unmet *Unmet) Result {
-	if unmet == nil || len(unmet.missing) == 0 {
-		return Done()
-	}
-	r := RequeueAfter(unmet.after(), unmet.String())
-	r.unmet = unmet
-	return r
+	return after, true
 }

@@ -24,15 +24,14 @@ type node struct {
 func (t target) node() node { return node{member: t.member, kind: t.gvk.GroupKind(), name: t.name} }
 
 func (d *dependent) node() node {
-	e := d.flow.engagement
-	return node{member: d.flow.member.name, kind: e.controller.watches[0].gvk.GroupKind(), name: d.key}
+	return node{member: d.flow.member, kind: d.flow.kind, name: d.key}
 }
 
 // circle says in words how an unmet dependency leads back to the object that has it; empty: it does not.
 func (ds *dependencies) circle(n *needs, d Dependency) string {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	one := n.flow.needs.by[n.key]
+	one := n.flow.by[n.key]
 	if one == nil {
 		return ""
 	}

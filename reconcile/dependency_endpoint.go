@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -82,7 +84,7 @@ func (ds *dependencies) ask(ctx context.Context, d Dependency) string {
 // call asks an endpoint and wakes whom its answer concerns.
 func (ds *dependencies) call(d Dependency, p *endpoint) {
 	ds.calls <- struct{}{}
-	why := ds.rt.outside.ask(context.Background(), d)
+	why := ds.outside.ask(context.Background(), d)
 	<-ds.calls
 	ds.mu.Lock()
 	var concerned []wakeUp
@@ -104,10 +106,11 @@ type outside struct {
 	client *http.Client
 }
 
-func newOutside(opts *Options) *outside {
+// newOutside makes the caller of endpoints in these networks, whose certificates roots have signed; see reconcile.Options.
+func newOutside(networks []netip.Prefix, roots *x509.CertPool) *outside {
 	connections := &http.Transport{
-		DialContext:         kubeconfig.Rules{AllowedNetworks: opts.ExternalNetworks}.DialContext(),
-		TLSClientConfig:     &tls.Config{RootCAs: opts.ExternalRoots, MinVersion: tls.VersionTLS12},
+		DialContext:         kubeconfig.Rules{AllowedNetworks: networks}.DialContext(),
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: answerBody,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true,
 	}

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,22 +9,27 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
+// rules are where endpoints may be, and who signs their certificates.
+type rules struct {
+	ExternalNetworks []netip.Prefix
+	ExternalRoots    *x509.CertPool
+}
+
+func (r rules) outside() *outside { return newOutside(r.ExternalNetworks, r.ExternalRoots) }
+
 // endpointServer is an HTTPS server on loopback, and the options with which it may be called.
-func endpointServer(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, allowed Options) {
+func endpointServer(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, allowed rules) {
 	t.Helper()
 	server = httptest.NewTLSServer(handler)
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	return server, Options{ExternalNetworks: loopback, ExternalRoots: roots}
+	return server, rules{ExternalNetworks: loopback, ExternalRoots: roots}
 }
 
 func answers(status int) http.HandlerFunc {
@@ -49,7 +52,7 @@ func TestAnEndpointIsMetByItsStatus(t *testing.T) {
 		{status: 200, want: []int{403, 401}, why: "it answered 200, not 401 or 403"},
 	} {
 		server, allowed := endpointServer(t, answers(tc.status))
-		if got := newOutside(&allowed).ask(t.Context(), OnEndpoint(server.URL, tc.want...)); got != tc.why {
+		if got := allowed.outside().ask(t.Context(), onEndpoint(server.URL, tc.want...)); got != tc.why {
 			t.Errorf("%d for %v: %q, want %q", tc.status, tc.want, got, tc.why)
 		}
 	}
@@ -62,17 +65,17 @@ func TestTheHubIsNotLedWhereItMayNotGo(t *testing.T) {
 		answers(200)(w, r)
 	})
 	port := secret.URL[strings.LastIndex(secret.URL, ":"):]
-	byDefault := Options{ExternalRoots: allowed.ExternalRoots}
-	elsewhere := Options{ExternalRoots: allowed.ExternalRoots, ExternalNetworks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	byDefault := rules{ExternalRoots: allowed.ExternalRoots}
+	elsewhere := rules{ExternalRoots: allowed.ExternalRoots, ExternalNetworks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	t.Setenv("HTTPS_PROXY", secret.URL)
 	redirects, _ := endpointServer(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, secret.URL+"/?token="+canary, http.StatusFound)
 	})
-	both := Options{ExternalRoots: allowed.ExternalRoots.Clone(), ExternalNetworks: loopback}
+	both := rules{ExternalRoots: allowed.ExternalRoots.Clone(), ExternalNetworks: loopback}
 	both.ExternalRoots.AddCert(redirects.Certificate())
 	for name, tc := range map[string]struct {
 		url  string
-		opts Options
+		opts rules
 		want string
 	}{
 		"loopback":            {secret.URL, byDefault, "loopback addresses are not allowed"},
@@ -82,15 +85,15 @@ func TestTheHubIsNotLedWhereItMayNotGo(t *testing.T) {
 		"unspecified":         {"https://0.0.0.0" + port, byDefault, "unspecified addresses are not allowed"},
 		"another network":     {secret.URL, elsewhere, "it is in none of the allowed networks"},
 		"another host":        {redirects.URL, both, "it redirects to another host"},
-		"untrusted":           {secret.URL, Options{ExternalNetworks: loopback}, "its certificate is not trusted"},
+		"untrusted":           {secret.URL, rules{ExternalNetworks: loopback}, "its certificate is not trusted"},
 		"http":                {"http://127.0.0.1" + port, allowed, "must begin with https://"},
 		"file":                {"file:///etc/passwd", allowed, "not valid"},
 		"user":                {"https://me:" + canary + "@127.0.0.1" + port, allowed, "must not hold a user or password"},
 		"no URL":              {"https://[" + canary, allowed, "not valid"},
 		"too long":            {secret.URL + "/" + strings.Repeat("a", maxURL), allowed, "not valid"},
 	} {
-		d := OnEndpoint(tc.url)
-		got := newOutside(&tc.opts).ask(t.Context(), d)
+		d := onEndpoint(tc.url)
+		got := tc.opts.outside().ask(t.Context(), d)
 		if !strings.Contains(got, tc.want) || strings.Contains(got+d.String(), canary) {
 			t.Errorf("%s: %s: %q, want %q", name, d, got, tc.want)
 		}
@@ -104,9 +107,9 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	hangs, allowed := endpointServer(t, func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
-	o := newOutside(&allowed)
+	o := allowed.outside()
 	o.client.Timeout = 50 * time.Millisecond
-	if got := o.ask(t.Context(), OnEndpoint(hangs.URL)); got != "it does not answer in time" {
+	if got := o.ask(t.Context(), onEndpoint(hangs.URL)); got != "it does not answer in time" {
 		t.Errorf("hangs: %q", got)
 	}
 	endless, allowed := endpointServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +119,7 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 			}
 		}
 	})
-	if got := newOutside(&allowed).ask(t.Context(), OnEndpoint(endless.URL)); got != "" {
+	if got := allowed.outside().ask(t.Context(), onEndpoint(endless.URL)); got != "" {
 		t.Errorf("endless: %q", got)
 	}
 	within, allowed := endpointServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,55 +127,7 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 			http.Redirect(w, r, "/here", http.StatusFound)
 		}
 	})
-	if got := newOutside(&allowed).ask(t.Context(), OnEndpoint(within.URL)); got != "" {
+	if got := allowed.outside().ask(t.Context(), onEndpoint(within.URL)); got != "" {
 		t.Errorf("redirect within the host: %q", got)
 	}
-}
-
-// roundTripper is an http.RoundTripper made of a function.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestAnEndpointIsAskedOnceForAllAndAgainAfterThirtySeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, func(*corev1.ConfigMap) []Dependency {
-			return []Dependency{OnEndpoint("https://db.example.com/healthz")}
-		})
-		var asked atomic.Int32
-		var fails atomic.Bool
-		fails.Store(true)
-		s.outside.client = &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
-			asked.Add(1)
-			time.Sleep(2 * time.Second)
-			if fails.Load() {
-				return nil, errors.New(canary)
-			}
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(""))}, nil
-		})}
-		a, leave := s.enter("a")
-		for i := range 20 {
-			a.add(configMap(fmt.Sprint("cm-", i)))
-		}
-		time.Sleep(answerWait * 3)
-		s.waits("a", "cm-7", "waits for https://db.example.com/healthz: it has not answered yet")
-		time.Sleep(time.Second)
-		s.waits("a", "cm-7", "waits for https://db.example.com/healthz: it cannot be reached")
-		r, _ := s.Lookup(keyOf("c", "a", "cm-7"))
-		if wait := r.NextTry.Sub(r.LastEnded); wait != retryOutside {
-			t.Errorf("next try after %s, want %s", wait, retryOutside)
-		}
-		if n := asked.Load(); n != 1 {
-			t.Errorf("asked %d times for 20 objects", n)
-		}
-		fails.Store(false)
-		time.Sleep(retryOutside + 5*time.Second)
-		s.waits("a", "cm-7", "")
-		if n := asked.Load(); n != 2 || s.seen.count() < 20 {
-			t.Errorf("asked %d times, %d reconciles; want 2, and each of the 20 objects", n, s.seen.count())
-		}
-		leave()
-		s.idle()
-		s.cancel()
-	})
 }

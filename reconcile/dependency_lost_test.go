@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -99,7 +98,7 @@ func TestADependencyWhoseWatchIsLostIsLookedAtLive(t *testing.T) {
 		if err := member.Create(s.ctx, password()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * retryInside)
+		time.Sleep(2 * insideAgain)
 		if r, _ := s.Lookup(keyOf("c", "a", "one")); s.seen.count() == 0 {
 			t.Errorf("the Secret is there, and the object waits: %q", r.Reason)
 		}
@@ -132,7 +131,7 @@ func TestTheAnswerOfADependencyIsTheMembersWhateverBecomesOfItsWatch(t *testing.
 					}
 				}
 				history += fmt.Sprint(step)
-				time.Sleep(watchPause + 2*retryInside)
+				time.Sleep(refusedAgain + 2*insideAgain)
 				r, _ := s.Lookup(keyOf("c", "a", "one"))
 				if met := r.State == StateIdle; there && !met || !there && !lost && met {
 					t.Fatalf("seed %d, after %s: there %t, watch lost %t, and it is %s, %q", seed, history, there, lost, r.State, r.Reason)
@@ -159,21 +158,10 @@ func TestAWatchForDependenciesIsOpenedAgainWithinASecondOnceTheMemberAnswers(t *
 			t.Errorf("the watch is closed for ten minutes, and its age is %g s", got)
 		}
 		member.cut(nil)
-		time.Sleep(watchSoon)
+		time.Sleep(lostAgain)
 		if got := age(); got != 0 {
 			t.Errorf("the member has answered for a second, and the watch is closed for %g s", got)
 		}
 		s.cancel()
 	})
-}
-
-func TestWhatTheMemberRefusesIsNotAskedForEverySecond(t *testing.T) {
-	for _, err := range []error{nil, errNotReady, errors.New("connection refused"), apierrors.NewResourceExpired("too old")} {
-		if pause := watchAgain(err, 20, 0.99); pause > watchSoon {
-			t.Errorf("after %v the next try waits %s", err, pause)
-		}
-	}
-	if pause := watchAgain(errMayNotWatch, 20, 0.99); pause != watchPause {
-		t.Errorf("after a refusal the next try waits %s", pause)
-	}
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 // indexModel is the reverse index as sets: who depends on what.
@@ -16,35 +19,29 @@ type indexModel map[string]map[Dependency]bool // by member and key
 
 func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rt, err := NewRuntime(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ds, q := rt.dependencies, newQueue(rt, "c", 1, 0)
-		c := &Controller{rt: rt, name: "c", queue: q, watches: []watch{{gvk: configMapKind}}}
-		model, flows := indexModel{}, map[string]*flow{}
-		flow := func(member string) *flow {
+		ds := newDependencies(&members.Instances{}, newOutside(nil, nil), slog.New(slog.DiscardHandler))
+		model, flows := indexModel{}, map[string]*flowNeeds{}
+		flow := func(member string) *flowNeeds {
 			if flows[member] == nil {
-				e := &engagement{name: member, controller: c}
-				flows[member] = newFlow(q, rt.member(member), e)
+				flows[member] = ds.newFlow(member, configMapKind.GroupKind(), func(types.NamespacedName) {})
 			}
 			return flows[member]
 		}
-		members := rapid.SampledFrom([]string{"a", "b"})
+		names := rapid.SampledFrom([]string{"a", "b"})
 		keys := rapid.Map(rapid.IntRange(0, 3), func(i int) types.NamespacedName { return inDefault(fmt.Sprint("k", i)) })
 		dependency := rapid.Custom(func(t *rapid.T) Dependency {
 			name := inDefault(fmt.Sprint("d", rapid.IntRange(0, 2).Draw(t, "name")))
 			return rapid.SampledFrom([]Dependency{
-				OnSecret(name), OnSecret(name, "key"), OnConfigMap(name).In("b"),
-				OnCondition(deploymentKind, name, "Ready", metav1.ConditionTrue),
-				OnCondition(deploymentKind, name, "Synced", metav1.ConditionTrue), OnEndpoint("https://example.com/" + name.Name),
+				onSecret(name), onSecret(name, "key"), onConfigMap(name).In("b"),
+				onCondition(deploymentKind, name, "Ready", metav1.ConditionTrue),
+				onCondition(deploymentKind, name, "Synced", metav1.ConditionTrue), onEndpoint("https://example.com/" + name.Name),
 			}).Draw(t, "dependency")
 		})
 		t.Repeat(map[string]func(*rapid.T){
 			"reconcile": func(t *rapid.T) {
-				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
+				member, key := names.Draw(t, "member"), keys.Draw(t, "key")
 				l, id := flow(member), member+"/"+key.Name
-				n := &needs{flow: l, key: key}
+				n := newNeeds(l, key)
 				declared := map[Dependency]bool{}
 				for _, d := range rapid.SliceOfN(dependency, 0, 4).Draw(t, "needs") {
 					d = d.of(member, key.Namespace)
@@ -52,7 +49,7 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 					ds.note(n, d)
 				}
 				complete := rapid.Bool().Draw(t, "complete")
-				ds.settle(n, complete)
+				n.settle(complete)
 				if !complete {
 					maps.Copy(declared, model[id])
 				}
@@ -61,15 +58,15 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 				}
 			},
 			"object goes": func(t *rapid.T) {
-				member, key := members.Draw(t, "member"), keys.Draw(t, "key")
-				ds.forget(flow(member), key)
+				member, key := names.Draw(t, "member"), keys.Draw(t, "key")
+				flow(member).forget(key)
 				delete(model, member+"/"+key.Name)
 			},
 			"member leaves": func(t *rapid.T) {
-				member := members.Draw(t, "member")
+				member := names.Draw(t, "member")
 				old := flow(member)
-				ds.leave(old)
-				ds.note(&needs{flow: old, key: inDefault("late")}, OnSecret(inDefault("d0"))) // a run that had not ended yet
+				old.leave()
+				ds.note(&needs{flow: old, key: inDefault("late")}, onSecret(inDefault("d0"))) // a run that had not ended yet
 				delete(flows, member)
 				for id := range model {
 					if id[:len(member)] == member {
@@ -94,7 +91,7 @@ func (ds *dependencies) compare(t *rapid.T, model indexModel) {
 		}
 		to[fmt.Sprint(d.target(), " ← ", id)] = true
 	}
-	idOf := func(one *dependent) string { return one.flow.member.name + "/" + one.key.Name }
+	idOf := func(one *dependent) string { return one.flow.member + "/" + one.key.Name }
 	places := map[place]bool{}
 	for id, all := range model {
 		for d := range all {

@@ -3,8 +3,52 @@ package reconcile
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// ReasonDependencyNotReady is the reason of conditions of objects that wait for what they depend on.
+const ReasonDependencyNotReady = "DependencyNotReady"
+
+// OnSecret needs a Secret to exist and, if keys are given, to have all of them in its data. An empty namespace is that of
+// the object that depends on it. Values are never kept: of a Secret only its name and version are watched, and the names of its
+// keys are read when they are asked for.
+//
+// It tells whoever may write the depending object whether such a Secret exists, so a reconciler that takes the namespace
+// from users should insist on their own.
+func OnSecret(name types.NamespacedName, keys ...string) Dependency { return onSecret(name, keys...) }
+
+// OnConfigMap needs a ConfigMap to exist and, if keys are given, to have all of them in its data or binaryData. An empty
+// namespace is that of the object that depends on it.
+func OnConfigMap(name types.NamespacedName, keys ...string) Dependency {
+	return onConfigMap(name, keys...)
+}
+
+// OnCondition needs an object to have the condition in the status, for example "Ready" and metav1.ConditionTrue. The
+// version of gvk must be one that the member serves. A condition that says it is about an older generation of its object
+// does not count.
+func OnCondition(gvk schema.GroupVersionKind, name types.NamespacedName, condition string, status metav1.ConditionStatus) Dependency {
+	return onCondition(gvk, name, condition, status)
+}
+
+// OnEndpoint needs an HTTPS endpoint outside the fleet to answer a GET with one of the statuses; none: with 2xx. It is
+// asked by the hub, at most once in 30 s for all objects that depend on it, without credentials, over verified TLS, and
+// only where [Options.ExternalNetworks] allows it. Redirects to other hosts do not count as answers.
+func OnEndpoint(url string, statuses ...int) Dependency { return onEndpoint(url, statuses...) }
+
+// WaitFor is the result of a reconcile whose object waits for dependencies: it is looked at again after 5 s, or 30 s if all
+// of them are outside the fleet, and at once when one that is in the fleet changes. Its conditions say what it waits for, with
+// [ReasonDependencyNotReady]. With nil it is Done.
+func WaitFor(unmet *Unmet) Result {
+	after, waits := retryAfter(unmet)
+	if !waits {
+		return Done()
+	}
+	r := RequeueAfter(after, unmet.String())
+	r.unmet = unmet
+	return r
+}
 
 // DependsOn declares what each object needs before it is reconciled. The function is called with the object of every
 // reconcile and names what it depends on; it must not change the object, and should do nothing but read it. While
@@ -37,30 +81,7 @@ func (r Request[T]) Require(ctx context.Context, all ...Dependency) *Unmet {
 	if r.needs == nil {
 		return requireLive(ctx, r.Live, r.Object, all)
 	}
-	return r.needs.flow.queue.rt.dependencies.require(ctx, r.needs, all)
-}
-
-// requireLive is Require for requests that no controller made.
-func requireLive(ctx context.Context, live client.Reader, obj client.Object, all []Dependency) *Unmet {
-	var u Unmet
-	for _, d := range all {
-		d = d.of("", obj.GetNamespace())
-		why := d.invalid()
-		if why == "" && (d.external() || d.member != "") {
-			why = "a request that no controller made cannot look there"
-		}
-		if why == "" {
-			f := observe(ctx, live, d)
-			why = f.why(d)
-		}
-		if why != "" {
-			u.missing = append(u.missing, missing{dependency: d, why: why})
-		}
-	}
-	if len(u.missing) == 0 {
-		return nil
-	}
-	return &u
+	return r.needs.require(ctx, all)
 }
 
 // reconcile calls the reconciler, unless its object waits for what the controller declares.
@@ -73,7 +94,7 @@ func (a *adapter[T]) reconcile(ctx context.Context, req Request[T]) (result Resu
 	if unmet := result.unmet; err == nil && unmet != nil && !req.Conditions.said(ConditionReady) {
 		req.Conditions.False(ConditionReady, ReasonDependencyNotReady, "%s", unmet)
 	}
-	a.controller.rt.dependencies.settle(req.needs, err == nil)
+	req.needs.settle(err == nil)
 	return result, err
 }
 
@@ -86,3 +107,6 @@ func (a *adapter[T]) waits(ctx context.Context, req Request[T]) *Unmet {
 
 // said tells whether the reconciler has set or removed a condition.
 func (c *Conditions) said(condition string) bool { return c != nil && c.touched[condition] }
+
+// Watched is how many watches are held in a member for what objects depend on.
+func (rt *Runtime) Watched(member string) (n int) { return rt.dependencies.watched(member) }

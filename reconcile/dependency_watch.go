@@ -67,7 +67,7 @@ func (ds *dependencies) follow(e *entry) {
 	if w == nil {
 		w = &placeWatch{ds: ds, place: p, entries: map[types.NamespacedName]*entry{}}
 		ds.watches[p] = w
-		w.start(ds.rt.instances.Get(p.member))
+		w.start(ds.instances.Get(p.member))
 	}
 	w.entries[e.target.name] = e
 	e.watch = w
@@ -108,7 +108,7 @@ func (w *placeWatch) stop() {
 func (w *placeWatch) run(ctx context.Context, there *members.Instance, epoch int) {
 	source, err := watchClient(there.Cluster)
 	if err != nil {
-		w.ds.rt.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", err)
+		w.ds.log.Warn("cannot watch what objects depend on", "member", w.place.member, "error", err)
 		return
 	}
 	quiet := logr.Discard()
@@ -266,9 +266,8 @@ func (s *placeStore) heard(name types.NamespacedName, read func() facts) {
 	wakeAll(concerned)
 }
 
-// Watched is how many watches are held in a member for what objects depend on.
-func (rt *Runtime) Watched(member string) (n int) {
-	ds := rt.dependencies
+// watched is how many watches are held in a member for what objects depend on.
+func (ds *dependencies) watched(member string) (n int) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	for p := range ds.watches {

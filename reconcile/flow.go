@@ -20,7 +20,7 @@ type flow struct {
 	running    int
 	overdue    int  // records whose cleaning up has taken too long
 	gone       bool // the member left or was replaced; nothing may enter any more
-	needs      flowNeeds
+	needs      *flowNeeds
 	measures   measures
 }
 
@@ -38,6 +38,7 @@ func newFlow(q *queue, m *member, e *engagement) *flow {
 	for b := range l.seats {
 		l.seats[b].flow = l
 	}
+	l.needs = q.rt.dependencies.newFlow(m.name, q.kind.GroupKind(), func(key types.NamespacedName) { q.wake(l, key, PriorityChanged, e.known) })
 	return l
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
@@ -129,3 +131,14 @@ var (
 	gone  = decision{outcome: codeGone, next: nextGone}
 	again = decision{outcome: codeError, attempts: 1, err: "broken", next: nextRetry, after: time.Hour}
 )
+
+const canary = "s3cr3t-canary"
+
+var (
+	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	settingsKind   = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+func inDefault(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}

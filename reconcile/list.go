@@ -66,7 +66,7 @@ func (rt *Runtime) ControllersIn(member string) []ControllerState {
 		if l == nil {
 			continue
 		}
-		state := ControllerState{Name: name, Member: member, Kind: object.KindName(c.watches[0].gvk), Objects: len(l.records), Running: l.running}
+		state := ControllerState{Name: name, Member: member, Kind: object.KindName(c.queue.kind), Objects: len(l.records), Running: l.running}
 		for b := range l.seats {
 			state.Queued += l.seats[b].line.n
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
@@ -24,9 +25,10 @@ import (
 type queue struct {
 	rt        *Runtime
 	name      string
-	perMember int           // how many keys of one member may run at once
-	reserve   int           // workers that are kept for members of which no key runs
-	resync    time.Duration // 0: off
+	kind      schema.GroupVersionKind // that is reconciled
+	perMember int                     // how many keys of one member may run at once
+	reserve   int                     // workers that are kept for members of which no key runs
+	resync    time.Duration           // 0: off
 	pace      retry.Pace
 	limit     rateLimit
 	overdue   time.Duration // a run that takes longer does not return
@@ -180,7 +182,7 @@ func (q *queue) forget(r *record) {
 	delete(r.flow.records, r.key)
 	r.flow.member.touch()
 	delete(r.flow.handled, r.key)
-	q.rt.dependencies.forget(r.flow, r.key)
+	r.flow.needs.forget(r.key)
 }
 
 // lost notes that a key's object is gone. The record goes at once when nothing is kept for it elsewhere (keeps says

@@ -145,7 +145,7 @@ func TestAFinalizerOfAnUntypedKindSurvivesAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Scheme: gadgetScheme, Resync: -1})
 		untyped := &unstructured.Unstructured{}
-		untyped.SetGroupVersionKind(configMapKind)
+		untyped.SetGroupVersionKind(settingsKind)
 		c, err := For(h.Runtime, "c", untypedCleaner{}).Kind(kindOf(untyped)).Register()
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestAFinalizerOfAnUntypedKindSurvivesAConflict(t *testing.T) {
 		}}, &corev1.ConfigMap{})
 		s.create(configMap("one"))
 		work := &adapter[*unstructured.Unstructured]{controller: c, reconciler: untypedCleaner{}, primary: &primary{finalizer: ourFinalizer}}
-		obj := object.Empty[*unstructured.Unstructured](configMapKind)
+		obj := object.Empty[*unstructured.Unstructured](settingsKind)
 		if err := s.GetClient().Get(t.Context(), inDefault("one"), obj); err != nil {
 			t.Fatal(err)
 		}

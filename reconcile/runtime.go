@@ -84,7 +84,6 @@ type Runtime struct {
 	opts    Options
 	log     *slog.Logger
 	metrics *metrics
-	outside *outside
 	epoch   time.Time // where the runtime's clock began; see now
 
 	// mu guards everything below, and all queues, flows, members, records and receipts. It is held for short, bounded
@@ -118,8 +117,7 @@ func NewRuntime(opts Options) (*Runtime, error) {
 		receipts: newReceipts(opts.Receipts), indexes: map[indexKey]sharedIndex{},
 	}
 	rt.metrics = newMetrics(rt)
-	rt.outside = newOutside(&opts)
-	rt.dependencies = newDependencies(rt)
+	rt.dependencies = newDependencies(&rt.instances, newOutside(opts.ExternalNetworks, opts.ExternalRoots), opts.Log)
 	if opts.Registerer == nil {
 		return rt, nil
 	}

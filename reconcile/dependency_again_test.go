@@ -1,0 +1,20 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestWhatTheMemberRefusesIsNotAskedForEverySecond(t *testing.T) {
+	for _, err := range []error{nil, apierrors.NewServiceUnavailable("etcd is away"), errors.New("connection refused"), apierrors.NewResourceExpired("too old")} {
+		if pause := watchAgain(err, 20, 0.99); pause > watchSoon {
+			t.Errorf("after %v the next try waits %s", err, pause)
+		}
+	}
+	if pause := watchAgain(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", nil), 20, 0.99); pause != watchPause {
+		t.Errorf("after a refusal the next try waits %s", pause)
+	}
+}
