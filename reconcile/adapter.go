@@ -9,18 +9,16 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 var errDeadline = errors.New("the reconcile's deadline passed")
@@ -100,7 +98,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 	return Request[T]{
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.about(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
-		needs: newNeeds(e.flow.needs, client.ObjectKeyFromObject(obj)),
+		needs: depend.NewNeeds(e.flow.needs, client.ObjectKeyFromObject(obj)),
 		Log:   logAbout(e.log, obj),
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // Types of the conditions that the framework keeps after the rules of kstatus, so that kubectl wait, Flux and Argo CD

@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 func TestAFieldThatSomebodyElseAlsoSetsIsSetRightLessAndLessOften(t *testing.T) {

@@ -13,16 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
-
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 // A Controller runs one reconciler in every member that has its kinds. Add it to a multicluster manager: Start runs the

@@ -1,188 +1,126 @@
 package reconcile
 
 import (
-	"cmp"
-	"fmt"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
-	corev1 "k8s.io/api/core/v1"
+	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
 )
 
-const (
-	// How long an object waits until it looks at an unmet dependency again, should nothing tell earlier: what is in the fleet
-	// is watched besides, what is outside is not.
-	retryInside  = 5 * time.Second
-	retryOutside = 30 * time.Second
+// ReasonDependencyNotReady is the reason of conditions of objects that wait for what they depend on.
+const ReasonDependencyNotReady = "DependencyNotReady"
 
-	// maxMissing bounds how many unmet dependencies a reason names.
-	maxMissing = 5
-)
+// A Dependency is something that an object needs before it can be brought to its spec. It is made with [OnSecret],
+// [OnConfigMap], [OnCondition] or [OnEndpoint], and given to [Builder.DependsOn] or [Request.Require]. Two that are made of
+// the same arguments are equal. Its method In gives the same dependency in another member.
+type Dependency = depend.Dependency
 
-// A Dependency is something that an object needs before it can be brought to its spec. Two that are made of the same arguments
-// are equal.
-type Dependency struct {
-	member    string // empty: that of the object
-	gvk       schema.GroupVersionKind
-	name      types.NamespacedName
-	keys      string // of a Secret or ConfigMap, sorted, joined by commas
-	condition string
-	status    metav1.ConditionStatus
+// Unmet says what an object waits for: in words with its method String, and one by one with Dependencies.
+type Unmet = depend.Unmet
 
-	url      string // of an endpoint
-	statuses string // expected, sorted, joined by commas; empty: 2xx
+// OnSecret needs a Secret to exist and, if keys are given, to have all of them in its data. An empty namespace is that of
+// the object that depends on it. Values are never kept: of a Secret only its name and version are watched, and the names of its
+// keys are read when they are asked for.
+//
+// It tells whoever may write the depending object whether such a Secret exists, so a reconciler that takes the namespace
+// from users should insist on their own.
+func OnSecret(name types.NamespacedName, keys ...string) Dependency {
+	return depend.OnSecret(name, keys...)
 }
 
-// onSecret, onConfigMap, onCondition and onEndpoint make dependencies; see those of package reconcile.
-func onSecret(name types.NamespacedName, keys ...string) Dependency {
-	return Dependency{gvk: secretKind, name: name, keys: joined(keys)}
+// OnConfigMap needs a ConfigMap to exist and, if keys are given, to have all of them in its data or binaryData. An empty
+// namespace is that of the object that depends on it.
+func OnConfigMap(name types.NamespacedName, keys ...string) Dependency {
+	return depend.OnConfigMap(name, keys...)
 }
 
-func onConfigMap(name types.NamespacedName, keys ...string) Dependency {
-	return Dependency{gvk: configMapKind, name: name, keys: joined(keys)}
+// OnCondition needs an object to have the condition in the status, for example "Ready" and metav1.ConditionTrue. The
+// version of gvk must be one that the member serves. A condition that says it is about an older generation of its object
+// does not count.
+func OnCondition(gvk schema.GroupVersionKind, name types.NamespacedName, condition string, status metav1.ConditionStatus) Dependency {
+	return depend.OnCondition(gvk, name, condition, status)
 }
 
-func onCondition(gvk schema.GroupVersionKind, name types.NamespacedName, condition string, status metav1.ConditionStatus) Dependency {
-	return Dependency{gvk: gvk, name: name, condition: condition, status: status}
+// OnEndpoint needs an HTTPS endpoint outside the fleet to answer a GET with one of the statuses; none: with 2xx. It is
+// asked by the hub, at most once in 30 s for all objects that depend on it, without credentials, over verified TLS, and
+// only where [Options.ExternalNetworks] allows it. Redirects to other hosts do not count as answers.
+func OnEndpoint(url string, statuses ...int) Dependency {
+	return depend.OnEndpoint(url, statuses...)
 }
 
-func onEndpoint(url string, statuses ...int) Dependency {
-	words := make([]string, len(statuses))
-	for i, status := range statuses {
-		words[i] = strconv.Itoa(status)
+// WaitFor is the result of a reconcile whose object waits for dependencies: it is looked at again after 5 s, or 30 s if all
+// of them are outside the fleet, and at once when one that is in the fleet changes. Its conditions say what it waits for, with
+// [ReasonDependencyNotReady]. With nil it is Done.
+func WaitFor(unmet *Unmet) Result {
+	after, waits := depend.RetryAfter(unmet)
+	if !waits {
+		return Done()
 	}
-	return Dependency{url: url, statuses: joined(words)}
+	r := RequeueAfter(after, unmet.String())
+	r.unmet = unmet
+	return r
 }
 
-// In is the same dependency in another member. Of an endpoint it changes nothing.
-func (d Dependency) In(member string) Dependency {
-	if d.url == "" {
-		d.member = member
+// DependsOn declares what each object needs before it is reconciled. The function is called with the object of every
+// reconcile and names what it depends on; it must not change the object, and should do nothing but read it. While
+// something is missing the reconciler is not called: the object waits as with [WaitFor], and its conditions say for what. An
+// object that is being deleted waits for nothing, so that it can go.
+//
+// A dependency is watched where it is, also in another member ([Dependency.In]), so its change wakes whoever waits for it at
+// once. Objects that wait for each other in a circle are told so. A reconciler that can do a part of its work without its
+// dependencies, or that wants to go on when one that it had is gone, asks with [Request.Require] instead.
+func (b *Builder[T]) DependsOn(of func(obj T) []Dependency) *Builder[T] {
+	if of == nil {
+		b.fail("DependsOn: the function is nil")
 	}
-	return d
+	b.dependsOn = of
+	return b
 }
 
-// String names the dependency as people read it, for example "Secret default/db in member prod-eu". Of the URL of an
-// endpoint it leaves out what may be secret: user and query.
-func (d Dependency) String() string {
-	if d.url != "" {
-		return endpointName(d.url)
+// Require checks dependencies in the middle of a reconcile. Nil says that all are met; else the reconciler should return
+// WaitFor with what it got, after whatever it can do without them:
+//
+//	if unmet := req.Require(ctx, reconcile.OnSecret(name, "password")); unmet != nil {
+//		return reconcile.WaitFor(unmet), nil
+//	}
+//
+// The object wakes when one of them changes, as with [Builder.DependsOn], until a later reconcile of it ends without an
+// error and has not required it. What is in the fleet is answered from memory once its watch has begun, at first with one
+// read of the member's API server; an endpoint's answer is waited for only briefly. Failing to look is not an error: the
+// dependency is not met, for that reason. It may be called concurrently for different requests only.
+func (r Request[T]) Require(ctx context.Context, all ...Dependency) *Unmet {
+	if r.needs == nil {
+		return depend.RequireLive(ctx, r.Live, r.Object, all)
 	}
-	s := d.gvk.Kind + " " + object.StoreKey(d.name)
-	if d.member != "" {
-		s += " in member " + d.member
-	}
-	return s
+	return r.needs.Require(ctx, all)
 }
 
-var (
-	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-)
-
-// external tells whether it is outside the fleet.
-func (d Dependency) external() bool { return d.url != "" }
-
-// retry is when to look again.
-func (d Dependency) retry() time.Duration {
-	if d.external() {
-		return retryOutside
+// reconcile calls the reconciler, unless its object waits for what the controller declares.
+func (a *adapter[T]) reconcile(ctx context.Context, req Request[T]) (result Result, err error) {
+	if unmet := a.waits(ctx, req); unmet != nil {
+		result = WaitFor(unmet)
+	} else {
+		result, err = a.reconciler.Reconcile(ctx, req)
 	}
-	return retryInside
+	if unmet := result.unmet; err == nil && unmet != nil && !req.Conditions.said(ConditionReady) {
+		req.Conditions.False(ConditionReady, ReasonDependencyNotReady, "%s", unmet)
+	}
+	req.needs.Settle(err == nil)
+	return result, err
 }
 
-// of completes a dependency with what it takes from the object that has it.
-func (d Dependency) of(member, namespace string) Dependency {
-	if d.external() {
-		return d
-	}
-	d.member = cmp.Or(d.member, member)
-	if d.name.Namespace == "" && d.condition == "" {
-		d.name.Namespace = namespace
-	}
-	return d
-}
-
-func joined(words []string) string {
-	words = slices.Clone(words)
-	slices.Sort(words)
-	return strings.Join(slices.Compact(words), ",")
-}
-
-func split(joined string) []string {
-	if joined == "" {
+func (a *adapter[T]) waits(ctx context.Context, req Request[T]) *Unmet {
+	if a.dependsOn == nil || req.Object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return strings.Split(joined, ",")
+	return req.Require(ctx, a.dependsOn(req.Object)...)
 }
 
-// endpointName is a URL without what may be secret.
-func endpointName(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return "an endpoint whose URL is not valid"
-	}
-	return u.Scheme + "://" + u.Host + u.EscapedPath()
-}
+// said tells whether the reconciler has set or removed a condition.
+func (c *Conditions) said(condition string) bool { return c != nil && c.touched[condition] }
 
-// Unmet says what an object waits for.
-type Unmet struct {
-	missing []missing
-}
-
-// missing is one dependency that is not met, as the object that has it sees it, and why not.
-type missing struct {
-	dependency Dependency
-	why        string
-	cycle      bool
-}
-
-// String says what is waited for, and what is missing of it, for example "waits for Secret default/db: it does not exist".
-// It holds no value of a Secret. The same state always gives the same words.
-func (u *Unmet) String() string {
-	var s strings.Builder
-	s.WriteString("waits for ")
-	for i, m := range u.missing {
-		if i == maxMissing {
-			fmt.Fprintf(&s, ", and %d more", len(u.missing)-i)
-			break
-		}
-		if i > 0 {
-			s.WriteString("; ")
-		}
-		s.WriteString(m.dependency.String() + ": " + m.why)
-	}
-	return s.String()
-}
-
-// Dependencies are those that are not met, in the order in which they were declared.
-func (u *Unmet) Dependencies() []Dependency {
-	all := make([]Dependency, len(u.missing))
-	for i, m := range u.missing {
-		all[i] = m.dependency
-	}
-	return all
-}
-
-// retryAfter is when to look again. What waits for itself in a circle need not hurry. Not waits: nothing is unmet.
-func retryAfter(u *Unmet) (after time.Duration, waits bool) {
-	if u == nil || len(u.missing) == 0 {
-		return 0, false
-	}
-	after = retryOutside
-	for _, m := range u.missing {
-		if !m.cycle {
-			after = min(after, m.dependency.retry())
-		}
-	}
-	return after, true
-}
+// Watched is how many watches are held in a member for what objects depend on.
+func (rt *Runtime) Watched(member string) (n int) { return rt.dependencies.Watched(member) }

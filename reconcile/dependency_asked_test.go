@@ -27,7 +27,7 @@ func TestAnEndpointIsAskedOnceForAllAndAgainAfterThirtySeconds(t *testing.T) {
 		var asked atomic.Int32
 		var fails atomic.Bool
 		fails.Store(true)
-		s.dependencies.outside.client = &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		s.dependencies.Outside.Client = &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			asked.Add(1)
 			time.Sleep(2 * time.Second)
 			if fails.Load() {

@@ -133,7 +133,7 @@ func (s *site) waits(member, name, reason string) {
 func (s *site) idle() {
 	s.t.Helper()
 	synctest.Wait()
-	if n := s.dependencies.size(); n > 0 {
+	if n := s.dependencies.Size(); n > 0 {
 		s.t.Errorf("%d things are left of what was depended on", n)
 	}
 }
@@ -315,7 +315,7 @@ func TestNothingIsLeftOfDependenciesThatAreOver(t *testing.T) {
 		changed.Labels = map[string]string{"a": "b"}
 		a.modify(changed)
 		synctest.Wait()
-		if n := s.c.queue.flows["a"].needs.dependents(); n != 1 {
+		if n := s.c.queue.flows["a"].needs.Dependents(); n != 1 {
 			t.Errorf("%d dependents, want the one that is left", n)
 		}
 		leave()

@@ -16,11 +16,10 @@
 //	finalizer.go   cleaning up before an object goes; detach.go: members that are gone for good
 //	status.go      kinds whose status is kept here: conditions.go, and status_patch.go, which writes it
 //	apply.go       what a reconciler writes its objects with; apply_all.go: several of them at once;
-//	               patch.go: fields of others' objects; application.go: how it is done: apply_create.go for new objects,
-//	               applied_fields.go: which fields are ours, applied_memory.go: what was applied, contest.go: others that want them too
+//	               patch.go: fields of others' objects
 //	requested.go   annotations by which people steer: steer.go
 //	index.go       owned objects and declared fields, found without a walk over all
-//	dependency.go  what an object waits for, asked for by dependency_run.go
+//	dependency.go  what an object waits for
 //	stream.go      typed changes of members' objects, as an iterator; stream_backlog.go: what a slow reader is told
 //	once.go        one reconcile outside the queue, for package reconciletest
 //
@@ -29,10 +28,12 @@
 //	watch.go       informer events to keys; builder_watches.go: which of them count
 //	queue.go       the states of a key; record.go: one key; flow.go: the keys of one controller in one member, in line
 //	pick.go        whose turn it is: priorities, members in turn; member.go: the budget that controllers share; ratelimit.go: how many begin
-//	adapter.go     the call itself: attempt.go, stuck.go; decision.go: what its result means; backoff.go, timers.go: when it is next
+//	adapter.go     the call itself: attempt.go, stuck.go; decision.go: what its result means; timers.go: when it is next
 //	recorder.go    Events, sent by eventsink.go; request_log.go: the logger
-//	dependencies.go  who wakes when what is depended on changes: dependency_facts.go, dependency_watch.go, dependency_retry.go, dependency_cycle.go,
-//	               dependency_endpoint.go; instances.go: the members that they are looked for in
+//
+// Parts of it are packages of their own below internal, each with a map in its doc.go: apply (server-side apply), depend (who
+// wakes when what is depended on changes), members (the cluster behind each member's name), retry (back-off and final errors)
+// and object (names and kinds).
 //
 // metrics.go counts; metrics_gather.go leaves out the series of controller-runtime that nothing feeds.
 // workqueue.go is the queue as controller-runtime's workers see it.

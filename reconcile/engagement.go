@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 var (

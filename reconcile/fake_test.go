@@ -10,21 +10,17 @@ import (
 	"testing/synctest"
 
 	"go.uber.org/goleak"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-
 	toolscache "k8s.io/client-go/tools/cache"
-
 	framework "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 func TestMain(m *testing.M) {

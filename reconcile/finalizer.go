@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // A Finalizer is a [Reconciler] that must clean up before its object goes. The framework puts the finalizer

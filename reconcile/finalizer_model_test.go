@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // finalizerModel is one object, something outside that its reconciler made for it, and everybody who pulls at them. Our side

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
@@ -20,7 +21,7 @@ type flow struct {
 	running    int
 	overdue    int  // records whose cleaning up has taken too long
 	gone       bool // the member left or was replaced; nothing may enter any more
-	needs      *flowNeeds
+	needs      *depend.Flow
 	measures   measures
 }
 
@@ -38,7 +39,7 @@ func newFlow(q *queue, m *member, e *engagement) *flow {
 	for b := range l.seats {
 		l.seats[b].flow = l
 	}
-	l.needs = q.rt.dependencies.newFlow(m.name, q.kind.GroupKind(), func(key types.NamespacedName) { q.wake(l, key, PriorityChanged, e.known) })
+	l.needs = q.rt.dependencies.NewFlow(m.name, q.kind.GroupKind(), func(key types.NamespacedName) { q.wake(l, key, PriorityChanged, e.known) })
 	return l
 }
 

@@ -10,9 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // reservedIndex is the prefix of the names of the framework's own indexes.

@@ -59,7 +59,7 @@ func (q *queue) drop(l *flow) {
 	l.reseat()
 	l.member.remove(l)
 	q.rt.timers.drop(l)
-	l.needs.leave()
+	l.needs.Leave()
 	for req, run := range q.running {
 		if run.flow == l && !run.orphan {
 			run.orphan = true

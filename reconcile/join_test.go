@@ -1,8 +1,6 @@
 package reconcile
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestAKeyNeverRunsTwiceWhenItsMemberIsReplaced(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})

@@ -7,26 +7,21 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // gadget is a kind whose status the framework keeps.

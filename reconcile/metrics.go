@@ -92,7 +92,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for _, member := range m.rt.allDetached() {
 		out <- prometheus.MustNewConstMetric(m.detached, prometheus.GaugeValue, 1, member)
 	}
-	for member, age := range m.rt.dependencies.watchAges() {
+	for member, age := range m.rt.dependencies.WatchAges() {
 		out <- prometheus.MustNewConstMetric(m.watchAge, prometheus.GaugeValue, age.Seconds(), member)
 	}
 	for _, l := range m.rt.depths() {

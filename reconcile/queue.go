@@ -7,10 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
-	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 )
 
 // A queue holds the keys of one controller in all members. It is the seam between informers, workers and the API: every
@@ -182,7 +181,7 @@ func (q *queue) forget(r *record) {
 	delete(r.flow.records, r.key)
 	r.flow.member.touch()
 	delete(r.flow.handled, r.key)
-	r.flow.needs.forget(r.key)
+	r.flow.needs.Forget(r.key)
 }
 
 // lost notes that a key's object is gone. The record goes at once when nothing is kept for it elsewhere (keeps says

@@ -1,8 +1,6 @@
 package reconcile
 
-import (
-	"maps"
-)
+import "maps"
 
 // check compares the queues with what must be true of them at rest.
 func (m *model) check() {

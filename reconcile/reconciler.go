@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
 )
 
 // A Reconciler drives one kind towards its spec, in every member that has the kind. It is called concurrently for
@@ -37,7 +38,7 @@ type Request[T client.Object] struct {
 
 	scope *apply.Scope // nil in a request that was not made by a controller
 
-	needs *needs // what this reconcile requires; nil for a request that no controller made
+	needs *depend.Needs // what this reconcile requires; nil for a request that no controller made
 }
 
 // Recorder records Events about the object of one request. Events are sent in the background and deduplicated; a member

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // recorder records Events about one object. It implements [Recorder].

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 func TestErrorsBackOffWithGrowingDelays(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/depend"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
 // Options of a [Runtime]. The zero value is good.
@@ -102,7 +102,7 @@ type Runtime struct {
 	indexes     map[indexKey]sharedIndex
 
 	instances    members.Instances
-	dependencies *dependencies
+	dependencies *depend.Index
 }
 
 // NewRuntime makes a runtime and registers its metrics. It starts nothing.
@@ -117,7 +117,7 @@ func NewRuntime(opts Options) (*Runtime, error) {
 		receipts: newReceipts(opts.Receipts), indexes: map[indexKey]sharedIndex{},
 	}
 	rt.metrics = newMetrics(rt)
-	rt.dependencies = newDependencies(&rt.instances, newOutside(opts.ExternalNetworks, opts.ExternalRoots), opts.Log)
+	rt.dependencies = depend.NewIndex(&rt.instances, depend.NewOutside(opts.ExternalNetworks, opts.ExternalRoots), opts.Log)
 	if opts.Registerer == nil {
 		return rt, nil
 	}

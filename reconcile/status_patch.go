@@ -9,16 +9,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 const (

@@ -9,17 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // sized is a reconciler that brings status.size to spec.size.

@@ -7,12 +7,12 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 // ChangeType says what a [Change] is.

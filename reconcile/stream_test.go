@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // listener reads a stream in the background, one change whenever it is let.

@@ -7,16 +7,13 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
 func TestAChangeOfAnOwnedObjectWakesItsOwner(t *testing.T) {

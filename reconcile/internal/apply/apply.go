@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // Scope is what a request's objects are applied under.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 const (

@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func TestOfASecretItsKeysAreKnownAndNoValues(t *testing.T) {
 		Data: map[string]string{"tier": canary}, BinaryData: map[string][]byte{"blob": []byte(canary)}}
 	c := fake.NewClientBuilder().WithObjects(secret, settings).Build()
 	for d, keys := range map[Dependency]string{
-		onSecret(inDefault("db"), "user"): "[user]", onConfigMap(inDefault("settings"), "tier"): "[blob tier]",
+		OnSecret(inDefault("db"), "user"): "[user]", OnConfigMap(inDefault("settings"), "tier"): "[blob tier]",
 	} {
 		kept := observe(t.Context(), c, d)
 		if fmt.Sprint(kept.keys) != keys || strings.Contains(fmt.Sprintf("%+v", kept), canary) {
@@ -30,7 +30,7 @@ func TestOfASecretItsKeysAreKnownAndNoValues(t *testing.T) {
 func TestTheReasonNamesWhatIsMissing(t *testing.T) {
 	ready := facts{version: "1", conditions: []fact{{name: "Ready", status: "True"}, {name: "Old", status: "True", stale: true}}}
 	condition := func(name string) Dependency {
-		return onCondition(deploymentKind, inDefault("x"), name, metav1.ConditionTrue)
+		return OnCondition(deploymentKind, inDefault("x"), name, metav1.ConditionTrue)
 	}
 	for name, tc := range map[string]struct {
 		facts facts
@@ -43,19 +43,19 @@ func TestTheReasonNamesWhatIsMissing(t *testing.T) {
 		"no condition": {ready, condition("Synced"), "it has no condition Synced"},
 		"gone":         {facts{}, condition("Ready"), "it does not exist"},
 		"problem":      {facts{problem: "the hub may not read it"}, condition("Ready"), "the hub may not read it"},
-		"keys":         {facts{version: "1", keysKnown: true, keys: []string{"a", "c"}}, onSecret(inDefault("x"), "c", "a", "c"), ""},
-		"lacks":        {facts{version: "1", keysKnown: true, keys: []string{"a"}}, onConfigMap(inDefault("x"), "b"), `it has no key "b"`},
+		"keys":         {facts{version: "1", keysKnown: true, keys: []string{"a", "c"}}, OnSecret(inDefault("x"), "c", "a", "c"), ""},
+		"lacks":        {facts{version: "1", keysKnown: true, keys: []string{"a"}}, OnConfigMap(inDefault("x"), "b"), `it has no key "b"`},
 	} {
 		if got := tc.facts.why(tc.d); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 	for d, want := range map[Dependency]string{
-		onSecret(types.NamespacedName{Namespace: "default"}):                              "the dependency names no object",
-		onCondition(schema.GroupVersionKind{}, inDefault("x"), "Ready", "True"):           "the dependency names no kind and version",
-		onCondition(deploymentKind, inDefault("x"), "", "True"):                           "the dependency names no condition",
-		onEndpoint("https://user:" + canary + "@example.com/path?token=" + canary):        "",
-		onSecret(types.NamespacedName{Name: "no-namespace-is-the-object's"}).of("a", "b"): "",
+		OnSecret(types.NamespacedName{Namespace: "default"}):                              "the dependency names no object",
+		OnCondition(schema.GroupVersionKind{}, inDefault("x"), "Ready", "True"):           "the dependency names no kind and version",
+		OnCondition(deploymentKind, inDefault("x"), "", "True"):                           "the dependency names no condition",
+		OnEndpoint("https://user:" + canary + "@example.com/path?token=" + canary):        "",
+		OnSecret(types.NamespacedName{Name: "no-namespace-is-the-object's"}).of("a", "b"): "",
 	} {
 		if got := d.invalid(); got != want || strings.Contains(d.String(), canary) {
 			t.Errorf("%s: %q, want %q", d, got, want)
@@ -63,7 +63,7 @@ func TestTheReasonNamesWhatIsMissing(t *testing.T) {
 	}
 	many := &Unmet{}
 	for i := range maxMissing + 2 {
-		many.missing = append(many.missing, missing{dependency: onSecret(inDefault(fmt.Sprint(i))), why: "it does not exist"})
+		many.missing = append(many.missing, missing{dependency: OnSecret(inDefault(fmt.Sprint(i))), why: "it does not exist"})
 	}
 	if !strings.HasSuffix(many.String(), "Secret default/4: it does not exist, and 2 more") {
 		t.Error(many)

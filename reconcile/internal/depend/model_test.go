@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"fmt"
@@ -19,11 +19,11 @@ type indexModel map[string]map[Dependency]bool // by member and key
 
 func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ds := newDependencies(&members.Instances{}, newOutside(nil, nil), slog.New(slog.DiscardHandler))
-		model, flows := indexModel{}, map[string]*flowNeeds{}
-		flow := func(member string) *flowNeeds {
+		ds := NewIndex(&members.Instances{}, NewOutside(nil, nil), slog.New(slog.DiscardHandler))
+		model, flows := indexModel{}, map[string]*Flow{}
+		flow := func(member string) *Flow {
 			if flows[member] == nil {
-				flows[member] = ds.newFlow(member, configMapKind.GroupKind(), func(types.NamespacedName) {})
+				flows[member] = ds.NewFlow(member, configMapKind.GroupKind(), func(types.NamespacedName) {})
 			}
 			return flows[member]
 		}
@@ -32,16 +32,16 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 		dependency := rapid.Custom(func(t *rapid.T) Dependency {
 			name := inDefault(fmt.Sprint("d", rapid.IntRange(0, 2).Draw(t, "name")))
 			return rapid.SampledFrom([]Dependency{
-				onSecret(name), onSecret(name, "key"), onConfigMap(name).In("b"),
-				onCondition(deploymentKind, name, "Ready", metav1.ConditionTrue),
-				onCondition(deploymentKind, name, "Synced", metav1.ConditionTrue), onEndpoint("https://example.com/" + name.Name),
+				OnSecret(name), OnSecret(name, "key"), OnConfigMap(name).In("b"),
+				OnCondition(deploymentKind, name, "Ready", metav1.ConditionTrue),
+				OnCondition(deploymentKind, name, "Synced", metav1.ConditionTrue), OnEndpoint("https://example.com/" + name.Name),
 			}).Draw(t, "dependency")
 		})
 		t.Repeat(map[string]func(*rapid.T){
 			"reconcile": func(t *rapid.T) {
 				member, key := names.Draw(t, "member"), keys.Draw(t, "key")
 				l, id := flow(member), member+"/"+key.Name
-				n := newNeeds(l, key)
+				n := NewNeeds(l, key)
 				declared := map[Dependency]bool{}
 				for _, d := range rapid.SliceOfN(dependency, 0, 4).Draw(t, "needs") {
 					d = d.of(member, key.Namespace)
@@ -49,7 +49,7 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 					ds.note(n, d)
 				}
 				complete := rapid.Bool().Draw(t, "complete")
-				n.settle(complete)
+				n.Settle(complete)
 				if !complete {
 					maps.Copy(declared, model[id])
 				}
@@ -59,14 +59,14 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 			},
 			"object goes": func(t *rapid.T) {
 				member, key := names.Draw(t, "member"), keys.Draw(t, "key")
-				flow(member).forget(key)
+				flow(member).Forget(key)
 				delete(model, member+"/"+key.Name)
 			},
 			"member leaves": func(t *rapid.T) {
 				member := names.Draw(t, "member")
 				old := flow(member)
-				old.leave()
-				ds.note(&needs{flow: old, key: inDefault("late")}, onSecret(inDefault("d0"))) // a run that had not ended yet
+				old.Leave()
+				ds.note(&Needs{flow: old, key: inDefault("late")}, OnSecret(inDefault("d0"))) // a run that had not ended yet
 				delete(flows, member)
 				for id := range model {
 					if id[:len(member)] == member {
@@ -80,7 +80,7 @@ func TestTheReverseIndexKeepsExactlyTheEdgesThatHold(t *testing.T) {
 }
 
 // compare checks the index, both ways, against the model.
-func (ds *dependencies) compare(t *rapid.T, model indexModel) {
+func (ds *Index) compare(t *rapid.T, model indexModel) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	have, want := map[string]bool{}, map[string]bool{}

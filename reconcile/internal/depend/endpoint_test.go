@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"crypto/x509"
@@ -20,7 +20,7 @@ type rules struct {
 	ExternalRoots    *x509.CertPool
 }
 
-func (r rules) outside() *outside { return newOutside(r.ExternalNetworks, r.ExternalRoots) }
+func (r rules) outside() *Outside { return NewOutside(r.ExternalNetworks, r.ExternalRoots) }
 
 // endpointServer is an HTTPS server on loopback, and the options with which it may be called.
 func endpointServer(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, allowed rules) {
@@ -52,7 +52,7 @@ func TestAnEndpointIsMetByItsStatus(t *testing.T) {
 		{status: 200, want: []int{403, 401}, why: "it answered 200, not 401 or 403"},
 	} {
 		server, allowed := endpointServer(t, answers(tc.status))
-		if got := allowed.outside().ask(t.Context(), onEndpoint(server.URL, tc.want...)); got != tc.why {
+		if got := allowed.outside().ask(t.Context(), OnEndpoint(server.URL, tc.want...)); got != tc.why {
 			t.Errorf("%d for %v: %q, want %q", tc.status, tc.want, got, tc.why)
 		}
 	}
@@ -92,7 +92,7 @@ func TestTheHubIsNotLedWhereItMayNotGo(t *testing.T) {
 		"no URL":              {"https://[" + canary, allowed, "not valid"},
 		"too long":            {secret.URL + "/" + strings.Repeat("a", maxURL), allowed, "not valid"},
 	} {
-		d := onEndpoint(tc.url)
+		d := OnEndpoint(tc.url)
 		got := tc.opts.outside().ask(t.Context(), d)
 		if !strings.Contains(got, tc.want) || strings.Contains(got+d.String(), canary) {
 			t.Errorf("%s: %s: %q, want %q", name, d, got, tc.want)
@@ -108,8 +108,8 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 	hangs, allowed := endpointServer(t, func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
 	o := allowed.outside()
-	o.client.Timeout = 50 * time.Millisecond
-	if got := o.ask(t.Context(), onEndpoint(hangs.URL)); got != "it does not answer in time" {
+	o.Client.Timeout = 50 * time.Millisecond
+	if got := o.ask(t.Context(), OnEndpoint(hangs.URL)); got != "it does not answer in time" {
 		t.Errorf("hangs: %q", got)
 	}
 	endless, allowed := endpointServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 			}
 		}
 	})
-	if got := allowed.outside().ask(t.Context(), onEndpoint(endless.URL)); got != "" {
+	if got := allowed.outside().ask(t.Context(), OnEndpoint(endless.URL)); got != "" {
 		t.Errorf("endless: %q", got)
 	}
 	within, allowed := endpointServer(t, func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func TestAnEndpointThatHangsOrNeverEndsIsGivenUp(t *testing.T) {
 			http.Redirect(w, r, "/here", http.StatusFound)
 		}
 	})
-	if got := allowed.outside().ask(t.Context(), onEndpoint(within.URL)); got != "" {
+	if got := allowed.outside().ask(t.Context(), OnEndpoint(within.URL)); got != "" {
 		t.Errorf("redirect within the host: %q", got)
 	}
 }

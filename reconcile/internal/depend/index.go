@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 // readPatience bounds one live look at what is depended on.
 const readPatience = 5 * time.Second
 
-// dependencies is the reverse index of what objects depend on: from a target to the keys that wake when it changes. Edges
+// Index is the reverse index of what objects depend on: from a target to the keys that wake when it changes. Edges
 // are drawn while a key is reconciled and kept until a later reconcile does without, the object is gone, or its member
-// leaves. What is depended on in a member is watched there; see dependency_watch.go.
+// leaves. What is depended on in a member is watched there; see watch.go.
 //
 // mu is never held while a key is woken, which takes locks of its own.
-type dependencies struct {
+type Index struct {
 	instances *members.Instances
-	outside   *outside
+	Outside   *Outside
 	log       *slog.Logger
 	flights   singleflight.Group
 
@@ -42,16 +42,16 @@ type dependencies struct {
 
 // A dependent is one key that depends on something.
 type dependent struct {
-	flow  *flowNeeds
+	flow  *Flow
 	key   types.NamespacedName
 	needs []Dependency // each once; few, and there is one dependent for each key
 	unmet []Dependency // of its last reconcile
 }
 
-// flowNeeds are the dependents among the keys of one controller in one member, as long as it works there. Guarded by
-// dependencies.mu, but for n and what never changes.
-type flowNeeds struct {
-	index  *dependencies
+// Flow are the dependents among the keys of one controller in one member, as long as it works there. Guarded by
+// Index.mu, but for n and what never changes.
+type Flow struct {
+	index  *Index
 	member string
 	kind   schema.GroupKind // that the controller reconciles
 	wake   func(key types.NamespacedName)
@@ -72,38 +72,38 @@ type entry struct {
 	events     uint64 // how many the watch delivered
 }
 
-// newDependencies makes an index. It looks for members in instances, and calls endpoints as outside lets it.
-func newDependencies(instances *members.Instances, outside *outside, log *slog.Logger) *dependencies {
-	ds := &dependencies{
-		instances: instances, outside: outside, log: log, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
+// NewIndex makes an index. It looks for members in instances, and calls endpoints as outside lets it.
+func NewIndex(instances *members.Instances, outside *Outside, log *slog.Logger) *Index {
+	ds := &Index{
+		instances: instances, Outside: outside, log: log, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
 		endpoints: map[Dependency]*endpoint{}, calls: make(chan struct{}, callsAtOnce),
 	}
 	instances.Listen(ds.memberChanged)
 	return ds
 }
 
-// newFlow makes the dependents of a controller that has come to a member. wake is called, without a lock of the index, for each
+// NewFlow makes the dependents of a controller that has come to a member. wake is called, without a lock of the index, for each
 // key that is to look again.
-func (ds *dependencies) newFlow(member string, kind schema.GroupKind, wake func(key types.NamespacedName)) *flowNeeds {
-	return &flowNeeds{index: ds, member: member, kind: kind, wake: wake}
+func (ds *Index) NewFlow(member string, kind schema.GroupKind, wake func(key types.NamespacedName)) *Flow {
+	return &Flow{index: ds, member: member, kind: kind, wake: wake}
 }
 
-// dependents is how many keys depend on something.
-func (l *flowNeeds) dependents() int { return int(l.n.Load()) }
+// Dependents is how many keys depend on something.
+func (l *Flow) Dependents() int { return int(l.n.Load()) }
 
-// needs is what one run of a key asks of the dependencies. Nil methods are not called.
-type needs struct {
-	flow     *flowNeeds
+// Needs is what one run of a key asks of the dependencies.
+type Needs struct {
+	flow     *Flow
 	key      types.NamespacedName
 	declared map[Dependency]struct{}
 	unmet    []Dependency
 }
 
-// newNeeds begins a run of a key.
-func newNeeds(l *flowNeeds, key types.NamespacedName) *needs { return &needs{flow: l, key: key} }
+// NewNeeds begins a run of a key.
+func NewNeeds(l *Flow, key types.NamespacedName) *Needs { return &Needs{flow: l, key: key} }
 
-// require checks dependencies for a run, in their order.
-func (n *needs) require(ctx context.Context, all []Dependency) *Unmet {
+// Require checks dependencies for a run, in their order.
+func (n *Needs) Require(ctx context.Context, all []Dependency) *Unmet {
 	ds, member := n.flow.index, n.flow.member
 	var u Unmet
 	for _, d := range all {
@@ -124,7 +124,7 @@ func (n *needs) require(ctx context.Context, all []Dependency) *Unmet {
 	return &u
 }
 
-func (ds *dependencies) check(ctx context.Context, n *needs, d Dependency) missing {
+func (ds *Index) check(ctx context.Context, n *Needs, d Dependency) missing {
 	if why := d.invalid(); why != "" {
 		return missing{why: why}
 	}
@@ -143,7 +143,7 @@ func (ds *dependencies) check(ctx context.Context, n *needs, d Dependency) missi
 }
 
 // note draws the edge from a dependency to the key that has it.
-func (ds *dependencies) note(n *needs, d Dependency) {
+func (ds *Index) note(n *Needs, d Dependency) {
 	if n.declared == nil {
 		n.declared = map[Dependency]struct{}{}
 	}
@@ -173,7 +173,7 @@ func (ds *dependencies) note(n *needs, d Dependency) {
 }
 
 // dependentOf finds or makes the dependent of a run; nil when its flow is over.
-func (ds *dependencies) dependentOf(n *needs) *dependent {
+func (ds *Index) dependentOf(n *Needs) *dependent {
 	l := n.flow
 	if l.over {
 		return nil
@@ -197,7 +197,7 @@ func (ds *dependencies) dependentOf(n *needs) *dependent {
 }
 
 // factsFor returns what is known of a dependency's target: what its watch keeps, else what a look at the member tells.
-func (ds *dependencies) factsFor(ctx context.Context, d Dependency) facts {
+func (ds *Index) factsFor(ctx context.Context, d Dependency) facts {
 	t := d.target()
 	ds.mu.Lock()
 	e := ds.entries[t]
@@ -233,7 +233,7 @@ func (e *entry) serves(d Dependency) bool {
 }
 
 // look asks the member, and keeps what it says unless a watch was faster.
-func (ds *dependencies) look(there *members.Instance, d Dependency) facts {
+func (ds *Index) look(there *members.Instance, d Dependency) facts {
 	ctx, cancel := context.WithTimeout(there.Context, readPatience)
 	defer cancel()
 	before := ds.eventsOf(d.target())
@@ -253,7 +253,7 @@ func (ds *dependencies) look(there *members.Instance, d Dependency) facts {
 	return f
 }
 
-func (ds *dependencies) eventsOf(t target) uint64 {
+func (ds *Index) eventsOf(t target) uint64 {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if e := ds.entries[t]; e != nil {
@@ -262,8 +262,8 @@ func (ds *dependencies) eventsOf(t target) uint64 {
 	return 0
 }
 
-// settle ends a run: edges that a complete run did without go.
-func (n *needs) settle(complete bool) {
+// Settle ends a run: edges that a complete run did without go.
+func (n *Needs) Settle(complete bool) {
 	ds, l := n.flow.index, n.flow
 	if len(n.declared) == 0 && l.n.Load() == 0 {
 		return
@@ -288,8 +288,8 @@ func (n *needs) settle(complete bool) {
 	}
 }
 
-// forget drops the edges of a key that is gone. The caller may hold locks that wake takes.
-func (l *flowNeeds) forget(key types.NamespacedName) {
+// Forget drops the edges of a key that is gone. The caller may hold locks that wake takes.
+func (l *Flow) Forget(key types.NamespacedName) {
 	ds := l.index
 	if l.n.Load() == 0 {
 		return
@@ -301,8 +301,8 @@ func (l *flowNeeds) forget(key types.NamespacedName) {
 	}
 }
 
-// leave drops the edges of all keys, for good. The caller may hold locks that wake takes.
-func (l *flowNeeds) leave() {
+// Leave drops the edges of all keys, for good. The caller may hold locks that wake takes.
+func (l *Flow) Leave() {
 	ds := l.index
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -312,7 +312,7 @@ func (l *flowNeeds) leave() {
 	}
 }
 
-func (ds *dependencies) remove(one *dependent) {
+func (ds *Index) remove(one *dependent) {
 	for _, d := range slices.Clone(one.needs) {
 		ds.undo(one, d)
 	}
@@ -325,7 +325,7 @@ func (ds *dependencies) remove(one *dependent) {
 }
 
 // undo takes back one edge, and what nothing depends on any more.
-func (ds *dependencies) undo(one *dependent, d Dependency) {
+func (ds *Index) undo(one *dependent, d Dependency) {
 	one.needs = slices.DeleteFunc(one.needs, func(other Dependency) bool { return other == d })
 	if d.external() {
 		if p := ds.endpoints[d]; p != nil {
@@ -350,7 +350,7 @@ func (ds *dependencies) undo(one *dependent, d Dependency) {
 
 // A wakeUp is a key to wake once the lock is given up.
 type wakeUp struct {
-	flow *flowNeeds
+	flow *Flow
 	key  types.NamespacedName
 }
 
@@ -394,7 +394,7 @@ func (e *entry) everybody() []wakeUp {
 }
 
 // memberChanged follows what is depended on in a member that came, was replaced or left.
-func (ds *dependencies) memberChanged(name string) {
+func (ds *Index) memberChanged(name string) {
 	ds.mu.Lock()
 	var concerned []wakeUp
 	there := ds.instances.Get(name)
@@ -413,8 +413,8 @@ func (ds *dependencies) memberChanged(name string) {
 	wakeAll(concerned)
 }
 
-// size is how much the index holds: targets, watches, objects that depend on something, and endpoints.
-func (ds *dependencies) size() int {
+// Size is how much the index holds: targets, watches, objects that depend on something, and endpoints.
+func (ds *Index) Size() int {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	return len(ds.entries) + len(ds.watches) + len(ds.nodes) + len(ds.endpoints)

@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"context"
@@ -6,25 +6,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 // A place is what one watch for dependencies covers: of Secrets and ConfigMaps a namespace, names and versions only; of
@@ -48,9 +44,9 @@ func placeOf(t target) place {
 // whole tells whether conditions are wanted, which are not in the metadata.
 func (p place) whole() bool { return p.name != "" }
 
-// A placeWatch keeps the facts of the entries in its place current, as long as there are any. Guarded by dependencies.mu.
+// A placeWatch keeps the facts of the entries in its place current, as long as there are any. Guarded by Index.mu.
 type placeWatch struct {
-	ds       *dependencies
+	ds       *Index
 	place    place
 	entries  map[types.NamespacedName]*entry
 	instance *members.Instance // nil: the member is not there
@@ -61,7 +57,7 @@ type placeWatch struct {
 }
 
 // follow has an entry watched. The lock is held.
-func (ds *dependencies) follow(e *entry) {
+func (ds *Index) follow(e *entry) {
 	p := placeOf(e.target)
 	w := ds.watches[p]
 	if w == nil {
@@ -74,7 +70,7 @@ func (ds *dependencies) follow(e *entry) {
 }
 
 // unfollow is the end of follow. The lock is held.
-func (ds *dependencies) unfollow(e *entry) {
+func (ds *Index) unfollow(e *entry) {
 	w := e.watch
 	delete(w.entries, e.target.name)
 	if len(w.entries) == 0 {
@@ -266,8 +262,8 @@ func (s *placeStore) heard(name types.NamespacedName, read func() facts) {
 	wakeAll(concerned)
 }
 
-// watched is how many watches are held in a member for what objects depend on.
-func (ds *dependencies) watched(member string) (n int) {
+// Watched is how many watches are held in a member for what objects depend on.
+func (ds *Index) Watched(member string) (n int) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	for p := range ds.watches {

@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// requireLive is Require for requests that no controller made.
-func requireLive(ctx context.Context, live client.Reader, obj client.Object, all []Dependency) *Unmet {
+// RequireLive is Require for requests that no controller made.
+func RequireLive(ctx context.Context, live client.Reader, obj client.Object, all []Dependency) *Unmet {
 	var u Unmet
 	for _, d := range all {
 		d = d.of("", obj.GetNamespace())

@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ const (
 	maxURL = 2048
 )
 
-// An endpoint is an HTTPS server outside the fleet that something depends on. Guarded by dependencies.mu.
+// An endpoint is an HTTPS server outside the fleet that something depends on. Guarded by Index.mu.
 type endpoint struct {
 	dependents map[*dependent]struct{}
 	why        string // in what it is not met, by the last answer
@@ -40,7 +40,7 @@ type endpoint struct {
 }
 
 // endpointOf finds or makes an endpoint. The lock is held.
-func (ds *dependencies) endpointOf(d Dependency) *endpoint {
+func (ds *Index) endpointOf(d Dependency) *endpoint {
 	p := ds.endpoints[d]
 	if p == nil {
 		p = &endpoint{dependents: map[*dependent]struct{}{}}
@@ -51,7 +51,7 @@ func (ds *dependencies) endpointOf(d Dependency) *endpoint {
 
 // ask says in what an endpoint does not meet a dependency; empty: it does. It is called at most once in retryOutside,
 // whoever asks; until a new answer comes, the last one counts.
-func (ds *dependencies) ask(ctx context.Context, d Dependency) string {
+func (ds *Index) ask(ctx context.Context, d Dependency) string {
 	ds.mu.Lock()
 	p := ds.endpoints[d]
 	if p == nil { // the key's member has left
@@ -82,9 +82,9 @@ func (ds *dependencies) ask(ctx context.Context, d Dependency) string {
 }
 
 // call asks an endpoint and wakes whom its answer concerns.
-func (ds *dependencies) call(d Dependency, p *endpoint) {
+func (ds *Index) call(d Dependency, p *endpoint) {
 	ds.calls <- struct{}{}
-	why := ds.outside.ask(context.Background(), d)
+	why := ds.Outside.ask(context.Background(), d)
 	<-ds.calls
 	ds.mu.Lock()
 	var concerned []wakeUp
@@ -100,21 +100,21 @@ func (ds *dependencies) call(d Dependency, p *endpoint) {
 	wakeAll(concerned)
 }
 
-// outside calls endpoints. It connects only where the rules for members' servers would let it: the address is checked
+// Outside calls endpoints. It connects only where the rules for members' servers would let it: the address is checked
 // between resolving and connecting, no proxy is used, and no redirect leads to another host.
-type outside struct {
-	client *http.Client
+type Outside struct {
+	Client *http.Client
 }
 
-// newOutside makes the caller of endpoints in these networks, whose certificates roots have signed; see reconcile.Options.
-func newOutside(networks []netip.Prefix, roots *x509.CertPool) *outside {
+// NewOutside makes the caller of endpoints in these networks, whose certificates roots have signed; see reconcile.Options.
+func NewOutside(networks []netip.Prefix, roots *x509.CertPool) *Outside {
 	connections := &http.Transport{
 		DialContext:         kubeconfig.Rules{AllowedNetworks: networks}.DialContext(),
 		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: answerBody,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true,
 	}
-	return &outside{client: &http.Client{Transport: connections, Timeout: answerTime, CheckRedirect: stayThere}}
+	return &Outside{Client: &http.Client{Transport: connections, Timeout: answerTime, CheckRedirect: stayThere}}
 }
 
 var errElsewhere = errors.New("redirect to another host")
@@ -131,7 +131,7 @@ func stayThere(to *http.Request, via []*http.Request) error {
 }
 
 // ask calls an endpoint once. What it says in return holds nothing that the endpoint sent but its status.
-func (o *outside) ask(ctx context.Context, d Dependency) string {
+func (o *Outside) ask(ctx context.Context, d Dependency) string {
 	u, err := url.Parse(d.url)
 	switch {
 	case err != nil, len(d.url) > maxURL, u.Host == "":
@@ -146,7 +146,7 @@ func (o *outside) ask(ctx context.Context, d Dependency) string {
 		return "the URL is not valid"
 	}
 	request.Header.Set("User-Agent", "plimsoll-hub")
-	answer, err := o.client.Do(request)
+	answer, err := o.Client.Do(request)
 	if err != nil {
 		return whyNoAnswer(err)
 	}

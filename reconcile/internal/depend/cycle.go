@@ -1,4 +1,4 @@
-package reconcile
+package depend
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ func (d *dependent) node() node {
 }
 
 // circle says in words how an unmet dependency leads back to the object that has it; empty: it does not.
-func (ds *dependencies) circle(n *needs, d Dependency) string {
+func (ds *Index) circle(n *Needs, d Dependency) string {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	one := n.flow.by[n.key]
@@ -48,7 +48,7 @@ func (ds *dependencies) circle(n *needs, d Dependency) string {
 }
 
 // waitsFor are the objects whose conditions an object waits for, by the last reconciles of all controllers of its kind.
-func (ds *dependencies) waitsFor(of node) []node {
+func (ds *Index) waitsFor(of node) []node {
 	var all []node
 	for one := range ds.nodes[of] {
 		for _, d := range one.unmet {

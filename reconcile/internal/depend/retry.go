@@ -1,13 +1,13 @@
-package reconcile
+package depend
 
 import (
 	"errors"
 	"net/http"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
 
 const (
@@ -31,8 +31,8 @@ func watchAgain(err error, n uint32, random float64) time.Duration {
 	return min(retry.Backoff(n, random), watchPause)
 }
 
-// watchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
-func (ds *dependencies) watchAges() map[string]time.Duration {
+// WatchAges returns for how long a watch for dependencies in each member has been closed, the longest; 0: all are open.
+func (ds *Index) WatchAges() map[string]time.Duration {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	ages := map[string]time.Duration{}
