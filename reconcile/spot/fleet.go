@@ -121,6 +121,8 @@ type FleetView struct {
 	Spot, OnDemand FleetCount
 	// DrySince is since when a type has been dry for the pods; zero: it is not.
 	SpotDrySince, OnDemandDrySince time.Time
+	// SpotUnboundSince is since when the oldest pod on spot waits for a node of which there is no sign; zero: none does.
+	SpotUnboundSince time.Time
 	// SpotOnTrial says that a probe found room on spot after a drought, and no replica has yet.
 	SpotOnTrial bool
 	// Start is how long nodes were seen to take; zero: none was seen.
@@ -186,6 +188,9 @@ func (v *FleetView) add(pod *Pod) {
 		c.Starting++
 	default:
 		c.Waiting++
+	}
+	if c == &v.Spot && !pod.Finished && pod.Supply() && !pod.Bound && !pod.NodeComing {
+		v.SpotUnboundSince = when.Earlier(v.SpotUnboundSince, pod.Created)
 	}
 }
 

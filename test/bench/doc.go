@@ -9,5 +9,5 @@
 //
 // Where to look: main.go for the order of things, report.go for the entries and their targets, then a file for each run:
 // api.go (with api_backend.go behind it, api_calls.go in a process of its own before it, and api_requeue.go with the real queue), image.go, gitops.go, page.go (in Chromium), e2e.go (in containers), karpenter.go, burst.go, scale.go, memory.go, policy.go, churn.go, webapp.go,
-// hostile.go (with hostile_site.go and hostile_logins.go), events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, and bare.go to compare with).
+// fleetrun.go (with fleetworkload.go), hostile.go (with hostile_site.go and hostile_logins.go), events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, and bare.go to compare with).
 package main

@@ -57,6 +57,7 @@ var runs = []run{
 	{name: "idle", needs: byDefault, do: (*bench).idle},
 	{name: "escapes", needs: byDefault, do: (*bench).escapes},
 	{name: "page", needs: byDefault, do: (*bench).page},
+	{name: "fleet", do: (*bench).fleetRun},
 	{name: "bigburst", do: (*bench).bigBurst},
 	{name: "mass", do: (*bench).massMoves},
 	{name: "webapp", do: (*bench).webApps},

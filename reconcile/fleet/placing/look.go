@@ -31,6 +31,9 @@ type memberMemory struct {
 	dry       dryness
 	spot      fleet.History
 	leaving   int
+	ready     int       // on spot, when it was seen last
+	replicas  int       // of its spec, when it was seen last
+	lost      time.Time // when fewer were ready on spot than before
 	set       policy.FleetSplit
 	setAt     time.Time          // when set was decided
 	order     *policy.FleetSplit // what is to be written there now; nil: nothing
@@ -175,14 +178,17 @@ func (m *memberMemory) tell(s *sight, grace time.Duration, now time.Time) {
 		m.lostSight = now
 	}
 	wasDry := !m.dry.since.IsZero()
-	m.dry = m.dry.see(&s.view, s.known, now)
+	if s.known && m.seen && s.view.Spot.Ready < m.ready && s.view.Replicas >= m.replicas { // not because it has shrunk
+		m.lost = now
+	}
+	m.dry = m.dry.see(&s.view, s.known, m.lost, now)
 	if s.known {
 		m.spot.Ran(now, s.view.Spot.Ready > 0)
 		// What a process sees first may be old.
 		if m.seen && ((!m.dry.since.IsZero() && !wasDry) || s.view.Spot.Leaving > m.leaving) {
 			m.spot.Lost(now)
 		}
-		m.leaving, m.seen = s.view.Spot.Leaving, true
+		m.leaving, m.ready, m.replicas, m.seen = s.view.Spot.Leaving, s.view.Spot.Ready, s.view.Replicas, true
 	}
 	s.facts, s.lostSight, s.dry, s.life = m.facts, m.lostSight, m.dry, m.spot.Life(now)
 	s.held = heldOf(&m.spot)

@@ -47,19 +47,29 @@ type facts struct {
 // dryness remembers that spot had no room for a workload's pods where none of them is any more that could tell.
 type dryness struct {
 	since, last time.Time
+	ready       int // that many were ready in spite of it; more say that there is room
 }
+
+// After a loss of replicas that served, others that wait for a node without a sign of one show within suspectAfter that there is no
+// room: spot placement there gives them longer, but a replica on spot elsewhere costs little. Later than suspectFor it is no loss any more.
+const (
+	suspectAfter = 10 * time.Second
+	suspectFor   = 5 * time.Minute
+)
 
 // dryTryAfter is how long spot that had no room is left alone where nothing is looking out for room again.
 const dryTryAfter = 2 * time.Minute
 
 // see brings the memory up to date.
-func (d dryness) see(v *spot.FleetView, known bool, now time.Time) dryness {
+func (d dryness) see(v *spot.FleetView, known bool, lost, now time.Time) dryness {
 	switch {
 	case !known:
 		return d
+	case v.SpotDrySince.IsZero() && !v.SpotUnboundSince.IsZero() && now.Sub(v.SpotUnboundSince) >= suspectAfter && !lost.IsZero() && now.Sub(lost) < suspectFor:
+		return dryness{since: v.SpotUnboundSince, last: now, ready: v.Spot.Ready}
 	case !v.SpotDrySince.IsZero():
 		return dryness{since: v.SpotDrySince, last: now}
-	case v.SpotOnTrial || v.Spot.Ready > 0:
+	case v.SpotOnTrial || v.Spot.Ready > d.ready:
 		return dryness{}
 	}
 	return d

@@ -108,8 +108,8 @@ func TestACordonedMemberTakesNoMoreReplicas(t *testing.T) {
 }
 
 func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
-	d := dryness{}.see(&spot.FleetView{SpotDrySince: epoch}, true, epoch.Add(time.Minute))
-	gone := d.see(&spot.FleetView{}, true, epoch.Add(time.Hour))
+	d := dryness{}.see(&spot.FleetView{SpotDrySince: epoch}, true, time.Time{}, epoch.Add(time.Minute))
+	gone := d.see(&spot.FleetView{}, true, time.Time{}, epoch.Add(time.Hour))
 	if gone != (dryness{since: epoch, last: epoch.Add(time.Minute)}) {
 		t.Errorf("%+v", gone)
 	}
@@ -118,8 +118,35 @@ func TestDrynessIsRememberedWhereNothingIsLeftThatTells(t *testing.T) {
 		t.Errorf("%+v", m.Spot)
 	}
 	for name, v := range map[string]spot.FleetView{"a probe found room": {SpotOnTrial: true}, "one is ready": {Spot: spot.FleetCount{Ready: 1}}} {
-		if over := gone.see(&v, true, epoch.Add(time.Hour)); over != (dryness{}) {
+		if over := gone.see(&v, true, time.Time{}, epoch.Add(time.Hour)); over != (dryness{}) {
 			t.Errorf("%s: %+v", name, over)
 		}
+	}
+}
+
+func TestSpotIsSuspectedToBeDryAfterALoss(t *testing.T) {
+	late := epoch.Add(suspectAfter)
+	waiting := spot.FleetView{Spot: spot.FleetCount{Ready: 2, Starting: 3}, SpotUnboundSince: epoch}
+	for name, test := range map[string]struct {
+		lost, now time.Time
+		want      dryness
+	}{
+		"none was lost":            {time.Time{}, late, dryness{}},
+		"they have just come":      {epoch, late.Add(-time.Second), dryness{}},
+		"they find no node":        {epoch, late, dryness{since: epoch, last: late, ready: 2}},
+		"the loss is an old thing": {epoch.Add(-suspectFor), late, dryness{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (dryness{}).see(&waiting, true, test.lost, test.now); got != test.want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	suspected := dryness{since: epoch, last: late, ready: 2}
+	if got := suspected.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 2}}, true, epoch, late.Add(time.Second)); got != suspected {
+		t.Errorf("those that stay say nothing: %+v", got)
+	}
+	if got := suspected.see(&spot.FleetView{Spot: spot.FleetCount{Ready: 3}}, true, epoch, late.Add(time.Second)); got != (dryness{}) {
+		t.Errorf("one more is ready: %+v", got)
 	}
 }

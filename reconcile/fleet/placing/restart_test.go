@@ -143,3 +143,16 @@ func TestWhatIsNotWantedAnyMoreIsNotWritten(t *testing.T) {
 		t.Errorf("%+v", b.views)
 	}
 }
+
+// All spot of a member goes. Spot placement there waits a minute for nodes; the fleet does not.
+func TestALossOfSpotIsCoveredElsewhereWithinSeconds(t *testing.T) {
+	b := newBench(t, web(30, 3))
+	b.rounds(4)
+	v := b.views["a"]
+	v.Spot, v.SpotUnboundSince = spot.FleetCount{Starting: v.Spot.Ready}, b.now
+	b.views["a"] = v
+	b.rounds(8)
+	if b.ready() < 30 || b.views["a"].Spot.Ready > 1 {
+		t.Errorf("%d are ready: %+v", b.ready(), b.views)
+	}
+}

@@ -53,7 +53,7 @@ func (y *toy) decide() *item {
 		s.set = setOf(s.last)
 		if view := y.views[m.Name]; m.Reachable && view != nil {
 			s.view, s.known = *view, true
-			s.dry = s.dry.see(view, true, y.now)
+			s.dry = s.dry.see(view, true, time.Time{}, y.now)
 		}
 		it.sights = append(it.sights, s)
 	}
