@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -33,6 +34,7 @@ const (
 type AccessReviewer struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	known   *cache[accessKey, bool]
+	flight  singleflight.Group
 	ofOne   *shares // by user
 }
 
@@ -55,8 +57,24 @@ func (r *AccessReviewer) Allowed(ctx context.Context, who Identity, access Acces
 	if allowed, ok := r.known.get(key); ok {
 		return allowed, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
+	answer := r.flight.DoChan(string(key[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
+		defer cancel()
+		return r.review(ctx, key, who, access)
+	})
+	select {
+	case result := <-answer:
+		if result.Err != nil {
+			return false, result.Err
+		}
+		return result.Val.(bool), nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// review asks the cluster, once for all calls that want to know the same at this moment.
+func (r *AccessReviewer) review(ctx context.Context, key accessKey, who Identity, access Access) (bool, error) {
 	giveBack, err := r.ofOne.take(ctx, who.User)
 	if err != nil {
 		return false, fmt.Errorf("review the access of a user: too many of one user are under way: %w", err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,22 +16,53 @@ import (
 
 // accessReviews is a cluster that answers as told and keeps what it was asked.
 type accessReviews struct {
+	mu    sync.Mutex
 	asked []authorizationv1.SubjectAccessReviewSpec
 	allow func(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus
 	err   error
+	begun chan struct{} // gets one for each question; nil: it does not
+	wait  chan struct{} // answers come when it is closed; nil: at once
+	made  *AccessReviewer
+}
+
+func (r *accessReviews) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.asked)
+}
+
+// forget lets what the reviewer remembers for no longer than a time expire.
+func (r *accessReviews) forget(upTo time.Duration) {
+	known := r.made.known
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	for key, entry := range known.entries {
+		if time.Until(entry.expires) <= upTo {
+			delete(known.entries, key)
+		}
+	}
 }
 
 func (r *accessReviews) reviewer() *AccessReviewer {
 	clients := fake.NewClientset()
 	clients.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		r.mu.Lock()
 		r.asked = append(r.asked, review.Spec)
+		r.mu.Unlock()
+		if r.begun != nil {
+			r.begun <- struct{}{}
+		}
+		if r.wait != nil {
+			<-r.wait
+		}
 		if r.allow != nil {
 			review.Status = r.allow(review.Spec)
 		}
 		return true, review, r.err
 	})
-	return NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
+	r.made = NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
+	return r.made
 }
 
 func allowAll(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {

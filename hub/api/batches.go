@@ -15,14 +15,14 @@ import (
 
 const (
 	// maxBatches is how many orders of many keys are under way at once on a replica, maxBatchReceipts how many it remembers.
-	maxBatches, maxBatchReceipts = 64, 1024
+	maxBatches, maxBatchReceipts = 256, 1024
 	// A named order is remembered for namedFor; maxNamed bounds memory.
 	namedFor, maxNamed = 10 * time.Minute, 4096
 )
 
 // batches are the orders of many keys that this replica has accepted.
 type batches struct {
-	places chan struct{}
+	places *fairPlaces
 	named  *cache[batchName, *plimsollv1.RequeueMatchingResponse]
 
 	mu  sync.Mutex
@@ -55,7 +55,7 @@ type batch struct {
 }
 
 func newBatches() *batches {
-	return &batches{places: make(chan struct{}, maxBatches), named: newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+	return &batches{places: newFairPlaces(maxBatches), named: newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
 }
 
 // newBatch is an order that is not remembered yet, and the context in which it is worked off.
@@ -172,7 +172,7 @@ func (b *batch) receipt() *plimsollv1.Receipt {
 
 // work orders the keys at their pace, while this replica acts on their member.
 func (s *objectService) work(ctx context.Context, b *batch) {
-	defer func() { <-s.batches.places }()
+	defer s.batches.places.leave(b.caller)
 	each := time.NewTicker(time.Second / time.Duration(b.pace))
 	defer each.Stop()
 	for i, key := range b.keys {

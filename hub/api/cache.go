@@ -35,6 +35,20 @@ func (c *cache[K, V]) get(key K) (V, bool) {
 	return entry.value, true
 }
 
+// keep returns the value of key while it has not expired, and makes it expire after ttl from now.
+func (c *cache[K, V]) keep(key K, ttl time.Duration) (V, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, ok := c.entries[key]
+	now := time.Now()
+	if !ok || !now.Before(entry.expires) {
+		var none V
+		return none, false
+	}
+	c.entries[key] = cached[V]{value: entry.value, expires: now.Add(ttl)}
+	return entry.value, true
+}
+
 // put keeps value for ttl.
 func (c *cache[K, V]) put(key K, value V, ttl time.Duration) {
 	c.mu.Lock()

@@ -13,6 +13,8 @@ const (
 	// maxChecks is how many members a call asks about one by one whether the caller may see them. A page that is cut short
 	// by it says where to go on.
 	maxChecks = 128
+	// maxChecksOfAll is the same for calls that cannot go on later: watches, lists in an order, orders of many keys.
+	maxChecksOfAll = 1024
 )
 
 // candidates are the members that a list has yet to look at, in order; what the caller may not see is left out.
@@ -23,6 +25,8 @@ type candidates struct {
 	names   []string
 	all     bool // the caller may see every member
 	first   bool // the list began with the first member
+	most    int  // so many are asked about one by one
+	hidden  *unlistedMembers
 	allowed int
 	checked int
 	last    string // the last one looked at
@@ -32,10 +36,18 @@ type candidates struct {
 func newCandidates(ctx context.Context, gate access, needs Access, of *partition, from string) (*candidates, error) {
 	names := of.names()
 	sort.Strings(names)
-	c := &candidates{gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], first: from == ""}
+	c := &candidates{gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], first: from == "", most: maxChecks}
 	var err error
-	c.all, err = gate.allowed(ctx, needs)
+	if c.all, err = gate.allowed(ctx, needs); err == nil && !c.all {
+		c.hidden, err = gate.hidden.of(identityOf(ctx), needs, len(names))
+	}
 	return c, err
+}
+
+// whole lets the call look at all members, which it has to.
+func (c *candidates) whole() *candidates {
+	c.most = maxChecksOfAll
+	return c
 }
 
 // one is the candidate of a list about one member, which is authorized already.
@@ -43,7 +55,7 @@ func one(name string) *candidates { return &candidates{names: []string{name}, al
 
 // next returns the next members that the caller may see; none: there are no more, or the call has asked often enough.
 func (c *candidates) next(ctx context.Context) ([]string, error) {
-	for len(c.names) > 0 && (c.all || c.checked < maxChecks) {
+	for len(c.names) > 0 && (c.all || c.checked < c.most) {
 		batch := c.names[:min(window, len(c.names))]
 		c.names, c.last = c.names[len(batch):], batch[len(batch)-1]
 		seen, err := c.visible(ctx, batch)
@@ -68,12 +80,17 @@ func (c *candidates) visible(ctx context.Context, batch []string) ([]string, err
 	if c.all {
 		return batch, nil
 	}
-	c.checked += len(batch)
 	may := make([]bool, len(batch))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range batch {
+		if c.hidden.has(name) {
+			continue
+		}
+		c.checked++
 		group.Go(func() (err error) {
-			may[i], err = c.gate.allowed(groupCtx, c.narrow(c.needs, name))
+			if may[i], err = c.gate.allowed(groupCtx, c.narrow(c.needs, name)); err == nil && !may[i] {
+				c.hidden.add(name)
+			}
 			return err
 		})
 	}

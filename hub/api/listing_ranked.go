@@ -40,6 +40,7 @@ func (b *best[T]) settle() []rankedItem[T] {
 
 // ranked asks all members, each for its first items, and puts them in one order.
 func (l *listing[T]) ranked(ctx context.Context, from *candidates, size int) (*page[T], error) {
+	from.whole()
 	made, kept := &page[T]{asOf: time.Now()}, best[T]{order: l.order, size: size}
 	for {
 		members, err := from.next(ctx)

@@ -27,6 +27,7 @@ type core struct {
 	fleet     Fleet // nil: fleet placement is off
 	peers     Peers // nil: another replica asks, and nothing is passed on any further
 	gate      access
+	filters   *budgets        // of watches; nil: another replica asks, and there are none
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops
 	recheck   time.Duration   // see [Options.RecheckEvery]

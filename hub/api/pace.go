@@ -15,6 +15,8 @@ import (
 const (
 	// paceFor is how long a caller who is quiet is remembered: by then the limit is full again.
 	paceFor = 10 * time.Second
+	// allApart is how many times the limit of one all callers have who share an identity, and are told apart by their connections.
+	allApart = 10
 	// maxPaced bounds memory.
 	maxPaced = 8192
 	// reasonTooManyCalls is that of calls above a caller's limit.
@@ -41,16 +43,21 @@ func (p *pace) allow(who Identity) error {
 	if p.limit == rate.Inf {
 		return nil
 	}
-	limiter, ok := p.callers.get(who.User)
-	if !ok {
-		limiter, _ = p.callers.add(who.User, rate.NewLimiter(p.limit, 2*int(p.limit)), paceFor)
-	}
-	if limiter.Allow() {
+	if p.bucket(who.share(), 1).Allow() && (who.apart == "" || p.bucket(who.User, allApart).Allow()) {
 		return nil
 	}
-	p.callers.put(who.User, limiter, paceFor) // who is refused now stays known
 	return apierror.WithReason(status.Newf(codes.ResourceExhausted, "user %q makes more than %d calls a second", who.User, int(p.limit)),
 		reasonTooManyCalls, nil).Err()
+}
+
+// bucket is the limit of a caller, with the state that it has since they called last; of several times the rate.
+func (p *pace) bucket(whose string, times int) *rate.Limiter {
+	limiter, ok := p.callers.keep(whose, paceFor)
+	if !ok {
+		limit := p.limit * rate.Limit(times)
+		limiter, _ = p.callers.add(whose, rate.NewLimiter(limit, 2*int(limit)), paceFor)
+	}
+	return limiter
 }
 
 // keepPace refuses calls above the caller's limit.

@@ -102,6 +102,16 @@ type Identity struct {
 	User, UID string
 	Groups    []string
 	Extra     map[string][]string
+	// apart tells callers with the same name apart where everybody has it; "": nobody has to be.
+	apart string
+}
+
+// share is what limits of a caller are counted for.
+func (i Identity) share() string {
+	if i.apart == "" {
+		return i.User
+	}
+	return i.User + "\x00" + i.apart
 }
 
 // Authenticator tells who a bearer token belongs to. Safe for concurrent use.

@@ -21,6 +21,8 @@ const (
 	maxMatching, maxSample = 10_000, 100
 	// defaultPace is how many keys of a member are ordered in a second.
 	defaultPace = 50
+	// reasonTooManyOrders is that of orders of many keys beyond a caller's share.
+	reasonTooManyOrders = "TOO_MANY_ORDERS"
 )
 
 // RequeueMatching implements [plimsollv1.ObjectServiceServer].
@@ -40,7 +42,7 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 		}
 	}
 	answer, failed := &plimsollv1.RequeueMatchingResponse{NothingOrdered: true}, &failures{}
-	for {
+	for members.whole(); ; {
 		some, err := members.next(ctx)
 		if err != nil {
 			return nil, err
@@ -137,17 +139,16 @@ func (s *objectService) requeueMatching(ctx context.Context, member string, requ
 
 // accept begins to order keys, unless that has begun already.
 func (s *objectService) accept(name batchName, request *plimsollv1.RequeueMatchingRequest, keys []reconcile.Key, answer *plimsollv1.RequeueMatchingResponse) (*plimsollv1.RequeueMatchingResponse, error) {
-	select {
-	case s.batches.places <- struct{}{}:
-	default:
-		return nil, status.Error(codes.ResourceExhausted, "too many orders of many keys are under way: try again when they are done")
+	if !s.batches.places.enter(name.caller) {
+		return nil, apierror.WithReason(status.Newf(codes.ResourceExhausted, "too many orders of many keys of user %q are under way: try again when they are done", name.caller),
+			reasonTooManyOrders, nil).Err()
 	}
 	b, ctx := newBatch(s.stopping, request, name.member, name.caller, keys)
 	answer.Receipts = []string{b.receiptID().String()}
 	if name.id != "" { // the same order may have come while this one looked for what matches
 		if before, first := s.batches.named.add(name, answer, namedFor); !first {
 			b.stop()
-			<-s.batches.places
+			s.batches.places.leave(name.caller)
 			return again(before), nil
 		}
 	}

@@ -146,7 +146,7 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 			key.Namespace, key.Name = "shop", fmt.Sprintf("o%d", i)
 			keys = append(keys, key)
 		}
-		s.batches.places <- struct{}{}
+		s.batches.places.enter("admin")
 		b, ctx := newBatch(t.Context(), &plimsollv1.RequeueMatchingRequest{PerSecond: 20}, "dev", "admin", keys)
 		go s.work(ctx, b)
 		for want := 1; want <= 3; want++ {
@@ -161,8 +161,8 @@ func TestAnOrderOfManyKeepsItsPaceAndEndsWithTheLease(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := len(first.orders()); got != 3 || len(s.batches.places) != 0 {
-			t.Errorf("%d orders after the member has gone, %d places taken", got, len(s.batches.places))
+		if got := len(first.orders()); got != 3 || s.batches.places.free != maxBatches {
+			t.Errorf("%d orders after the member has gone, %d places free", got, s.batches.places.free)
 		}
 		if got := b.receipt(); got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || got.GetMatched() != 5 || got.GetOrdered() != 3 {
 			t.Errorf("%v", got)

@@ -119,6 +119,7 @@ func (a access) mayCall(ctx context.Context, method string, request any) error {
 // access answers what the caller of a context may do.
 type access struct {
 	authorizer Authorizer
+	hidden     *unlisted // nil: nothing is remembered of members that callers may not see
 	log        *slog.Logger
 }
 

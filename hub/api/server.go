@@ -50,13 +50,13 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := access{authorizer: o.Authorizer, log: o.Log}
+	gate := access{authorizer: o.Authorizer, hidden: newUnlisted(), log: o.Log}
 	s := &Server{options: o, health: health.NewServer()}
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet,
-		peers: o.Peers, gate: gate, timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
+		peers: o.Peers, gate: gate, filters: newBudgets(filterRate, filterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
 	paces := newPace(o.CallsPerSecond)
 	chain := publicChain(o, gate, metrics, paces)

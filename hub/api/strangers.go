@@ -22,6 +22,9 @@ const (
 	// badBeforeSuspect is how many bad tokens an address may show within suspectFor before it is a suspect.
 	badBeforeSuspect = 5
 	suspectFor       = time.Minute
+	// badBeforeShared is the same for all who come through this machine's loopback address, as behind a port-forward: each connection
+	// of theirs counts by itself before that.
+	badBeforeShared = 100
 	// A suspect has a question to the cluster every suspectEvery, and all suspects together suspectRate a second: what is left
 	// of the cluster's patience is for others.
 	suspectEvery = 2 * time.Second
@@ -52,27 +55,51 @@ func newStrangers() *strangers {
 	return &strangers{suspects: newCache[string, *suspect](maxSuspects), all: rate.NewLimiter(suspectRate, suspectRate)}
 }
 
-// suspicious tells whether an address has shown too many bad tokens; an error, that it must wait.
-func (s *strangers) suspicious(from string) (bool, error) {
-	known, ok := s.suspects.get(from)
-	if !ok {
-		return false, nil
+// stranger is whom bad tokens are counted for: an address, or a connection and the address that it shares with others.
+type stranger struct{ one, shared string }
+
+// strangerOf tells who calls.
+func strangerOf(ctx context.Context) stranger {
+	from := origin(ctx)
+	if at, err := netip.ParseAddrPort(remote(ctx)); err == nil && at.Addr().Unmap().IsLoopback() {
+		return stranger{one: at.String(), shared: from}
 	}
-	known.mu.Lock()
-	defer known.mu.Unlock()
-	if known.bad < badBeforeSuspect {
-		return false, nil
-	}
-	if !known.next.Allow() || !s.all.Allow() {
-		return true, ErrTooManyBadTokens
-	}
-	return true, nil
+	return stranger{one: from}
 }
 
-// bad notes a bad token of an address.
-func (s *strangers) bad(from string) {
+// suspicious tells whether somebody has shown too many bad tokens; an error, that they must wait.
+func (s *strangers) suspicious(who stranger) (bool, error) {
+	if known, ok := s.suspects.get(who.one); ok && known.has(badBeforeSuspect) {
+		if !known.next.Allow() || !s.all.Allow() {
+			return true, ErrTooManyBadTokens
+		}
+		return true, nil
+	}
+	if known, ok := s.suspects.get(who.shared); ok && who.shared != "" && known.has(badBeforeShared) {
+		if !s.all.Allow() { // a turn of its own for one who has shown none would be one for whoever connects anew
+			return true, ErrTooManyBadTokens
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// has tells whether a suspect has shown so many bad tokens.
+func (s *suspect) has(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bad >= n
+}
+
+// bad notes a bad token.
+func (s *strangers) bad(who stranger) {
+	s.note(who.one)
+	s.note(who.shared)
+}
+
+func (s *strangers) note(from string) {
 	if from == "" {
-		return // a call of our own
+		return // a call of our own, or an address that is not shared
 	}
 	known, ok := s.suspects.get(from)
 	if !ok {

@@ -33,7 +33,7 @@ type streams struct {
 	paces          *pace
 	metrics        *metrics
 	log            *slog.Logger
-	places, health chan struct{}
+	places, health *fairPlaces
 	recheck        time.Duration // see [Options.RecheckEvery]
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type streams struct {
 func newStreams(o Options, gate access, metrics *metrics, paces *pace) *streams {
 	return &streams{
 		who: callers(o), gate: gate, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
-		places: make(chan struct{}, maxStreams), health: make(chan struct{}, maxHealthStreams),
+		places: newFairPlaces(maxStreams), health: newFairPlaces(maxHealthStreams),
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	if err := s.paces.allow(who); err != nil {
 		return err
 	}
-	leave, err := s.enter(who.User)
+	leave, err := s.enter(who)
 	if err != nil {
 		return err
 	}
@@ -118,14 +118,15 @@ func (s *streams) reauthentication(ctx context.Context, who Identity, end contex
 }
 
 // enter counts a watch of a user; leave must be called once.
-func (s *streams) enter(user string) (leave func(), err error) {
+func (s *streams) enter(who Identity) (leave func(), err error) {
+	user := who.share()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watches >= maxWatches {
 		return nil, status.Error(codes.ResourceExhausted, "too many streams are open")
 	}
 	if s.ofUser[user] >= maxWatchesOfUser {
-		return nil, status.Errorf(codes.ResourceExhausted, "user %q has %d streams open, and may have no more", user, maxWatchesOfUser)
+		return nil, status.Errorf(codes.ResourceExhausted, "user %q has %d streams open, and may have no more", who.User, maxWatchesOfUser)
 	}
 	s.watches++
 	s.ofUser[user]++
@@ -165,19 +166,10 @@ func (s checkedStream) RecvMsg(into any) error {
 	return s.gate.mayCall(s.ctx, s.method, into)
 }
 
+// serve serves a stream that gRPC itself offers.
 func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	places, health := s.places, info.FullMethod == healthv1.Health_Watch_FullMethodName
-	if health {
-		places = s.health
-	}
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	default:
-		return status.Error(codes.ResourceExhausted, "too many streams are open")
-	}
-	if health {
-		return next(service, stream)
+	if info.FullMethod == healthv1.Health_Watch_FullMethodName {
+		return s.inPlace(s.health, origin(stream.Context()), func() error { return next(service, stream) })
 	}
 	ctx, cancel := context.WithTimeout(stream.Context(), maxCall)
 	defer cancel()
@@ -186,7 +178,16 @@ func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.Stream
 		return err
 	}
 	s.log.Debug("API stream", "method", info.FullMethod, "user", who.User, "remote", remote(ctx))
-	return next(service, boundedStream{stream, ctx})
+	return s.inPlace(s.places, who.share(), func() error { return next(service, boundedStream{stream, ctx}) })
+}
+
+// inPlace serves a stream on a place of whose, if there is one.
+func (*streams) inPlace(places *fairPlaces, whose string, serve func() error) error {
+	if !places.enter(whose) {
+		return status.Error(codes.ResourceExhausted, "too many streams are open")
+	}
+	defer places.leave(whose)
+	return serve()
 }
 
 // boundedStream ends with a context of ours.

@@ -102,7 +102,7 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 	if hopeless(token, r.audience, time.Now()) {
 		return Identity{}, ErrBadToken
 	}
-	from, slots := origin(ctx), r.slots
+	from, slots := strangerOf(ctx), r.slots
 	if _, trusted := r.trusted.get(key); !trusted {
 		suspicious, err := r.from.suspicious(from)
 		if err != nil {
@@ -112,7 +112,7 @@ func (r *TokenReviewer) Authenticate(ctx context.Context, token string) (Identit
 			slots = r.few
 		}
 	}
-	found, err := r.ask(ctx, key, token, asking{from, slots})
+	found, err := r.ask(ctx, key, token, asking{origin(ctx), slots})
 	if err != nil {
 		return Identity{}, err
 	}

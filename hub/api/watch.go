@@ -50,6 +50,7 @@ type watching[T, R proto.Message] struct {
 	told    map[*node[T]]bool // of a filtered watch: what passed
 	visible map[string]bool   // nil: every member
 	synced  bool
+	waited  time.Duration // for the budget of filters, since everything was told last
 	gaps    []*plimsollv1.UnreachableMember
 }
 
@@ -137,6 +138,7 @@ func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 			}
 			continue
 		}
+		w.waited = 0
 		gaps := w.gapsOf(now.gaps)
 		switch {
 		case !now.whole:
@@ -176,7 +178,8 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 	return nil
 }
 
-// look is an item as the caller may see it, and whether that passes the filter.
+// look is an item as the caller may see it, and whether that passes the filter. The filter is evaluated at the expense of the caller: who
+// filters much of what changes often waits, and nobody else.
 func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool, err error) {
 	if w.shown != nil {
 		if item, err = w.shown(ctx, item); err != nil {
@@ -185,6 +188,13 @@ func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool,
 	}
 	w.filter.Refill()
 	passes, _, err = w.filter.Passes(ctx, item)
+	if err != nil || w.filter == nil {
+		return item, passes, err
+	}
+	waited, err := w.filters.pay(ctx, identityOf(ctx).share(), w.filter.Spent())
+	if w.waited += waited; err == nil && w.waited > maxFilterWait {
+		err = apierror.InvalidField("filter", "filter.cost", "costs too much to compute for all that this watch is for: name a cluster or a namespace, or use fewer loops and patterns")
+	}
 	return item, passes, err
 }
 
@@ -316,7 +326,7 @@ func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 		return nil, err
 	}
 	rights := map[string]bool{}
-	for {
+	for members.whole(); ; {
 		seen, err := members.next(ctx)
 		if err != nil {
 			return nil, err

@@ -50,7 +50,8 @@ type Event struct {
 	User string
 }
 
-// Limits bound a journal. Zero values: one day, 2,000 events of a member, 20,000 in all.
+// Limits bound a journal. Zero values: one day, 2,000 events of a member, 20,000 in all. At most a quarter of either are requeues:
+// where there are more, the oldest of whoever asked for the most of them goes, and nothing else.
 type Limits struct {
 	Keep           time.Duration
 	OfMember, Most int
@@ -66,6 +67,7 @@ type Journal struct {
 	last     uint64
 	total    int
 	members  map[string][]Event // the oldest first
+	orders   orders
 	versions map[string]uint64
 }
 
@@ -82,7 +84,7 @@ func New(limits Limits) *Journal {
 	}
 	return &Journal{
 		limits: limits, epoch: fmt.Sprintf("%012x", time.Now().UnixMicro()),
-		members: map[string][]Event{}, versions: map[string]uint64{},
+		members: map[string][]Event{}, orders: orders{}, versions: map[string]uint64{},
 	}
 }
 
@@ -98,8 +100,12 @@ func (j *Journal) Add(e Event) {
 	e.ID = fmt.Sprintf("%s-%010x", j.epoch, j.last)
 	j.members[e.Member] = append(j.members[e.Member], e)
 	j.total++
+	j.orders.note(&e, 1)
 	j.versions[e.Member]++
 	j.expire(e.Member, now)
+	if e.Type == Requeue {
+		j.boundOrders(e.Member)
+	}
 	if len(j.members[e.Member]) > j.limits.OfMember {
 		j.dropOldest(e.Member)
 	}
@@ -120,6 +126,9 @@ func (j *Journal) expire(member string, now time.Time) {
 		return
 	}
 	j.total -= n
+	for i := range events[:n] {
+		j.orders.note(&events[i], -1)
+	}
 	j.versions[member]++
 	if j.members[member] = slices.Clone(events[n:]); len(events) == n {
 		delete(j.members, member)
@@ -128,6 +137,7 @@ func (j *Journal) expire(member string, now time.Time) {
 
 func (j *Journal) dropOldest(member string) {
 	events := j.members[member]
+	j.orders.note(&events[0], -1)
 	events[0] = Event{} // its texts can be collected before the array is
 	j.members[member] = events[1:]
 	j.total--

@@ -110,3 +110,38 @@ func TestEventsOfManyWritersHaveNamesOfTheirOwn(t *testing.T) {
 		t.Errorf("%d names of 400 events", len(seen))
 	}
 }
+
+// Whoever orders a lot loses the oldest of their own orders, in one member and over all of them, and nothing of what happened.
+func TestTheRequeuesOfOneUserPushOutNothingElse(t *testing.T) {
+	j := New(Limits{OfMember: 40, Most: 100})
+	for i := range 12 {
+		j.Add(Event{Member: "prod", Type: Move, Name: fmt.Sprint("move", i)})
+	}
+	j.Add(Event{Member: "prod", Type: Requeue, User: "bob", Name: "bobs"})
+	for i := range 1000 {
+		j.Add(Event{Member: "prod", Type: Requeue, User: "greedy", Name: fmt.Sprint("prod", i)})
+		j.Add(Event{Member: fmt.Sprint("m", i%50), Type: Requeue, User: "greedy", Name: fmt.Sprint("m", i)})
+	}
+	events, _ := j.List("prod", "", "", 1000)
+	kept, own := 0, 0
+	for _, e := range events {
+		switch {
+		case e.Type == Move, e.User == "bob":
+			kept++
+		default:
+			own++
+		}
+	}
+	if kept != 13 {
+		t.Errorf("%d of 13 events are left that are not of the one who orders a lot", kept)
+	}
+	if own == 0 || own > 10 {
+		t.Errorf("%d orders are left of the one who orders a lot in one member, want at most 10", own)
+	}
+	if total, _, _ := j.orders.all(); total > 25 || j.total != total+12 {
+		t.Errorf("%d orders and %d events in all", total, j.total)
+	}
+	if last := events[len(events)-1]; last.Name != "prod999" {
+		t.Errorf("the last order is not there: %v", last)
+	}
+}

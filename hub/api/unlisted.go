@@ -1,0 +1,65 @@
+package api
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// A member that a list found hidden from its caller stays hidden for hiddenFor, times the number of members: whoever may see few
+	// of many costs the cluster so many questions a second, however often they list. Not less than deniedFor, not more than
+	// maxHiddenFor.
+	hiddenFor, maxHiddenFor = 50 * time.Millisecond, 30 * time.Second
+	// maxHiddenSets bounds memory.
+	maxHiddenSets = 256
+)
+
+// unlisted remembers which members lists left out, for each caller and what was listed. Safe for concurrent use.
+type unlisted struct {
+	sets *cache[accessKey, *unlistedMembers]
+}
+
+// unlistedMembers are those of one caller and one kind of list. A nil one remembers nothing.
+type unlistedMembers struct {
+	mu    sync.Mutex
+	names map[string]struct{}
+}
+
+func newUnlisted() *unlisted {
+	return &unlisted{sets: newCache[accessKey, *unlistedMembers](maxHiddenSets)}
+}
+
+// of returns what is remembered for a caller about an access, which names no member, where there are so many members.
+func (h *unlisted) of(who Identity, needs Access, members int) (*unlistedMembers, error) {
+	if h == nil {
+		return nil, nil
+	}
+	key, err := keyOf(who, needs)
+	if err != nil {
+		return nil, err
+	}
+	found, _ := h.sets.add(key, &unlistedMembers{names: map[string]struct{}{}},
+		min(max(time.Duration(members)*hiddenFor, deniedFor), maxHiddenFor))
+	return found, nil
+}
+
+// has tells whether a member is known to be hidden.
+func (m *unlistedMembers) has(member string) bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, is := m.names[member]
+	return is
+}
+
+// add notes that a member is hidden.
+func (m *unlistedMembers) add(member string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.names[member] = struct{}{}
+}
