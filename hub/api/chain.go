@@ -121,7 +121,7 @@ func authenticate(who identify) grpc.UnaryServerInterceptor {
 
 // anybody is the unauthenticated mode. Behind a port-forward all callers come from one address: their connections tell them apart.
 func anybody(ctx context.Context) (Identity, error) {
-	return Identity{User: "unauthenticated", apart: remote(ctx)}, nil
+	return Identity{User: "unauthenticated", Connection: remote(ctx)}, nil
 }
 
 // bearer takes the identity from the call's one bearer token.

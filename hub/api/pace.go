@@ -43,7 +43,7 @@ func (p *pace) allow(who Identity) error {
 	if p.limit == rate.Inf {
 		return nil
 	}
-	if p.bucket(who.share(), 1).Allow() && (who.apart == "" || p.bucket(who.User, allApart).Allow()) {
+	if p.bucket(who.share(), 1).Allow() && (who.Connection == "" || p.bucket(who.User, allApart).Allow()) {
 		return nil
 	}
 	return apierror.WithReason(status.Newf(codes.ResourceExhausted, "user %q makes more than %d calls a second", who.User, int(p.limit)),

@@ -97,21 +97,21 @@ type Peers interface {
 // Page is a web page beside the REST methods. Safe for concurrent use.
 type Page = rest.Page
 
-// Identity is who a bearer token belongs to.
+// Identity is who calls.
 type Identity struct {
 	User, UID string
 	Groups    []string
 	Extra     map[string][]string
-	// apart tells callers with the same name apart where everybody has it; "": nobody has to be.
-	apart string
+	// Connection tells callers apart where all have one name, for their limits and nothing else; "": names do.
+	Connection string `json:"-"`
 }
 
 // share is what limits of a caller are counted for.
 func (i Identity) share() string {
-	if i.apart == "" {
+	if i.Connection == "" {
 		return i.User
 	}
-	return i.User + "\x00" + i.apart
+	return i.User + "\x00" + i.Connection
 }
 
 // Authenticator tells who a bearer token belongs to. Safe for concurrent use.

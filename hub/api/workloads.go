@@ -77,6 +77,10 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 	if err != nil {
 		return nil, err
 	}
+	pods, err := s.podsOf(ctx, request)
+	if err != nil {
+		return nil, err
+	}
 	var answer *plimsollv1.GetWorkloadResponse
 	err = s.ask(ctx, known.Name, question{
 		local: func() (err error) {
@@ -84,11 +88,15 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewWorkloadServiceClient(conn).GetWorkload(ctx, request, grpc.MaxCallRecvMsgSize(maxAnswer))
+			answer, err = plimsollv1.NewWorkloadServiceClient(conn).GetWorkload(ctx, pods.ofOwner(), grpc.MaxCallRecvMsgSize(maxAnswer))
 			return err
 		},
 	})
-	return answer, err
+	if err != nil {
+		return nil, err
+	}
+	pods.cut(answer)
+	return answer, nil
 }
 
 func (s *workloadService) get(known clusters.Status, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {

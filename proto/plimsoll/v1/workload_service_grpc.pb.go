@@ -40,7 +40,7 @@ type WorkloadServiceClient interface {
 	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
 	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
 	WatchWorkloads(ctx context.Context, in *WatchWorkloadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkloadsResponse], error)
-	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
+	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(ctx context.Context, in *GetWorkloadRequest, opts ...grpc.CallOption) (*GetWorkloadResponse, error)
 	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing
@@ -132,7 +132,7 @@ type WorkloadServiceServer interface {
 	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
 	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
 	WatchWorkloads(*WatchWorkloadsRequest, grpc.ServerStreamingServer[WatchWorkloadsResponse]) error
-	// GetWorkload shows one workload with its pods. NOT_FOUND: there is no such member, or no such workload in it.
+	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: there is no such member, or no such workload in it.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error)
 	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing

@@ -189,7 +189,14 @@ func (h *hub) GetWorkload(_ context.Context, request *plimsollv1.GetWorkloadRequ
 	if request.GetCluster() != "prod-eu" || request.GetNamespace() != "shop" || request.GetKind() != "Deployment" || request.GetName() != "cart" {
 		return nil, status.Errorf(codes.NotFound, "member %q: no such workload", request.GetCluster())
 	}
-	return &plimsollv1.GetWorkloadResponse{Workload: cart(), AsOf: timestamppb.New(now)}, nil
+	answer := &plimsollv1.GetWorkloadResponse{Workload: cart(), AsOf: timestamppb.New(now)}
+	// A pod a page: whoever shows fewer than all has not followed.
+	if pods := answer.GetWorkload().GetPods(); request.GetPageToken() == "" {
+		answer.Workload.Pods, answer.NextPageToken = pods[:1], "second"
+	} else {
+		answer.Workload.Pods = pods[1:]
+	}
+	return answer, nil
 }
 
 func (h *hub) WhatIf(_ context.Context, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {

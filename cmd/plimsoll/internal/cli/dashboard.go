@@ -83,9 +83,21 @@ func listenLocally(address string) (net.Listener, error) {
 	return net.Listen("tcp", address)
 }
 
+// hostOf is how a browser names an address of http: it leaves out the port that http has anyway.
+func hostOf(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case err != nil || port != "80":
+		return address
+	case strings.Contains(host, ":"):
+		return "[" + host + "]"
+	}
+	return host
+}
+
 // serveDashboard serves until ctx ends.
 func serveDashboard(ctx context.Context, env Environment, api *caller, listener net.Listener) error {
-	d, err := newDashboard(listener.Addr().String(), api)
+	d, err := newDashboard(hostOf(listener.Addr().String()), api)
 	if err != nil {
 		_ = listener.Close()
 		return err

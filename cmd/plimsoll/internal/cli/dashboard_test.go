@@ -182,3 +182,21 @@ func TestADashboardThatCannotWorkIsNotOpened(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A browser names the port of an address only where it is not the one that http has anyway.
+func TestADashboardOnPort80AnswersWhatBrowsersCallIt(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:80": "127.0.0.1", "[::1]:80": "[::1]", "127.0.0.1:8080": "127.0.0.1:8080", "[::1]:7777": "[::1]:7777",
+	} {
+		if got := hostOf(address); got != want {
+			t.Errorf("%s is called %s, want %s", address, got, want)
+		}
+	}
+	d := openDashboard(t, startHub(t))
+	d.host = hostOf("127.0.0.1:80")
+	for host, want := range map[string]int{"127.0.0.1": 200, "127.0.0.1:7777": 403, "evil.example": 403} {
+		if w := browse(d, "GET", "/ui/", "", map[string]string{"Host": host, "Origin": "http://" + host}); w.Code != want {
+			t.Errorf("Host %s: HTTP %d, want %d", host, w.Code, want)
+		}
+	}
+}

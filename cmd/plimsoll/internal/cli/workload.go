@@ -50,12 +50,30 @@ func showWorkload(ctx context.Context, conn *connection, out *output, key worklo
 	defer api.close()
 	call, cancel := api.call(ctx, 0)
 	defer cancel()
-	found, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(call, key.get())
+	found, err := wholeWorkload(call, plimsollv1.NewWorkloadServiceClient(api), key.get())
 	if err != nil {
 		return hintLabels(err, key)
 	}
 	warn(conn.env.Err, found.GetUnreachable())
 	return out.write(conn.env.Out, found, []string{workloadName(found.GetWorkload())}, func(to io.Writer) error { return text(to, found.GetWorkload()) })
+}
+
+// wholeWorkload asks for a workload and all pages of its pods.
+func wholeWorkload(ctx context.Context, from plimsollv1.WorkloadServiceClient, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
+	whole, err := from.GetWorkload(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for whole.GetNextPageToken() != "" {
+		request.PageToken = whole.GetNextPageToken()
+		next, err := from.GetWorkload(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		whole.Workload.Pods = append(whole.Workload.Pods, next.GetWorkload().GetPods()...)
+		whole.NextPageToken = next.GetNextPageToken()
+	}
+	return whole, nil
 }
 
 // hintLabels says of a workload that the hub does not know as enabled which labels it takes: the hub does not see workloads without

@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
@@ -63,7 +68,12 @@ func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstruc
 	if err != nil {
 		return nil, kubeconfig.Token{}, err
 	}
-	if known := found.GetAnnotations()[UIDAnnotation]; known != "" && known != uid {
+	if found.GetAnnotations()[kubeconfig.TokenRenewalAnnotation] == kubeconfig.RenewedElsewhere {
+		return nil, kubeconfig.Token{}, e.hub.failed("rotate "+secret.String(), errors.New("something else keeps its token, as the annotation "+
+			kubeconfig.TokenRenewalAnnotation+": "+kubeconfig.RenewedElsewhere+" says, and would put the old one back: rotate it there"))
+	}
+	known := found.GetAnnotations()[UIDAnnotation]
+	if known != "" && known != uid {
 		return nil, kubeconfig.Token{}, e.member.failed("find "+e.Name, errors.New("this is another cluster than the one that is registered: name its context with --context"))
 	}
 	text, _, err := unstructured.NestedString(found.Object, "data", KubeconfigKey)
@@ -79,9 +89,38 @@ func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstruc
 		return nil, token, e.hub.failed("rotate "+secret.String(), errors.New("its kubeconfig has no token of a service account: rotate the credentials where they were made"))
 	case token.Life() == 0:
 		return nil, token, e.hub.failed("rotate "+secret.String(), fmt.Errorf("its token does not expire: plimsoll register %s --token-duration 720h replaces it, and deletes it", e.Name))
+	case known == "":
+		return decoded, token, e.takes(ctx, decoded)
 	default:
 		return decoded, token, nil
 	}
+}
+
+// takes makes sure, where a registration does not say which cluster it is of, that the member at hand is that: it takes the token that the
+// hub has. A token of another one would go to the registered one's server, and leave the hub without access.
+func (e *enrolment) takes(ctx context.Context, registered []byte) error {
+	held, err := clientcmd.RESTConfigFromKubeConfig(registered)
+	if err != nil {
+		return e.hub.failed("rotate "+e.Name, errors.New("its kubeconfig cannot be read")) // the cause might quote the token
+	}
+	config := rest.AnonymousClientConfig(e.member.config)
+	config.BearerToken = held.BearerToken
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return e.member.failed("try the token of "+e.Name, err)
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "pods", Verb: "watch", Version: "v1"},
+	}}
+	_, err = clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return e.member.failed("find "+e.Name, fmt.Errorf("the registration does not say which cluster it is of (it has no annotation %s), "+
+			"and this one does not take its token: name its context with --context, or, if its token has expired, register it again with plimsoll register", UIDAnnotation))
+	case err != nil:
+		return e.member.failed("try the token of "+e.Name, err)
+	}
+	return nil
 }
 
 // renewAccount deletes the hub's account in the member and creates it again: tokens are bound to the UID of their account.
