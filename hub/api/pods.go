@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -20,11 +21,11 @@ type podPage struct {
 
 // podsOf reads which page is asked for.
 func (c *core) podsOf(ctx context.Context, request *plimsollv1.GetWorkloadRequest) (*podPage, error) {
-	p := &podPage{request: request, size: cmp.Or(int(request.GetPageSize()), maxPage)}
+	p := &podPage{request: request, size: cmp.Or(int(request.GetPageSize()), lists.MaxPage)}
 	if c.peers != nil { // another replica asks for nobody
 		p.who = identityOf(ctx)
 	}
-	after, err := decodePosition(request.GetPageToken(), 1, p.query(p.who)...)
+	after, err := lists.DecodePosition(request.GetPageToken(), 1, p.query(p.who)...)
 	if err == nil && after != nil {
 		p.after = after[0]
 	}
@@ -44,7 +45,7 @@ func (p *podPage) query(who Identity) []string {
 func (p *podPage) ofOwner() *plimsollv1.GetWorkloadRequest {
 	request := proto.CloneOf(p.request)
 	if request.PageToken = ""; p.after != "" {
-		request.PageToken = encodePosition(position{p.after}, p.query(Identity{})...)
+		request.PageToken = lists.EncodePosition(lists.Position{p.after}, p.query(Identity{})...)
 	}
 	return request
 }
@@ -63,6 +64,6 @@ func (p *podPage) cut(answer *plimsollv1.GetWorkloadResponse) {
 		shown.Pods = all[from:to]
 	}
 	if answer.NextPageToken = ""; more && to > from {
-		answer.NextPageToken = encodePosition(position{all[to-1].GetName()}, p.query(p.who)...)
+		answer.NextPageToken = lists.EncodePosition(lists.Position{all[to-1].GetName()}, p.query(p.who)...)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
@@ -47,7 +48,7 @@ func TestThePodsOfAWorkloadArePaged(t *testing.T) {
 					t.Fatalf("%s, pages of %d: %v", asked, size, err)
 				}
 				pods := answer.GetWorkload().GetPods()
-				if most := pageSize(int32(max(size, 0))); size > 0 && len(pods) > most || len(pods) > maxPage {
+				if most := lists.PageSize(int32(max(size, 0))); size > 0 && len(pods) > most || len(pods) > lists.MaxPage {
 					t.Fatalf("%s, pages of %d: a page of %d", asked, size, len(pods))
 				}
 				for _, pod := range pods {
