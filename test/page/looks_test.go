@@ -51,11 +51,15 @@ var views = []struct{ view, waits string }{
 	{"member/prod-eu", `document.body.innerText.includes("shop/cart") && document.body.innerText.includes("deployment-spot")`},
 	{"workloads", `document.querySelectorAll(".space .row").length > 0`},
 	{"workload/prod-eu/shop/Deployment/cart", `document.querySelectorAll(".slot").length === 10`},
+	{"placements", `document.querySelectorAll(".space .row").length === 1`},
+	{"placement/shop/cart", `document.body.innerText.includes("makes up for prod-us")`},
 	{"failing", `document.querySelectorAll(".space .row").length === 1`},
 	{"events", `document.querySelectorAll(".space .row").length === 3`},
 }
 
 func troubled(l *looking) {
+	l.Place("shop", "cart", 5, "prod-eu", "prod-us", "staging")
+	l.LoseReplicas("shop", "cart", "prod-us", "out of reach for 2 min")
 	l.Dry("prod-us", "search", "indexer")
 	l.Move("prod-eu", "shop", "cart", 4)
 	l.SetState("staging", clusters.StateUnreachable, "ProbeFailed", "its API server does not answer")
@@ -110,6 +114,7 @@ var shots = []struct{ name, view, scheme, waits string }{
 	{"page-member", "member/prod-eu", "light", `document.body.innerText.includes("shop/cart") && document.body.innerText.includes("deployment-spot")`},
 	{"page-workload", "workload/prod-eu/shop/Deployment/cart", "dark", `document.querySelector('[data-moves]')`},
 	{"page-failing", "failing", "light", `document.body.innerText.includes("2 of 2 keys")`},
+	{"page-placement", "placement/shop/cart", "light", `document.body.innerText.includes("makes up for prod-us")`},
 	{"page-events", "events", "dark", `document.body.innerText.includes("4 of 4 events")`},
 }
 
@@ -130,6 +135,8 @@ func TestScreenshots(t *testing.T) {
 	l.SetState("staging", clusters.StateUnreachable, "ProbeFailed", "its API server does not answer")
 	l.FailKey("prod-eu", "shop", "cart", `admission webhook "policy.example" denied the request: replicas must carry a team label`, 7)
 	l.FailKey("prod-us", "search", "indexer", "the server was unable to return a response in time", 2)
+	l.Place("shop", "cart", 5, "prod-eu", "prod-us", "edge-01", "edge-02")
+	l.LoseReplicas("shop", "cart", "prod-us", "out of reach for 2 min")
 	for _, shot := range shots {
 		l.must(l.tab.Scheme(shot.scheme))
 		l.at(shot.view)

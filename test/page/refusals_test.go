@@ -34,6 +34,8 @@ func TestWhoMayDoNothingSeesNothing(t *testing.T) {
 	l.says("You may not do or see this.")
 	l.at("failing")
 	l.says("You may not do or see this.")
+	l.at("placements")
+	l.says("You may not do or see this.")
 	l.at("events")
 	l.says("You may not do or see this.")
 	l.at("workload/prod-eu/shop/Deployment/cart")
@@ -63,7 +65,9 @@ func TestMarkupFromMembersIsShownAsText(t *testing.T) {
 	l.Spoil("prod-eu", "shop", "cart", hostile)
 	l.FailKey("prod-eu", "shop", "cart", hostile, 1)
 	l.SetState("prod-eu", clusters.StateDegraded, "Hostile", hostile)
-	for _, view := range []string{"", "member/prod-eu", "workloads", "failing", "events", "workload/prod-eu/shop/Deployment/cart"} {
+	l.Place("shop", "cart", 5, "prod-eu", "prod-us")
+	l.LoseReplicas("shop", "cart", "prod-us", hostile)
+	for _, view := range []string{"", "member/prod-eu", "workloads", "failing", "events", "placements", "placement/shop/cart", "workload/prod-eu/shop/Deployment/cart"} {
 		l.at(view)
 		if view == "workloads" {
 			l.says("shop/cart")

@@ -44,6 +44,9 @@ func Serve(world *World, people *People, log *slog.Logger, rest string) (*Site, 
 		RecheckEvery: 200 * time.Millisecond, Log: log, Page: page, Unauthenticated: people == nil,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 	}
+	if !world.NoFleet {
+		options.Fleet = placing{world}
+	}
 	if people != nil {
 		options.Authenticator, options.Authorizer = people, people
 	}

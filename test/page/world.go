@@ -16,6 +16,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
 
 // World is what one replica knows of a fleet, behind the API's ports. It may be used concurrently.
@@ -23,12 +24,18 @@ type World struct {
 	// Journal is what has happened: what is changed here is in it, as the hub would put it there.
 	Journal *journal.Journal
 
+	// NoFleet is a hub without fleet placement.
+	NoFleet bool
+
 	mu        sync.Mutex
 	changed   chan struct{} // closed and renewed when a receipt changes
 	statuses  map[string]clusters.Status
 	workloads map[string][]workload // by member, in the order of their keys
 	records   map[string]map[reconcile.Key]reconcile.Record
 	receipts  map[string]reconcile.Receipt
+
+	placements map[string]*fleetv1.FleetPlacement // by namespace and name
+	placed     uint64                             // changes with them
 }
 
 // NewWorld returns an empty one.
@@ -37,6 +44,7 @@ func NewWorld() *World {
 		Journal: journal.New(journal.Limits{}),
 		changed: make(chan struct{}), statuses: map[string]clusters.Status{}, workloads: map[string][]workload{},
 		records: map[string]map[reconcile.Key]reconcile.Record{}, receipts: map[string]reconcile.Receipt{},
+		placements: map[string]*fleetv1.FleetPlacement{},
 	}
 }
 

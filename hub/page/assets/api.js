@@ -7,6 +7,7 @@ const root = new URL("../", document.baseURI);
 export const UNAUTHENTICATED = 16;
 export const PERMISSION_DENIED = 7;
 export const INVALID_ARGUMENT = 3;
+export const FAILED_PRECONDITION = 9;
 const UNAVAILABLE = 14;
 
 // Failure is what a call was answered with: code is that of gRPC.

@@ -6,6 +6,7 @@ import { failingView } from "./failing.js";
 import { fleetView } from "./fleet.js";
 import { Live, onConnectionChange } from "./live.js";
 import { memberView } from "./member.js";
+import { placementsView, placementView } from "./placements.js";
 import { signInView } from "./signin.js";
 import { tick } from "./words.js";
 import { workloadView } from "./workload.js";
@@ -22,11 +23,13 @@ const routes = {
   member: (name) => memberView(clusters, name),
   workloads: () => workloadsView(),
   workload: (cluster, namespace, kind, name) => workloadView({ cluster, namespace, kind, name }),
+  placements: () => placementsView(),
+  placement: (namespace, name) => placementView(namespace, name),
   failing: () => failingView(),
   events: () => eventsView(),
 };
 
-const pages = [["", "Fleet"], ["workloads", "Workloads"], ["failing", "Failing keys"], ["events", "Events"]];
+const pages = [["", "Fleet"], ["workloads", "Workloads"], ["placements", "Placements"], ["failing", "Failing keys"], ["events", "Events"]];
 
 // where is the address as parts; one that cannot be decoded leads to the fleet.
 function where() {

@@ -1,5 +1,5 @@
 // What a watch tells, kept current.
-import { expired, Failure, INVALID_ARGUMENT, open, PERMISSION_DENIED, UNAUTHENTICATED } from "./api.js";
+import { expired, FAILED_PRECONDITION, Failure, INVALID_ARGUMENT, open, PERMISSION_DENIED, UNAUTHENTICATED } from "./api.js";
 
 const silence = 45_000; // ms; a bookmark comes every 15 s
 const firstWait = 500;
@@ -82,6 +82,7 @@ export class Live {
         return true;
       case PERMISSION_DENIED:
       case INVALID_ARGUMENT:
+      case FAILED_PRECONDITION:
         this.refused = failure;
         this.items.clear();
         running.delete(this);

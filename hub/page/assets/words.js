@@ -10,6 +10,8 @@ export function word(value, prefix) {
 export const clusterState = (cluster) => word(cluster.state, "CLUSTER_STATE_");
 export const workloadState = (workload) => word(workload.state, "WORKLOAD_STATE_");
 export const waitKind = (wait) => ({ DRY: "No capacity" })[bare(wait.kind, "WAIT_KIND_")] ?? word(wait.kind, "WAIT_KIND_");
+export const placementState = (p) => word(p.state, "FLEET_PLACEMENT_STATE_");
+export const fleetMemberState = (m) => word(m.state, "FLEET_MEMBER_STATE_");
 export const eventType = (e) => ({ DROUGHT_BEGAN: "No capacity", DROUGHT_ENDED: "Capacity again", CLUSTER_STATE: "Member state" })[bare(e.type, "EVENT_TYPE_")] ?? word(e.type, "EVENT_TYPE_");
 export const outcome = (object) => word(object.lastOutcome, "RECONCILE_OUTCOME_");
 export const source = (value) => word(value, "VALUE_SOURCE_").toLowerCase();
@@ -27,6 +29,8 @@ export const tones = {
   CLUSTER_STATE_UNREACHABLE: "bad", CLUSTER_STATE_REFUSED: "bad",
   WORKLOAD_STATE_CONVERGED: "good", WORKLOAD_STATE_MOVING: "calm", WORKLOAD_STATE_WAITING: "warn",
   WORKLOAD_STATE_READ_ONLY: "warn", WORKLOAD_STATE_INVALID: "bad", WORKLOAD_STATE_UNMANAGED: "calm",
+  FLEET_PLACEMENT_STATE_PLACED: "good", FLEET_PLACEMENT_STATE_WAITING: "warn", FLEET_PLACEMENT_STATE_INCOMPLETE: "bad", FLEET_PLACEMENT_STATE_STOPPED: "bad",
+  FLEET_PLACEMENT_STATE_PAUSED: "warn", FLEET_MEMBER_STATE_PLACED: "good", FLEET_MEMBER_STATE_UNREACHABLE: "bad", FLEET_MEMBER_STATE_LOST: "bad", FLEET_MEMBER_STATE_OUT: "warn",
   EVENT_TYPE_DROUGHT_BEGAN: "warn", EVENT_TYPE_DROUGHT_ENDED: "good", EVENT_TYPE_INTERRUPTION: "warn",
   RECEIPT_STATE_DONE: "good", RECEIPT_STATE_FAILED: "bad", RECEIPT_STATE_SUPERSEDED: "warn", RECEIPT_STATE_CANCELLED: "warn",
 };
