@@ -35,7 +35,6 @@ func grants(a Account) []grant {
 		{resource: "events", operations: []string{create, update}},
 		{group: admission, resource: "mutatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
 		{group: admission, resource: "validatingwebhookconfigurations", operations: []string{update}, name: a.Webhook},
-		{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: webApps.String()},
 		// Its own token.
 		{resource: "serviceaccounts", subresource: "token", operations: []string{create}, namespace: a.Namespace, name: a.Name},
 		// What a hub keeps where it runs, for a member that is the hub cluster itself: Leases, its authority, tokens.
@@ -44,14 +43,16 @@ func grants(a Account) []grant {
 		{group: "events.k8s.io", resource: "events", operations: []string{create, update}, namespace: a.RegistrationNamespace},
 		{resource: "secrets", operations: []string{create, update}, namespace: a.Namespace},
 	}
-	for _, kind := range a.Kinds {
+	for _, kind := range a.keptKinds() {
 		all = append(all, grant{group: "apiextensions.k8s.io", resource: "customresourcedefinitions", operations: []string{update}, name: kind.String()})
 	}
 	if a.RegistrationNamespace != a.Namespace {
 		all = append(all, grant{resource: "secrets", operations: []string{update}, namespace: a.RegistrationNamespace})
 	}
-	for _, part := range webAppKinds() {
-		all = append(all, grant{group: part.group, resource: part.resource, operations: []string{create, update, remove}})
+	for i := range a.Resources {
+		for _, part := range a.Resources[i].Parts {
+			all = append(all, grant{group: part.Group, resource: part.Resource, operations: []string{create, update, remove}})
+		}
 	}
 	return append(all, a.writes()...)
 }
@@ -82,7 +83,13 @@ func kinds(a Account) rule {
 	for _, g := range all {
 		terms = append(terms, g.expression())
 	}
-	message := "may only write pods, evictions, numbers of replicas, Events, its webhook configurations, the parts of WebApps and its own token"
+	message := "may only write pods, evictions, numbers of replicas, Events, its webhook configurations, "
+	for i := range a.Resources {
+		if len(a.Resources[i].Parts) > 0 {
+			message += "the parts of " + a.Resources[i].Title + " "
+		}
+	}
+	message += "and its own token"
 	variables := []admissionregistrationv1.Variable{variable("apart",
 		`!(request.?namespace.orValue("") in `+systemNamespaces()+`) && request.?namespace.orValue("") != `+quote(a.Namespace))}
 	for _, g := range a.writes() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -44,7 +45,9 @@ type Account struct {
 	ProbeNamespace string
 	// RegistrationNamespace is where the hub renews tokens when the member is the hub cluster itself; "": Namespace.
 	RegistrationNamespace string
-	// Kinds are those of modules of the hub about which members ask it, beside WebApps, and whose definition it keeps.
+	// Resources are kinds of modules that are known here, with what their objects consist of.
+	Resources []module.Resource
+	// Kinds are those of other modules about which members ask the hub, and whose definition it keeps.
 	Kinds []schema.GroupResource
 	// Writes are resources that reconcilers of other modules write, as a whole; see [Unwritable].
 	Writes []schema.GroupResource
@@ -77,7 +80,13 @@ type Policy struct {
 // Policies are all that bind the account. Their names begin with the account's.
 func Policies(account Account) []Policy {
 	a := account.withDefaults()
-	rules := []rule{kinds(a), pods(a), evictions(), events(), webhooks(a), definitions(a), webAppParts(a), identity(a)}
+	rules := []rule{kinds(a), pods(a), evictions(), events(), webhooks(a), definitions(a)}
+	for i := range a.Resources {
+		if len(a.Resources[i].Parts) > 0 {
+			rules = append(rules, parts(a, &a.Resources[i]))
+		}
+	}
+	rules = append(rules, identity(a))
 	all := make([]Policy, 0, len(rules))
 	for i := range rules {
 		all = append(all, rules[i].policy(a))

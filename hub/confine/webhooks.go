@@ -8,12 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// webApps are the kind that every hub keeps.
-var webApps = schema.GroupResource{Group: "apps.plimsoll.dev", Resource: "webapps"}
-
 // keptKinds are those about which the hub may be asked, and whose definition it keeps.
-func (a Account) keptKinds() []schema.GroupResource {
-	return append([]schema.GroupResource{webApps}, a.Kinds...)
+func (a Account) keptKinds() (kinds []schema.GroupResource) {
+	for i := range a.Resources {
+		if a.Resources[i].Definition != nil {
+			kinds = append(kinds, schema.GroupResource{Group: a.Resources[i].Group, Resource: a.Resources[i].Plural})
+		}
+	}
+	return append(kinds, a.Kinds...)
+}
+
+// askedAbout says in words about what members ask, beside pods.
+func (a Account) askedAbout() string {
+	var names []string
+	for i := range a.Resources {
+		names = append(names, a.Resources[i].Title)
+	}
+	for _, kind := range a.Kinds {
+		names = append(names, kind.String())
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", and about " + strings.Join(names, ", ")
 }
 
 // callPath is in every URL of the hub's webhooks.
@@ -44,15 +61,10 @@ func webhooks(a Account) rule {
 	for _, prefix := range a.Prefixes {
 		enabled = append(enabled, prefix+"/enabled")
 	}
-	about := "may only be asked about pods that are created, and about WebApps"
-	kinds := make([]string, 0, 1+len(a.Kinds))
-	for i, kind := range a.keptKinds() {
-		kinds = append(kinds, fmt.Sprintf(`(r.apiGroups == [%q] && r.resources.all(x, x in [%q, %q]))`, kind.Group, kind.Resource, kind.Resource+"/scale"))
-		if i > 0 {
-			about += ", " + kind.String()
-		}
+	asked := `(r.apiGroups == [""] && r.resources == ["pods"] && r.operations == ["CREATE"])`
+	for _, kind := range a.keptKinds() {
+		asked += fmt.Sprintf(` || (r.apiGroups == [%q] && r.resources.all(x, x in [%q, %q]))`, kind.Group, kind.Resource, kind.Resource+"/scale")
 	}
-	asked := strings.Join(kinds, " || ")
 	each := func(expression string) string { return "object.?webhooks.orValue([]).all(w, " + expression + ")" }
 	return rule{
 		suffix: "webhooks",
@@ -63,7 +75,7 @@ func webhooks(a Account) rule {
 		validations: []admissionregistrationv1.Validation{
 			deny(each("has(w.clientConfig.url) && !has(w.clientConfig.service)")+" && ("+a.allowedURLs("variables.oldURLs", "variables.urls")+")",
 				"may only have its own URL called"),
-			deny(each(`w.?rules.orValue([]).all(r, (r.apiGroups == [""] && r.resources == ["pods"] && r.operations == ["CREATE"]) || `+asked+`)`), about),
+			deny(each(`w.?rules.orValue([]).all(r, `+asked+`)`), "may only be asked about pods that are created"+a.askedAbout()),
 			deny(each(`!w.?rules.orValue([]).exists(r, "" in r.apiGroups) || (`+
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "In" && e.?values.orValue([]) == ["true"] && e.key in `+list(enabled...)+`) && `+
 				`w.?namespaceSelector.?matchExpressions.orValue([]).exists(e, e.operator == "NotIn" && e.key == "kubernetes.io/metadata.name" && "kube-system" in e.?values.orValue([])))`),

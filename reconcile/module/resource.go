@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -32,6 +33,12 @@ type Resource struct {
 	Definition *Definition
 	// InstallWith says what makes the definition and the configuration for validations in a member, as in "`make install`".
 	InstallWith string
+
+	// Parts are resources of Kubernetes' own of which an object of the kind controls one of its own name, as its controlling owner. A
+	// member that is registered for the kind lets the hub write these and no others of the resource. Such Deployments reach nothing
+	// of their node, and their pods run as the service account of that name, if there is one among the parts; such Services take no
+	// addresses over.
+	Parts []schema.GroupResource
 
 	// Convert rewrites an object, as JSON, in another version. Its errors name what is wrong and quote no value. Nil: the kind
 	// has one version, or versions that differ in nothing.

@@ -7,6 +7,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -50,8 +51,12 @@ func Resource(reviewer Reviewer) module.Resource {
 		AddToScheme:  addVersions,
 		Subresources: []string{"scale"},
 		Definition:   crd.Definition,
-		InstallWith:  "`plimsoll webapps install`, or what is in deploy/member/webapps,",
-		Convert:      Convert,
+		Parts: []schema.GroupResource{
+			{Group: "apps", Resource: "deployments"}, {Resource: "services"}, {Resource: "serviceaccounts"},
+			{Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
+		},
+		InstallWith: "`plimsoll webapps install`, or what is in deploy/member/webapps,",
+		Convert:     Convert,
 		Complete: func(object *metav1.ObjectMeta) bool {
 			app := &v1.WebApp{ObjectMeta: *object}
 			changed := Complete(app)

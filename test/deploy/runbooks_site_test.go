@@ -22,7 +22,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -174,7 +176,7 @@ func (s *runbookSite) grantTroubles(m *fleet.Member) {
 	s.Helper()
 	account := confine.Account{
 		Namespace: Namespace, Name: "plimsoll-hub", Webhook: webhook.ConfigurationName, Prefixes: []string{policy.DefaultPrefix},
-		Writes: []schema.GroupResource{{Resource: "configmaps"}},
+		Writes: []schema.GroupResource{{Resource: "configmaps"}}, Resources: []module.Resource{webapp.Resource(webapp.Policy{})},
 	}
 	for _, made := range confine.Policies(account) {
 		s.must(m.Client().Create(s.Context(), made.Policy))

@@ -17,8 +17,10 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/confine"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
@@ -74,7 +76,8 @@ func (m *Member) Prepare(ctx context.Context) error {
 // confined is what binds the hub's account in the member: the policies that `plimsoll register` makes. The second prefix is that
 // of the project whose workloads the hub can take over.
 func (m *Member) confined() confine.Account {
-	return confine.Account{Namespace: Namespace, Name: account, Webhook: webhook.ConfigurationName, Prefixes: []string{policy.DefaultPrefix, "spotalis.io"}}
+	return confine.Account{Namespace: Namespace, Name: account, Webhook: webhook.ConfigurationName, Prefixes: []string{policy.DefaultPrefix, "spotalis.io"},
+		Resources: []module.Resource{webapp.Resource(webapp.Policy{})}}
 }
 
 // rights are what the hub says that it needs for placing pods, and the one webhook configuration that it keeps current.

@@ -119,6 +119,7 @@ of each. The command fails if one of them does; what was registered stays.`,
 }
 
 func namespaceFlags(flags *pflag.FlagSet, r *enroll.Registration) {
+	r.Kinds = ownKinds()
 	registrationNamespace(flags, r)
 	flags.StringVar(&r.MemberNamespace, "member-namespace", enroll.DefaultNamespace, "namespace of the hub's account in the member")
 }
@@ -250,7 +251,6 @@ there. What somebody else made stays, and pods stay where they are.`,
 			if err != nil {
 				return err
 			}
-			r.Kinds = []enroll.Kind{webAppKind()}
 			if err := enroll.Unregister(c.Context(), r, member, hub, changes(env.Out)); err != nil {
 				return fmt.Errorf("unregister %s: %w", r.Name, err)
 			}

@@ -14,6 +14,9 @@ func webAppKind() enroll.Kind {
 	return enroll.Kind{Resource: webapp.Resource(webapp.Policy{}), Rights: webapp.Rights(), SecretRights: webapp.SecretRights()}
 }
 
+// ownKinds are those that every hub has a module for.
+func ownKinds() []enroll.Kind { return []enroll.Kind{webAppKind()} }
+
 func webAppsCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "webapps",

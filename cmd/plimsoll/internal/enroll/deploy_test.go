@@ -60,7 +60,7 @@ var leftToTheHub = map[string]string{
 
 // The label that says who made an object is left out: what GitOps applies is used as it is by register, and left alone by unregister.
 func TestTheFolderForMembersHoldsWhatRegisterMakes(t *testing.T) {
-	objects, err := memberObjects(Registration{Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace}, true)
+	objects, err := memberObjects(Registration{Namespace: RegistrationNamespace, MemberNamespace: DefaultNamespace, Kinds: []Kind{webApps()}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func load(t *testing.T, file, context string) *Context {
 
 func TestADryRunShowsEverythingButTheToken(t *testing.T) {
 	file := kubeconfigFile(t, nil)
-	r := Registration{Name: "prod-eu", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace}
+	r := Registration{Name: "prod-eu", Namespace: DefaultNamespace, MemberNamespace: DefaultNamespace, Kinds: []Kind{webApps()}}
 	text, err := Render(r, load(t, file, ""), load(t, file, "hub"))
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,9 @@ func (r Registration) policies() (makers []func() (object, error)) {
 		Namespace: r.MemberNamespace, Name: own.account, Webhook: own.webhook, Prefixes: r.AnnotationPrefixes, RegistrationNamespace: r.Namespace,
 		Writes: r.written(), Kinds: r.kept(),
 	}
+	for i := range r.Kinds {
+		account.Resources = append(account.Resources, r.Kinds[i].Resource)
+	}
 	if len(r.Namespaces) > 0 {
 		account.ProbeNamespace = slices.Min(r.Namespaces)
 	}

@@ -1,0 +1,76 @@
+package confine
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+)
+
+// shown is what a policy of an account says, by its suffix; "": there is none.
+func shown(t *testing.T, a Account, suffix string) string {
+	t.Helper()
+	for _, made := range Policies(a) {
+		if made.Policy.Name == a.Name+"-"+suffix {
+			text, err := json.Marshal(made.Policy.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.ReplaceAll(string(text), `\u0026`, "&")
+		}
+	}
+	return ""
+}
+
+func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
+	shops := module.Resource{
+		Title: "Shops", Group: "example.com", Kind: "Shop", Plural: "shops",
+		Parts: []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Resource: "configmaps"}},
+	}
+	bare := Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}
+	with := bare
+	with.Resources = []module.Resource{shops}
+
+	if text := shown(t, bare, "kinds"); strings.Contains(text, `\"configmaps\" && request.?subResource.orValue(\"\") == \"\" && request.operation in [\"CREATE\", \"UPDATE\", \"DELETE\"]`) {
+		t.Errorf("without a module: %s", text)
+	}
+	for suffix, wants := range map[string][]string{
+		"kinds":    {`the parts of Shops and its own token`, `request.resource.resource == \"deployments\"`, `request.resource.resource == \"configmaps\"`},
+		"webhooks": {`about pods that are created, and about Shops`},
+		"shops": {
+			`r.kind == \"Shop\" && r.apiVersion.startsWith(\"example.com/\")`, `what a Shop of the same name controls`,
+			`reach nothing of their node`, `serviceAccountName.orValue(\"default\") == \"default\"`,
+		},
+	} {
+		text := shown(t, with, suffix)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("policy %s lacks %s: %s", suffix, want, text)
+			}
+		}
+	}
+	if text := shown(t, with, "shops"); strings.Contains(text, "externalIPs") {
+		t.Errorf("a rule about Services, which Shops have none of: %s", text)
+	}
+	carts := shops
+	carts.Title, carts.Kind, carts.Plural = "Carts", "Cart", "carts"
+	with.Resources = append(with.Resources, carts)
+	if text := shown(t, with, "shops"); !strings.Contains(text, `r.kind == \"Cart\"`) {
+		t.Errorf("both kinds have Deployments, and one policy must not refuse what the other one lets through: %s", text)
+	}
+}
+
+func TestNoPolicyNamesAKindThatNobodyDeclares(t *testing.T) {
+	for _, made := range Policies(Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}) {
+		text, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(strings.ToLower(string(text)), "webapp") {
+			t.Errorf("%s: %s", made.Policy.Name, text)
+		}
+	}
+}
