@@ -106,3 +106,11 @@ func (f fleetPlacements) Placements(namespace string) []*v1alpha1.FleetPlacement
 func (f fleetPlacements) Placement(namespace, name string) (*v1alpha1.FleetPlacement, bool) {
 	return f.hub.fleet.Placement(namespace, name)
 }
+
+func (f fleetPlacements) Explain(namespace, name string) (placing.Explanation, bool) {
+	return f.hub.fleet.Explain(namespace, name)
+}
+
+func (f fleetPlacements) Suppose(namespace, name string, h placing.Hypothesis) (placing.Supposition, bool) {
+	return f.hub.fleet.Suppose(namespace, name, h)
+}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
@@ -27,6 +28,10 @@ type Fleet interface {
 	Placements(namespace string) []*fleetv1.FleetPlacement
 	// Placement returns one; false: there is none. The caller does not change it.
 	Placement(namespace, name string) (*fleetv1.FleetPlacement, bool)
+	// Explain says why the plan of one is as it is; false: this replica has not planned it.
+	Explain(namespace, name string) (placing.Explanation, bool)
+	// Suppose plans one under another policy, and nothing comes of it; false: this replica has not planned it.
+	Suppose(namespace, name string, h placing.Hypothesis) (placing.Supposition, bool)
 	// Version is another number whenever any is another.
 	Version() uint64
 }

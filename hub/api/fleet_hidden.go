@@ -71,12 +71,7 @@ func (s *fleetService) shown(ctx context.Context, p *plimsollv1.FleetPlacement) 
 func (s *fleetService) showAll(ctx context.Context, namespace string, all []*plimsollv1.FleetPlacement) error {
 	var named []string
 	for _, p := range all {
-		for _, m := range p.GetMembers() {
-			named = append(named, m.GetName())
-		}
-		for _, m := range p.GetLastMoves() {
-			named = append(named, m.GetMember())
-		}
+		named = append(named, namedIn(p)...)
 	}
 	not, err := s.hiddenIn(ctx, namespace, named)
 	if err != nil || len(not) == 0 {
@@ -86,6 +81,31 @@ func (s *fleetService) showAll(ctx context.Context, namespace string, all []*pli
 		all[i] = not.of(p)
 	}
 	return nil
+}
+
+// namedIn are the members that a FleetPlacement names.
+func namedIn(p *plimsollv1.FleetPlacement) (named []string) {
+	for _, m := range p.GetMembers() {
+		named = append(named, m.GetName())
+	}
+	for _, m := range p.GetLastMoves() {
+		named = append(named, m.GetMember())
+	}
+	return named
+}
+
+// hiddenFrom are the members that the caller may not see, of those that a FleetPlacement names and others.
+func (s *fleetService) hiddenFrom(ctx context.Context, p *plimsollv1.FleetPlacement, others []string) (hidden, error) {
+	return s.hiddenIn(ctx, p.GetNamespace(), append(others, namedIn(p)...))
+}
+
+// moves are those that are not of them.
+func (h hidden) moves(all []*plimsollv1.FleetMove) []*plimsollv1.FleetMove {
+	all = slices.DeleteFunc(all, func(m *plimsollv1.FleetMove) bool { return slices.Contains(h, m.GetMember()) })
+	for _, m := range all {
+		m.Reason = h.text(m.GetReason())
+	}
+	return all
 }
 
 // of is a FleetPlacement without them.
@@ -101,10 +121,7 @@ func (h hidden) of(p *plimsollv1.FleetPlacement) *plimsollv1.FleetPlacement {
 	for _, m := range shown.GetMembers() {
 		m.Reason = h.text(m.GetReason())
 	}
-	shown.LastMoves = slices.DeleteFunc(shown.GetLastMoves(), func(m *plimsollv1.FleetMove) bool { return is(m.GetMember()) })
-	for _, m := range shown.GetLastMoves() {
-		m.Reason = h.text(m.GetReason())
-	}
+	shown.LastMoves = h.moves(shown.GetLastMoves())
 	shown.Message = h.text(shown.GetMessage())
 	for _, c := range shown.GetConditions() {
 		c.Message = h.text(c.GetMessage())

@@ -19,6 +19,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	planner "github.com/plimsoll-dev/plimsoll/reconcile/fleet"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
 
@@ -42,6 +44,14 @@ func fleetCalls(s *served) map[string]func(context.Context) error {
 			if err == nil {
 				_, err = stream.Recv()
 			}
+			return err
+		},
+		plimsollv1.FleetService_ExplainFleetPlacement_FullMethodName: func(ctx context.Context) error {
+			_, err := s.fleet().ExplainFleetPlacement(ctx, &plimsollv1.ExplainFleetPlacementRequest{Namespace: "shop", Name: "cart"})
+			return err
+		},
+		plimsollv1.FleetService_WhatIfFleetPlacement_FullMethodName: func(ctx context.Context) error {
+			_, err := s.fleet().WhatIfFleetPlacement(ctx, &plimsollv1.WhatIfFleetPlacementRequest{Namespace: "shop", Name: "cart", MinOnDemand: new(int32(1))})
 			return err
 		},
 	}
@@ -92,6 +102,40 @@ func (l fleetLists) Placement(namespace, name string) (*fleetv1.FleetPlacement, 
 		}
 	}
 	return nil, false
+}
+
+// plan is what all of this replica's FleetPlacements are explained from: the members are those that the status has.
+func (l fleetLists) plan(p *fleetv1.FleetPlacement) (*planner.Fleet, []planner.Placement) {
+	f, tier := &planner.Fleet{}, planner.Tier{}
+	for i := range p.Status.Members {
+		supply := planner.Supply{Room: planner.Unbounded, Start: time.Minute}
+		f.Members = append(f.Members, planner.Member{Name: p.Status.Members[i].Name, Spot: supply, OnDemand: supply})
+		tier = append(tier, planner.Choice{Member: p.Status.Members[i].Name})
+	}
+	return f, []planner.Placement{{Name: p.Name, Policy: planner.Policy{
+		Replicas: int(*p.Spec.Replicas), MinOnDemand: int(p.Spec.Capacity.MinOnDemand), SpotPercentage: 100, Tiers: []planner.Tier{tier},
+	}}}
+}
+
+func (l fleetLists) Explain(namespace, name string) (placing.Explanation, bool) {
+	p, ok := l.Placement(namespace, name)
+	if !ok {
+		return placing.Explanation{}, false
+	}
+	f, placements := l.plan(p)
+	found, ok := planner.Explain(f, placements, name, then)
+	return placing.Explanation{Explanation: found, At: then}, ok
+}
+
+func (l fleetLists) Suppose(namespace, name string, h placing.Hypothesis) (placing.Supposition, bool) {
+	p, ok := l.Placement(namespace, name)
+	if !ok {
+		return placing.Supposition{}, false
+	}
+	h.Change(&p.Spec)
+	f, placements := l.plan(p)
+	found, ok := planner.PlanOne(f, placements, name, then)
+	return placing.Supposition{Result: found, CostNow: 1, Cost: 2, At: then}, ok
 }
 
 func (l fleetLists) Version() uint64 { return l.version.Add(1) }
@@ -339,4 +383,50 @@ func TestAFleetPlacementIsShownWhole(t *testing.T) {
 	}
 	distinct(t, "member states", fleetMemberStates, plimsollv1.FleetMemberState_name, 1)
 	distinct(t, "capacities", capacityWords, plimsollv1.CapacityType_name, 1)
+}
+
+func TestWhyAndWhatIfOfAFleetPlacement(t *testing.T) {
+	r := shop(t)
+	p := r.place("shop", "search", 2, "prod", "secret")
+	p.Spec.Capacity.MinOnDemand = 1
+	s := serve(t, r, nil)
+	s.give("tenant", Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
+		Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
+	for who, members := range map[string]int{"admin": 2, "tenant": 1} {
+		why, err := s.fleet().ExplainFleetPlacement(as(t, who), &plimsollv1.ExplainFleetPlacementRequest{Namespace: "shop", Name: "search"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(why.GetMembers()) != members || len(why.GetSummary()) == 0 || why.GetMembers()[0].GetWhySpot() == "" || why.GetPlacement().GetName() != "search" {
+			t.Errorf("%s: %v", who, why)
+		}
+		what, err := s.fleet().WhatIfFleetPlacement(as(t, who), &plimsollv1.WhatIfFleetPlacementRequest{Namespace: "shop", Name: "search", MinOnDemand: new(int32(4))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if what.GetSpot() != 0 || what.GetOnDemand() != 4 || len(what.GetThen()) != members || what.GetCostThen() != 2 || what.GetThen()[0].GetSpot().GetReady() != 2 {
+			t.Errorf("%s: %v", who, what)
+		}
+		if who == "tenant" && strings.Contains(why.String()+what.String(), "secret") {
+			t.Errorf("the tenant sees\n%v\n%v", why, what)
+		}
+	}
+	for field, request := range map[string]*plimsollv1.WhatIfFleetPlacementRequest{
+		"tiers[0].members[0].selector": {Tiers: []*plimsollv1.FleetTier{{Members: []*plimsollv1.FleetChoice{{Selector: "a=b=c"}}}}},
+		"tiers[0].members[0].min":      {Tiers: []*plimsollv1.FleetTier{{Members: []*plimsollv1.FleetChoice{{Min: 3, Max: 2}}}}},
+		"prices[0].spot":               {Prices: []*plimsollv1.FleetPrice{{Spot: "-1", OnDemand: "2"}}},
+		"spot_percentage":              {SpotPercentage: new(int32(101))},
+	} {
+		request.Namespace, request.Name = "shop", "search"
+		if _, err := s.fleet().WhatIfFleetPlacement(as(t, "admin"), request); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	path := "/v1/namespaces/shop/fleetplacements/search"
+	if response, body := s.call(t, http.MethodGet, path+":explain", "", bearing("admin")); response.StatusCode != http.StatusOK || !strings.Contains(body, "whyMember") {
+		t.Errorf("HTTP %d: %s", response.StatusCode, body)
+	}
+	if response, body := s.call(t, http.MethodPost, path+":whatIf", `{"replicas": 6}`, bearing("admin")); response.StatusCode != http.StatusOK || !strings.Contains(body, `"onDemand":1`) {
+		t.Errorf("HTTP %d: %s", response.StatusCode, body)
+	}
 }

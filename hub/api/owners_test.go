@@ -196,6 +196,10 @@ func TestOneObjectOfAnOwnerThatIsGoneIsUnavailable(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", method, err)
 			}
+		case strings.Contains(method, ".FleetService/"): // it is of no one member
+			if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the replica that plans FleetPlacements does not answer") {
+				t.Errorf("%s: %v, want UNAVAILABLE that names the planner", method, err)
+			}
 		default:
 			if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), `member "prod": its owner does not answer`) {
 				t.Errorf("%s: %v, want UNAVAILABLE that names member and owner", method, err)

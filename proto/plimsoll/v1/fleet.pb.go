@@ -7,6 +7,7 @@
 package plimsollv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -1139,11 +1140,266 @@ func (x *FleetPace) GetWindowTimeZone() string {
 	return ""
 }
 
+// FleetMemberExplanation says why a member has as many replicas as the plan gives it.
+type FleetMemberExplanation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the member.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Why this member: its tier and weight, and what it has room for.
+	WhyMember string `protobuf:"bytes,2,opt,name=why_member,json=whyMember,proto3" json:"why_member,omitempty"`
+	// Why replicas are on spot there; empty: none are.
+	WhySpot string `protobuf:"bytes,3,opt,name=why_spot,json=whySpot,proto3" json:"why_spot,omitempty"`
+	// Why replicas are on on-demand there; empty: none are.
+	WhyOnDemand string `protobuf:"bytes,4,opt,name=why_on_demand,json=whyOnDemand,proto3" json:"why_on_demand,omitempty"`
+	// What the plan knows of spot there.
+	Spot *FleetSupply `protobuf:"bytes,5,opt,name=spot,proto3" json:"spot,omitempty"`
+	// What it knows of on-demand there.
+	OnDemand *FleetSupply `protobuf:"bytes,6,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
+	// What would have to change for other numbers.
+	WouldChange   []*FleetObstacle `protobuf:"bytes,7,rep,name=would_change,json=wouldChange,proto3" json:"would_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FleetMemberExplanation) Reset() {
+	*x = FleetMemberExplanation{}
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FleetMemberExplanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FleetMemberExplanation) ProtoMessage() {}
+
+func (x *FleetMemberExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FleetMemberExplanation.ProtoReflect.Descriptor instead.
+func (*FleetMemberExplanation) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FleetMemberExplanation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FleetMemberExplanation) GetWhyMember() string {
+	if x != nil {
+		return x.WhyMember
+	}
+	return ""
+}
+
+func (x *FleetMemberExplanation) GetWhySpot() string {
+	if x != nil {
+		return x.WhySpot
+	}
+	return ""
+}
+
+func (x *FleetMemberExplanation) GetWhyOnDemand() string {
+	if x != nil {
+		return x.WhyOnDemand
+	}
+	return ""
+}
+
+func (x *FleetMemberExplanation) GetSpot() *FleetSupply {
+	if x != nil {
+		return x.Spot
+	}
+	return nil
+}
+
+func (x *FleetMemberExplanation) GetOnDemand() *FleetSupply {
+	if x != nil {
+		return x.OnDemand
+	}
+	return nil
+}
+
+func (x *FleetMemberExplanation) GetWouldChange() []*FleetObstacle {
+	if x != nil {
+		return x.WouldChange
+	}
+	return nil
+}
+
+// FleetSupply is what a plan knows of one capacity type of a member.
+type FleetSupply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Since when it has had no room for more; unset: it is not known to be dry.
+	DrySince *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=dry_since,json=drySince,proto3" json:"dry_since,omitempty"`
+	// From when a dry one may be tried with one replica; unset: not before a probe has found room.
+	TryAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=try_at,json=tryAt,proto3" json:"try_at,omitempty"`
+	// What a replica costs; 0: not known.
+	Price float64 `protobuf:"fixed64,3,opt,name=price,proto3" json:"price,omitempty"`
+	// How long a replica takes to be ready.
+	Start *durationpb.Duration `protobuf:"bytes,4,opt,name=start,proto3" json:"start,omitempty"`
+	// How long it is predicted to take until spot takes back what runs there; unset: it does not.
+	Life          *durationpb.Duration `protobuf:"bytes,5,opt,name=life,proto3" json:"life,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FleetSupply) Reset() {
+	*x = FleetSupply{}
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FleetSupply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FleetSupply) ProtoMessage() {}
+
+func (x *FleetSupply) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FleetSupply.ProtoReflect.Descriptor instead.
+func (*FleetSupply) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FleetSupply) GetDrySince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DrySince
+	}
+	return nil
+}
+
+func (x *FleetSupply) GetTryAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TryAt
+	}
+	return nil
+}
+
+func (x *FleetSupply) GetPrice() float64 {
+	if x != nil {
+		return x.Price
+	}
+	return 0
+}
+
+func (x *FleetSupply) GetStart() *durationpb.Duration {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *FleetSupply) GetLife() *durationpb.Duration {
+	if x != nil {
+		return x.Life
+	}
+	return nil
+}
+
+// FleetObstacle is one thing that stands in the way of a member.
+type FleetObstacle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	Obstacle string `protobuf:"bytes,1,opt,name=obstacle,proto3" json:"obstacle,omitempty"`
+	// What would have to change.
+	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
+	// How many replicas the plan would give the member on spot then.
+	Spot int32 `protobuf:"varint,3,opt,name=spot,proto3" json:"spot,omitempty"`
+	// And how many on on-demand.
+	OnDemand      int32 `protobuf:"varint,4,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FleetObstacle) Reset() {
+	*x = FleetObstacle{}
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FleetObstacle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FleetObstacle) ProtoMessage() {}
+
+func (x *FleetObstacle) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FleetObstacle.ProtoReflect.Descriptor instead.
+func (*FleetObstacle) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *FleetObstacle) GetObstacle() string {
+	if x != nil {
+		return x.Obstacle
+	}
+	return ""
+}
+
+func (x *FleetObstacle) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *FleetObstacle) GetSpot() int32 {
+	if x != nil {
+		return x.Spot
+	}
+	return 0
+}
+
+func (x *FleetObstacle) GetOnDemand() int32 {
+	if x != nil {
+		return x.OnDemand
+	}
+	return 0
+}
+
 var File_plimsoll_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x17plimsoll/v1/fleet.proto\x12\vplimsoll.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x1aplimsoll/v1/workload.proto\"\xe4\x05\n" +
+	"\x17plimsoll/v1/fleet.proto\x12\vplimsoll.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18plimsoll/v1/common.proto\x1a\x1aplimsoll/v1/workload.proto\"\xe4\x05\n" +
 	"\x0eFleetPlacement\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x120\n" +
@@ -1205,29 +1461,51 @@ const file_plimsoll_v1_fleet_proto_rawDesc = "" +
 	"\ton_delete\x18\n" +
 	" \x01(\tR\bonDelete\x12\x1f\n" +
 	"\vgather_into\x18\v \x01(\tR\n" +
-	"gatherInto\"?\n" +
-	"\tFleetTier\x122\n" +
-	"\amembers\x18\x01 \x03(\v2\x18.plimsoll.v1.FleetChoiceR\amembers\"e\n" +
-	"\vFleetChoice\x12\x1a\n" +
-	"\bselector\x18\x01 \x01(\tR\bselector\x12\x16\n" +
-	"\x06weight\x18\x02 \x01(\x05R\x06weight\x12\x10\n" +
-	"\x03min\x18\x03 \x01(\x05R\x03min\x12\x10\n" +
-	"\x03max\x18\x04 \x01(\x05R\x03max\"\x9a\x01\n" +
-	"\vFleetSpread\x123\n" +
-	"\x16max_percent_per_member\x18\x01 \x01(\x05R\x13maxPercentPerMember\x12!\n" +
-	"\fdomain_label\x18\x02 \x01(\tR\vdomainLabel\x123\n" +
-	"\x16max_percent_per_domain\x18\x03 \x01(\x05R\x13maxPercentPerDomain\"Y\n" +
+	"gatherInto\"K\n" +
+	"\tFleetTier\x12>\n" +
+	"\amembers\x18\x01 \x03(\v2\x18.plimsoll.v1.FleetChoiceB\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10 R\amembers\"\x95\x01\n" +
+	"\vFleetChoice\x12$\n" +
+	"\bselector\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\bselector\x12\"\n" +
+	"\x06weight\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\x06weight\x12\x1d\n" +
+	"\x03min\x18\x03 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00R\x03min\x12\x1d\n" +
+	"\x03max\x18\x04 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00R\x03max\"\xba\x01\n" +
+	"\vFleetSpread\x12>\n" +
+	"\x16max_percent_per_member\x18\x01 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x13maxPercentPerMember\x12+\n" +
+	"\fdomain_label\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\xbc\x02R\vdomainLabel\x12>\n" +
+	"\x16max_percent_per_domain\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x13maxPercentPerDomain\"\xad\x01\n" +
 	"\n" +
-	"FleetPrice\x12\x1a\n" +
-	"\bselector\x18\x01 \x01(\tR\bselector\x12\x12\n" +
-	"\x04spot\x18\x02 \x01(\tR\x04spot\x12\x1b\n" +
-	"\ton_demand\x18\x03 \x01(\tR\bonDemand\"\xf6\x01\n" +
+	"FleetPrice\x12$\n" +
+	"\bselector\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\bselector\x127\n" +
+	"\x04spot\x18\x02 \x01(\tB#\xbaH r\x1e2\x1c^[0-9]{1,9}([.][0-9]{1,9})?$R\x04spot\x12@\n" +
+	"\ton_demand\x18\x03 \x01(\tB#\xbaH r\x1e2\x1c^[0-9]{1,9}([.][0-9]{1,9})?$R\bonDemand\"\xf6\x01\n" +
 	"\tFleetPace\x12\x1b\n" +
 	"\tmax_moves\x18\x01 \x01(\x05R\bmaxMoves\x125\n" +
 	"\bcooldown\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bcooldown\x12'\n" +
 	"\x0fwindow_schedule\x18\x03 \x01(\tR\x0ewindowSchedule\x12B\n" +
 	"\x0fwindow_duration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x0ewindowDuration\x12(\n" +
-	"\x10window_time_zone\x18\x05 \x01(\tR\x0ewindowTimeZone*\xd5\x02\n" +
+	"\x10window_time_zone\x18\x05 \x01(\tR\x0ewindowTimeZone\"\xae\x02\n" +
+	"\x16FleetMemberExplanation\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"why_member\x18\x02 \x01(\tR\twhyMember\x12\x19\n" +
+	"\bwhy_spot\x18\x03 \x01(\tR\awhySpot\x12\"\n" +
+	"\rwhy_on_demand\x18\x04 \x01(\tR\vwhyOnDemand\x12,\n" +
+	"\x04spot\x18\x05 \x01(\v2\x18.plimsoll.v1.FleetSupplyR\x04spot\x125\n" +
+	"\ton_demand\x18\x06 \x01(\v2\x18.plimsoll.v1.FleetSupplyR\bonDemand\x12=\n" +
+	"\fwould_change\x18\a \x03(\v2\x1a.plimsoll.v1.FleetObstacleR\vwouldChange\"\xef\x01\n" +
+	"\vFleetSupply\x127\n" +
+	"\tdry_since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\bdrySince\x121\n" +
+	"\x06try_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05tryAt\x12\x14\n" +
+	"\x05price\x18\x03 \x01(\x01R\x05price\x12/\n" +
+	"\x05start\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05start\x12-\n" +
+	"\x04life\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04life\"t\n" +
+	"\rFleetObstacle\x12\x1a\n" +
+	"\bobstacle\x18\x01 \x01(\tR\bobstacle\x12\x16\n" +
+	"\x06change\x18\x02 \x01(\tR\x06change\x12\x12\n" +
+	"\x04spot\x18\x03 \x01(\x05R\x04spot\x12\x1b\n" +
+	"\ton_demand\x18\x04 \x01(\x05R\bonDemand*\xd5\x02\n" +
 	"\x13FleetPlacementState\x12%\n" +
 	"!FLEET_PLACEMENT_STATE_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dFLEET_PLACEMENT_STATE_PENDING\x10\x01\x12 \n" +
@@ -1259,25 +1537,28 @@ func file_plimsoll_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_plimsoll_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_plimsoll_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_plimsoll_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_plimsoll_v1_fleet_proto_goTypes = []any{
-	(FleetPlacementState)(0),      // 0: plimsoll.v1.FleetPlacementState
-	(FleetMemberState)(0),         // 1: plimsoll.v1.FleetMemberState
-	(*FleetPlacement)(nil),        // 2: plimsoll.v1.FleetPlacement
-	(*FleetTarget)(nil),           // 3: plimsoll.v1.FleetTarget
-	(*FleetCounts)(nil),           // 4: plimsoll.v1.FleetCounts
-	(*FleetMember)(nil),           // 5: plimsoll.v1.FleetMember
-	(*FleetMove)(nil),             // 6: plimsoll.v1.FleetMove
-	(*FleetPolicy)(nil),           // 7: plimsoll.v1.FleetPolicy
-	(*FleetTier)(nil),             // 8: plimsoll.v1.FleetTier
-	(*FleetChoice)(nil),           // 9: plimsoll.v1.FleetChoice
-	(*FleetSpread)(nil),           // 10: plimsoll.v1.FleetSpread
-	(*FleetPrice)(nil),            // 11: plimsoll.v1.FleetPrice
-	(*FleetPace)(nil),             // 12: plimsoll.v1.FleetPace
-	(*Condition)(nil),             // 13: plimsoll.v1.Condition
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(CapacityType)(0),             // 15: plimsoll.v1.CapacityType
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(FleetPlacementState)(0),       // 0: plimsoll.v1.FleetPlacementState
+	(FleetMemberState)(0),          // 1: plimsoll.v1.FleetMemberState
+	(*FleetPlacement)(nil),         // 2: plimsoll.v1.FleetPlacement
+	(*FleetTarget)(nil),            // 3: plimsoll.v1.FleetTarget
+	(*FleetCounts)(nil),            // 4: plimsoll.v1.FleetCounts
+	(*FleetMember)(nil),            // 5: plimsoll.v1.FleetMember
+	(*FleetMove)(nil),              // 6: plimsoll.v1.FleetMove
+	(*FleetPolicy)(nil),            // 7: plimsoll.v1.FleetPolicy
+	(*FleetTier)(nil),              // 8: plimsoll.v1.FleetTier
+	(*FleetChoice)(nil),            // 9: plimsoll.v1.FleetChoice
+	(*FleetSpread)(nil),            // 10: plimsoll.v1.FleetSpread
+	(*FleetPrice)(nil),             // 11: plimsoll.v1.FleetPrice
+	(*FleetPace)(nil),              // 12: plimsoll.v1.FleetPace
+	(*FleetMemberExplanation)(nil), // 13: plimsoll.v1.FleetMemberExplanation
+	(*FleetSupply)(nil),            // 14: plimsoll.v1.FleetSupply
+	(*FleetObstacle)(nil),          // 15: plimsoll.v1.FleetObstacle
+	(*Condition)(nil),              // 16: plimsoll.v1.Condition
+	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
+	(CapacityType)(0),              // 18: plimsoll.v1.CapacityType
+	(*durationpb.Duration)(nil),    // 19: google.protobuf.Duration
 }
 var file_plimsoll_v1_fleet_proto_depIdxs = []int32{
 	3,  // 0: plimsoll.v1.FleetPlacement.target:type_name -> plimsoll.v1.FleetTarget
@@ -1287,26 +1568,33 @@ var file_plimsoll_v1_fleet_proto_depIdxs = []int32{
 	4,  // 4: plimsoll.v1.FleetPlacement.on_demand:type_name -> plimsoll.v1.FleetCounts
 	5,  // 5: plimsoll.v1.FleetPlacement.members:type_name -> plimsoll.v1.FleetMember
 	6,  // 6: plimsoll.v1.FleetPlacement.last_moves:type_name -> plimsoll.v1.FleetMove
-	13, // 7: plimsoll.v1.FleetPlacement.conditions:type_name -> plimsoll.v1.Condition
-	14, // 8: plimsoll.v1.FleetPlacement.created_at:type_name -> google.protobuf.Timestamp
+	16, // 7: plimsoll.v1.FleetPlacement.conditions:type_name -> plimsoll.v1.Condition
+	17, // 8: plimsoll.v1.FleetPlacement.created_at:type_name -> google.protobuf.Timestamp
 	1,  // 9: plimsoll.v1.FleetMember.state:type_name -> plimsoll.v1.FleetMemberState
 	4,  // 10: plimsoll.v1.FleetMember.spot:type_name -> plimsoll.v1.FleetCounts
 	4,  // 11: plimsoll.v1.FleetMember.on_demand:type_name -> plimsoll.v1.FleetCounts
-	14, // 12: plimsoll.v1.FleetMove.moved_at:type_name -> google.protobuf.Timestamp
-	15, // 13: plimsoll.v1.FleetMove.capacity:type_name -> plimsoll.v1.CapacityType
+	17, // 12: plimsoll.v1.FleetMove.moved_at:type_name -> google.protobuf.Timestamp
+	18, // 13: plimsoll.v1.FleetMove.capacity:type_name -> plimsoll.v1.CapacityType
 	8,  // 14: plimsoll.v1.FleetPolicy.tiers:type_name -> plimsoll.v1.FleetTier
 	10, // 15: plimsoll.v1.FleetPolicy.spread:type_name -> plimsoll.v1.FleetSpread
 	11, // 16: plimsoll.v1.FleetPolicy.prices:type_name -> plimsoll.v1.FleetPrice
-	16, // 17: plimsoll.v1.FleetPolicy.cluster_loss_grace:type_name -> google.protobuf.Duration
+	19, // 17: plimsoll.v1.FleetPolicy.cluster_loss_grace:type_name -> google.protobuf.Duration
 	12, // 18: plimsoll.v1.FleetPolicy.pace:type_name -> plimsoll.v1.FleetPace
 	9,  // 19: plimsoll.v1.FleetTier.members:type_name -> plimsoll.v1.FleetChoice
-	16, // 20: plimsoll.v1.FleetPace.cooldown:type_name -> google.protobuf.Duration
-	16, // 21: plimsoll.v1.FleetPace.window_duration:type_name -> google.protobuf.Duration
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	19, // 20: plimsoll.v1.FleetPace.cooldown:type_name -> google.protobuf.Duration
+	19, // 21: plimsoll.v1.FleetPace.window_duration:type_name -> google.protobuf.Duration
+	14, // 22: plimsoll.v1.FleetMemberExplanation.spot:type_name -> plimsoll.v1.FleetSupply
+	14, // 23: plimsoll.v1.FleetMemberExplanation.on_demand:type_name -> plimsoll.v1.FleetSupply
+	15, // 24: plimsoll.v1.FleetMemberExplanation.would_change:type_name -> plimsoll.v1.FleetObstacle
+	17, // 25: plimsoll.v1.FleetSupply.dry_since:type_name -> google.protobuf.Timestamp
+	17, // 26: plimsoll.v1.FleetSupply.try_at:type_name -> google.protobuf.Timestamp
+	19, // 27: plimsoll.v1.FleetSupply.start:type_name -> google.protobuf.Duration
+	19, // 28: plimsoll.v1.FleetSupply.life:type_name -> google.protobuf.Duration
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_fleet_proto_init() }
@@ -1322,7 +1610,7 @@ func file_plimsoll_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_fleet_proto_rawDesc), len(file_plimsoll_v1_fleet_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

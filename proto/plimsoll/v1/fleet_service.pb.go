@@ -437,6 +437,442 @@ func (x *WatchFleetPlacementsResponse) GetReason() string {
 	return ""
 }
 
+// ExplainFleetPlacementRequest asks why.
+type ExplainFleetPlacementRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its namespace in the hub cluster, a DNS label.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Its name, a DNS subdomain.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainFleetPlacementRequest) Reset() {
+	*x = ExplainFleetPlacementRequest{}
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainFleetPlacementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainFleetPlacementRequest) ProtoMessage() {}
+
+func (x *ExplainFleetPlacementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainFleetPlacementRequest.ProtoReflect.Descriptor instead.
+func (*ExplainFleetPlacementRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ExplainFleetPlacementRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ExplainFleetPlacementRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ExplainFleetPlacementResponse says why.
+type ExplainFleetPlacementResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The FleetPlacement.
+	Placement *FleetPlacement `protobuf:"bytes,1,opt,name=placement,proto3" json:"placement,omitempty"`
+	// What is asked for and what the plan makes of it, in sentences.
+	Summary []string `protobuf:"bytes,2,rep,name=summary,proto3" json:"summary,omitempty"`
+	// The members of its tiers, in the order of the tiers, and then others that run some, without those that the caller may not see.
+	Members []*FleetMemberExplanation `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	// The moves to be made now, in their order.
+	Moves []*FleetMove `protobuf:"bytes,4,rep,name=moves,proto3" json:"moves,omitempty"`
+	// Those that wait for others to be done.
+	Later []*FleetMove `protobuf:"bytes,5,rep,name=later,proto3" json:"later,omitempty"`
+	// The share of time for which replicas are expected to be missing, 0 to 1.
+	Risk float64 `protobuf:"fixed64,6,opt,name=risk,proto3" json:"risk,omitempty"`
+	// When it is planned again although nothing has changed; unset: only on change.
+	RecheckAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=recheck_at,json=recheckAt,proto3" json:"recheck_at,omitempty"`
+	// The moment that this answer shows.
+	AsOf          *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainFleetPlacementResponse) Reset() {
+	*x = ExplainFleetPlacementResponse{}
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainFleetPlacementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainFleetPlacementResponse) ProtoMessage() {}
+
+func (x *ExplainFleetPlacementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainFleetPlacementResponse.ProtoReflect.Descriptor instead.
+func (*ExplainFleetPlacementResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExplainFleetPlacementResponse) GetPlacement() *FleetPlacement {
+	if x != nil {
+		return x.Placement
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetSummary() []string {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetMembers() []*FleetMemberExplanation {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetMoves() []*FleetMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetLater() []*FleetMove {
+	if x != nil {
+		return x.Later
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetRisk() float64 {
+	if x != nil {
+		return x.Risk
+	}
+	return 0
+}
+
+func (x *ExplainFleetPlacementResponse) GetRecheckAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RecheckAt
+	}
+	return nil
+}
+
+func (x *ExplainFleetPlacementResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+// WhatIfFleetPlacementRequest asks about another policy. What is not set stays as it is.
+type WhatIfFleetPlacementRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its namespace in the hub cluster, a DNS label.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Its name, a DNS subdomain.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Replicas that the fleet is to have ready, 0 to 100000.
+	Replicas *int32 `protobuf:"varint,3,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
+	// How many of them are on on-demand capacity, 0 to 100000.
+	MinOnDemand *int32 `protobuf:"varint,4,opt,name=min_on_demand,json=minOnDemand,proto3,oneof" json:"min_on_demand,omitempty"`
+	// How many percent of them may be on spot, 0 to 100.
+	SpotPercentage *int32 `protobuf:"varint,5,opt,name=spot_percentage,json=spotPercentage,proto3,oneof" json:"spot_percentage,omitempty"`
+	// How many may run on spot beyond them, 0 to 100.
+	ExtraSpot *int32 `protobuf:"varint,6,opt,name=extra_spot,json=extraSpot,proto3,oneof" json:"extra_spot,omitempty"`
+	// Tiers of members in place of its own; none: its own.
+	Tiers []*FleetTier `protobuf:"bytes,7,rep,name=tiers,proto3" json:"tiers,omitempty"`
+	// How much may be in one place, instead of what it says.
+	Spread *FleetSpread `protobuf:"bytes,8,opt,name=spread,proto3" json:"spread,omitempty"`
+	// Prices in place of its own; none: its own.
+	Prices []*FleetPrice `protobuf:"bytes,9,rep,name=prices,proto3" json:"prices,omitempty"`
+	// Plans as if the disruption window were open.
+	IgnoreWindow  bool `protobuf:"varint,10,opt,name=ignore_window,json=ignoreWindow,proto3" json:"ignore_window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfFleetPlacementRequest) Reset() {
+	*x = WhatIfFleetPlacementRequest{}
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfFleetPlacementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfFleetPlacementRequest) ProtoMessage() {}
+
+func (x *WhatIfFleetPlacementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfFleetPlacementRequest.ProtoReflect.Descriptor instead.
+func (*WhatIfFleetPlacementRequest) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WhatIfFleetPlacementRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WhatIfFleetPlacementRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WhatIfFleetPlacementRequest) GetReplicas() int32 {
+	if x != nil && x.Replicas != nil {
+		return *x.Replicas
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementRequest) GetMinOnDemand() int32 {
+	if x != nil && x.MinOnDemand != nil {
+		return *x.MinOnDemand
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementRequest) GetSpotPercentage() int32 {
+	if x != nil && x.SpotPercentage != nil {
+		return *x.SpotPercentage
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementRequest) GetExtraSpot() int32 {
+	if x != nil && x.ExtraSpot != nil {
+		return *x.ExtraSpot
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementRequest) GetTiers() []*FleetTier {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementRequest) GetSpread() *FleetSpread {
+	if x != nil {
+		return x.Spread
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementRequest) GetPrices() []*FleetPrice {
+	if x != nil {
+		return x.Prices
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementRequest) GetIgnoreWindow() bool {
+	if x != nil {
+		return x.IgnoreWindow
+	}
+	return false
+}
+
+// WhatIfFleetPlacementResponse is the answer of the plan.
+type WhatIfFleetPlacementResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The FleetPlacement as it is.
+	Now *FleetPlacement `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	// What its members would have, without those that the caller may not see: running and ready are as they are.
+	Then []*FleetMember `protobuf:"bytes,2,rep,name=then,proto3" json:"then,omitempty"`
+	// How many replicas of the plan would be on spot, and on on-demand, in all members.
+	Spot int32 `protobuf:"varint,3,opt,name=spot,proto3" json:"spot,omitempty"`
+	// See spot.
+	OnDemand int32 `protobuf:"varint,4,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
+	// How many would be beyond those that are asked for, as insurance.
+	Insurance int32 `protobuf:"varint,5,opt,name=insurance,proto3" json:"insurance,omitempty"`
+	// How many would have no place.
+	Unplaced int32 `protobuf:"varint,6,opt,name=unplaced,proto3" json:"unplaced,omitempty"`
+	// What of the policy could not be had: type and message are set. Stalled: nothing would be planned.
+	Conditions []*Condition `protobuf:"bytes,7,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// The moves that would be made at once, in their order.
+	FirstMoves []*FleetMove `protobuf:"bytes,8,rep,name=first_moves,json=firstMoves,proto3" json:"first_moves,omitempty"`
+	// How many moves would wait for them.
+	Later int32 `protobuf:"varint,9,opt,name=later,proto3" json:"later,omitempty"`
+	// What the replicas of the plan cost now, in the unit of prices; where none are known, as multiples of a spot replica.
+	CostNow float64 `protobuf:"fixed64,10,opt,name=cost_now,json=costNow,proto3" json:"cost_now,omitempty"`
+	// What those of the other plan would cost.
+	CostThen float64 `protobuf:"fixed64,11,opt,name=cost_then,json=costThen,proto3" json:"cost_then,omitempty"`
+	// When the state was observed that the answer is about.
+	AsOf          *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfFleetPlacementResponse) Reset() {
+	*x = WhatIfFleetPlacementResponse{}
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfFleetPlacementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfFleetPlacementResponse) ProtoMessage() {}
+
+func (x *WhatIfFleetPlacementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plimsoll_v1_fleet_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfFleetPlacementResponse.ProtoReflect.Descriptor instead.
+func (*WhatIfFleetPlacementResponse) Descriptor() ([]byte, []int) {
+	return file_plimsoll_v1_fleet_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *WhatIfFleetPlacementResponse) GetNow() *FleetPlacement {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementResponse) GetThen() []*FleetMember {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementResponse) GetSpot() int32 {
+	if x != nil {
+		return x.Spot
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetOnDemand() int32 {
+	if x != nil {
+		return x.OnDemand
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetInsurance() int32 {
+	if x != nil {
+		return x.Insurance
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetUnplaced() int32 {
+	if x != nil {
+		return x.Unplaced
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementResponse) GetFirstMoves() []*FleetMove {
+	if x != nil {
+		return x.FirstMoves
+	}
+	return nil
+}
+
+func (x *WhatIfFleetPlacementResponse) GetLater() int32 {
+	if x != nil {
+		return x.Later
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetCostNow() float64 {
+	if x != nil {
+		return x.CostNow
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetCostThen() float64 {
+	if x != nil {
+		return x.CostThen
+	}
+	return 0
+}
+
+func (x *WhatIfFleetPlacementResponse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
 var File_plimsoll_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_plimsoll_v1_fleet_service_proto_rawDesc = "" +
@@ -472,11 +908,60 @@ const file_plimsoll_v1_fleet_service_proto_rawDesc = "" +
 	"\x04type\x18\x01 \x01(\x0e2\x1b.plimsoll.v1.WatchEventTypeR\x04type\x129\n" +
 	"\tplacement\x18\x02 \x01(\v2\x1b.plimsoll.v1.FleetPlacementR\tplacement\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason2\xc9\x03\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xa6\x01\n" +
+	"\x1cExplainFleetPlacementRequest\x12F\n" +
+	"\tnamespace\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
+	"\x04name\x18\x02 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\"\x8f\x03\n" +
+	"\x1dExplainFleetPlacementResponse\x129\n" +
+	"\tplacement\x18\x01 \x01(\v2\x1b.plimsoll.v1.FleetPlacementR\tplacement\x12\x18\n" +
+	"\asummary\x18\x02 \x03(\tR\asummary\x12=\n" +
+	"\amembers\x18\x03 \x03(\v2#.plimsoll.v1.FleetMemberExplanationR\amembers\x12,\n" +
+	"\x05moves\x18\x04 \x03(\v2\x16.plimsoll.v1.FleetMoveR\x05moves\x12,\n" +
+	"\x05later\x18\x05 \x03(\v2\x16.plimsoll.v1.FleetMoveR\x05later\x12\x12\n" +
+	"\x04risk\x18\x06 \x01(\x01R\x04risk\x129\n" +
+	"\n" +
+	"recheck_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\trecheckAt\x12/\n" +
+	"\x05as_of\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\"\xfd\x04\n" +
+	"\x1bWhatIfFleetPlacementRequest\x12F\n" +
+	"\tnamespace\x18\x01 \x01(\tB(\xbaH%r#\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\tnamespace\x12>\n" +
+	"\x04name\x18\x02 \x01(\tB*\xbaH'r%\x18\xfd\x012 ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$R\x04name\x12,\n" +
+	"\breplicas\x18\x03 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00H\x00R\breplicas\x88\x01\x01\x124\n" +
+	"\rmin_on_demand\x18\x04 \x01(\x05B\v\xbaH\b\x1a\x06\x18\xa0\x8d\x06(\x00H\x01R\vminOnDemand\x88\x01\x01\x127\n" +
+	"\x0fspot_percentage\x18\x05 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00H\x02R\x0espotPercentage\x88\x01\x01\x12-\n" +
+	"\n" +
+	"extra_spot\x18\x06 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00H\x03R\textraSpot\x88\x01\x01\x126\n" +
+	"\x05tiers\x18\a \x03(\v2\x16.plimsoll.v1.FleetTierB\b\xbaH\x05\x92\x01\x02\x10\bR\x05tiers\x120\n" +
+	"\x06spread\x18\b \x01(\v2\x18.plimsoll.v1.FleetSpreadR\x06spread\x129\n" +
+	"\x06prices\x18\t \x03(\v2\x17.plimsoll.v1.FleetPriceB\b\xbaH\x05\x92\x01\x02\x10 R\x06prices\x12#\n" +
+	"\rignore_window\x18\n" +
+	" \x01(\bR\fignoreWindowB\v\n" +
+	"\t_replicasB\x10\n" +
+	"\x0e_min_on_demandB\x12\n" +
+	"\x10_spot_percentageB\r\n" +
+	"\v_extra_spot\"\xd6\x03\n" +
+	"\x1cWhatIfFleetPlacementResponse\x12-\n" +
+	"\x03now\x18\x01 \x01(\v2\x1b.plimsoll.v1.FleetPlacementR\x03now\x12,\n" +
+	"\x04then\x18\x02 \x03(\v2\x18.plimsoll.v1.FleetMemberR\x04then\x12\x12\n" +
+	"\x04spot\x18\x03 \x01(\x05R\x04spot\x12\x1b\n" +
+	"\ton_demand\x18\x04 \x01(\x05R\bonDemand\x12\x1c\n" +
+	"\tinsurance\x18\x05 \x01(\x05R\tinsurance\x12\x1a\n" +
+	"\bunplaced\x18\x06 \x01(\x05R\bunplaced\x126\n" +
+	"\n" +
+	"conditions\x18\a \x03(\v2\x16.plimsoll.v1.ConditionR\n" +
+	"conditions\x127\n" +
+	"\vfirst_moves\x18\b \x03(\v2\x16.plimsoll.v1.FleetMoveR\n" +
+	"firstMoves\x12\x14\n" +
+	"\x05later\x18\t \x01(\x05R\x05later\x12\x19\n" +
+	"\bcost_now\x18\n" +
+	" \x01(\x01R\acostNow\x12\x1b\n" +
+	"\tcost_then\x18\v \x01(\x01R\bcostThen\x12/\n" +
+	"\x05as_of\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf2\xb0\x06\n" +
 	"\fFleetService\x12\x85\x01\n" +
 	"\x13ListFleetPlacements\x12'.plimsoll.v1.ListFleetPlacementsRequest\x1a(.plimsoll.v1.ListFleetPlacementsResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/fleetplacements\x12\x90\x01\n" +
 	"\x14WatchFleetPlacements\x12(.plimsoll.v1.WatchFleetPlacementsRequest\x1a).plimsoll.v1.WatchFleetPlacementsResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/fleetplacements:watch0\x01\x12\x9d\x01\n" +
-	"\x11GetFleetPlacement\x12%.plimsoll.v1.GetFleetPlacementRequest\x1a&.plimsoll.v1.GetFleetPlacementResponse\"9\x82\xd3\xe4\x93\x023\x121/v1/namespaces/{namespace}/fleetplacements/{name}B?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
+	"\x11GetFleetPlacement\x12%.plimsoll.v1.GetFleetPlacementRequest\x1a&.plimsoll.v1.GetFleetPlacementResponse\"9\x82\xd3\xe4\x93\x023\x121/v1/namespaces/{namespace}/fleetplacements/{name}\x12\xb1\x01\n" +
+	"\x15ExplainFleetPlacement\x12).plimsoll.v1.ExplainFleetPlacementRequest\x1a*.plimsoll.v1.ExplainFleetPlacementResponse\"A\x82\xd3\xe4\x93\x02;\x129/v1/namespaces/{namespace}/fleetplacements/{name}:explain\x12\xb0\x01\n" +
+	"\x14WhatIfFleetPlacement\x12(.plimsoll.v1.WhatIfFleetPlacementRequest\x1a).plimsoll.v1.WhatIfFleetPlacementResponse\"C\x82\xd3\xe4\x93\x02=:\x01*\"8/v1/namespaces/{namespace}/fleetplacements/{name}:whatIfB?Z=github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1;plimsollv1b\x06proto3"
 
 var (
 	file_plimsoll_v1_fleet_service_proto_rawDescOnce sync.Once
@@ -490,39 +975,68 @@ func file_plimsoll_v1_fleet_service_proto_rawDescGZIP() []byte {
 	return file_plimsoll_v1_fleet_service_proto_rawDescData
 }
 
-var file_plimsoll_v1_fleet_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_plimsoll_v1_fleet_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_plimsoll_v1_fleet_service_proto_goTypes = []any{
-	(*ListFleetPlacementsRequest)(nil),   // 0: plimsoll.v1.ListFleetPlacementsRequest
-	(*ListFleetPlacementsResponse)(nil),  // 1: plimsoll.v1.ListFleetPlacementsResponse
-	(*GetFleetPlacementRequest)(nil),     // 2: plimsoll.v1.GetFleetPlacementRequest
-	(*GetFleetPlacementResponse)(nil),    // 3: plimsoll.v1.GetFleetPlacementResponse
-	(*WatchFleetPlacementsRequest)(nil),  // 4: plimsoll.v1.WatchFleetPlacementsRequest
-	(*WatchFleetPlacementsResponse)(nil), // 5: plimsoll.v1.WatchFleetPlacementsResponse
-	(*fieldmaskpb.FieldMask)(nil),        // 6: google.protobuf.FieldMask
-	(*FleetPlacement)(nil),               // 7: plimsoll.v1.FleetPlacement
-	(*timestamppb.Timestamp)(nil),        // 8: google.protobuf.Timestamp
-	(WatchEventType)(0),                  // 9: plimsoll.v1.WatchEventType
+	(*ListFleetPlacementsRequest)(nil),    // 0: plimsoll.v1.ListFleetPlacementsRequest
+	(*ListFleetPlacementsResponse)(nil),   // 1: plimsoll.v1.ListFleetPlacementsResponse
+	(*GetFleetPlacementRequest)(nil),      // 2: plimsoll.v1.GetFleetPlacementRequest
+	(*GetFleetPlacementResponse)(nil),     // 3: plimsoll.v1.GetFleetPlacementResponse
+	(*WatchFleetPlacementsRequest)(nil),   // 4: plimsoll.v1.WatchFleetPlacementsRequest
+	(*WatchFleetPlacementsResponse)(nil),  // 5: plimsoll.v1.WatchFleetPlacementsResponse
+	(*ExplainFleetPlacementRequest)(nil),  // 6: plimsoll.v1.ExplainFleetPlacementRequest
+	(*ExplainFleetPlacementResponse)(nil), // 7: plimsoll.v1.ExplainFleetPlacementResponse
+	(*WhatIfFleetPlacementRequest)(nil),   // 8: plimsoll.v1.WhatIfFleetPlacementRequest
+	(*WhatIfFleetPlacementResponse)(nil),  // 9: plimsoll.v1.WhatIfFleetPlacementResponse
+	(*fieldmaskpb.FieldMask)(nil),         // 10: google.protobuf.FieldMask
+	(*FleetPlacement)(nil),                // 11: plimsoll.v1.FleetPlacement
+	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
+	(WatchEventType)(0),                   // 13: plimsoll.v1.WatchEventType
+	(*FleetMemberExplanation)(nil),        // 14: plimsoll.v1.FleetMemberExplanation
+	(*FleetMove)(nil),                     // 15: plimsoll.v1.FleetMove
+	(*FleetTier)(nil),                     // 16: plimsoll.v1.FleetTier
+	(*FleetSpread)(nil),                   // 17: plimsoll.v1.FleetSpread
+	(*FleetPrice)(nil),                    // 18: plimsoll.v1.FleetPrice
+	(*FleetMember)(nil),                   // 19: plimsoll.v1.FleetMember
+	(*Condition)(nil),                     // 20: plimsoll.v1.Condition
 }
 var file_plimsoll_v1_fleet_service_proto_depIdxs = []int32{
-	6,  // 0: plimsoll.v1.ListFleetPlacementsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	7,  // 1: plimsoll.v1.ListFleetPlacementsResponse.placements:type_name -> plimsoll.v1.FleetPlacement
-	8,  // 2: plimsoll.v1.ListFleetPlacementsResponse.as_of:type_name -> google.protobuf.Timestamp
-	6,  // 3: plimsoll.v1.GetFleetPlacementRequest.read_mask:type_name -> google.protobuf.FieldMask
-	7,  // 4: plimsoll.v1.GetFleetPlacementResponse.placement:type_name -> plimsoll.v1.FleetPlacement
-	8,  // 5: plimsoll.v1.GetFleetPlacementResponse.as_of:type_name -> google.protobuf.Timestamp
-	9,  // 6: plimsoll.v1.WatchFleetPlacementsResponse.type:type_name -> plimsoll.v1.WatchEventType
-	7,  // 7: plimsoll.v1.WatchFleetPlacementsResponse.placement:type_name -> plimsoll.v1.FleetPlacement
-	0,  // 8: plimsoll.v1.FleetService.ListFleetPlacements:input_type -> plimsoll.v1.ListFleetPlacementsRequest
-	4,  // 9: plimsoll.v1.FleetService.WatchFleetPlacements:input_type -> plimsoll.v1.WatchFleetPlacementsRequest
-	2,  // 10: plimsoll.v1.FleetService.GetFleetPlacement:input_type -> plimsoll.v1.GetFleetPlacementRequest
-	1,  // 11: plimsoll.v1.FleetService.ListFleetPlacements:output_type -> plimsoll.v1.ListFleetPlacementsResponse
-	5,  // 12: plimsoll.v1.FleetService.WatchFleetPlacements:output_type -> plimsoll.v1.WatchFleetPlacementsResponse
-	3,  // 13: plimsoll.v1.FleetService.GetFleetPlacement:output_type -> plimsoll.v1.GetFleetPlacementResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	10, // 0: plimsoll.v1.ListFleetPlacementsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 1: plimsoll.v1.ListFleetPlacementsResponse.placements:type_name -> plimsoll.v1.FleetPlacement
+	12, // 2: plimsoll.v1.ListFleetPlacementsResponse.as_of:type_name -> google.protobuf.Timestamp
+	10, // 3: plimsoll.v1.GetFleetPlacementRequest.read_mask:type_name -> google.protobuf.FieldMask
+	11, // 4: plimsoll.v1.GetFleetPlacementResponse.placement:type_name -> plimsoll.v1.FleetPlacement
+	12, // 5: plimsoll.v1.GetFleetPlacementResponse.as_of:type_name -> google.protobuf.Timestamp
+	13, // 6: plimsoll.v1.WatchFleetPlacementsResponse.type:type_name -> plimsoll.v1.WatchEventType
+	11, // 7: plimsoll.v1.WatchFleetPlacementsResponse.placement:type_name -> plimsoll.v1.FleetPlacement
+	11, // 8: plimsoll.v1.ExplainFleetPlacementResponse.placement:type_name -> plimsoll.v1.FleetPlacement
+	14, // 9: plimsoll.v1.ExplainFleetPlacementResponse.members:type_name -> plimsoll.v1.FleetMemberExplanation
+	15, // 10: plimsoll.v1.ExplainFleetPlacementResponse.moves:type_name -> plimsoll.v1.FleetMove
+	15, // 11: plimsoll.v1.ExplainFleetPlacementResponse.later:type_name -> plimsoll.v1.FleetMove
+	12, // 12: plimsoll.v1.ExplainFleetPlacementResponse.recheck_at:type_name -> google.protobuf.Timestamp
+	12, // 13: plimsoll.v1.ExplainFleetPlacementResponse.as_of:type_name -> google.protobuf.Timestamp
+	16, // 14: plimsoll.v1.WhatIfFleetPlacementRequest.tiers:type_name -> plimsoll.v1.FleetTier
+	17, // 15: plimsoll.v1.WhatIfFleetPlacementRequest.spread:type_name -> plimsoll.v1.FleetSpread
+	18, // 16: plimsoll.v1.WhatIfFleetPlacementRequest.prices:type_name -> plimsoll.v1.FleetPrice
+	11, // 17: plimsoll.v1.WhatIfFleetPlacementResponse.now:type_name -> plimsoll.v1.FleetPlacement
+	19, // 18: plimsoll.v1.WhatIfFleetPlacementResponse.then:type_name -> plimsoll.v1.FleetMember
+	20, // 19: plimsoll.v1.WhatIfFleetPlacementResponse.conditions:type_name -> plimsoll.v1.Condition
+	15, // 20: plimsoll.v1.WhatIfFleetPlacementResponse.first_moves:type_name -> plimsoll.v1.FleetMove
+	12, // 21: plimsoll.v1.WhatIfFleetPlacementResponse.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 22: plimsoll.v1.FleetService.ListFleetPlacements:input_type -> plimsoll.v1.ListFleetPlacementsRequest
+	4,  // 23: plimsoll.v1.FleetService.WatchFleetPlacements:input_type -> plimsoll.v1.WatchFleetPlacementsRequest
+	2,  // 24: plimsoll.v1.FleetService.GetFleetPlacement:input_type -> plimsoll.v1.GetFleetPlacementRequest
+	6,  // 25: plimsoll.v1.FleetService.ExplainFleetPlacement:input_type -> plimsoll.v1.ExplainFleetPlacementRequest
+	8,  // 26: plimsoll.v1.FleetService.WhatIfFleetPlacement:input_type -> plimsoll.v1.WhatIfFleetPlacementRequest
+	1,  // 27: plimsoll.v1.FleetService.ListFleetPlacements:output_type -> plimsoll.v1.ListFleetPlacementsResponse
+	5,  // 28: plimsoll.v1.FleetService.WatchFleetPlacements:output_type -> plimsoll.v1.WatchFleetPlacementsResponse
+	3,  // 29: plimsoll.v1.FleetService.GetFleetPlacement:output_type -> plimsoll.v1.GetFleetPlacementResponse
+	7,  // 30: plimsoll.v1.FleetService.ExplainFleetPlacement:output_type -> plimsoll.v1.ExplainFleetPlacementResponse
+	9,  // 31: plimsoll.v1.FleetService.WhatIfFleetPlacement:output_type -> plimsoll.v1.WhatIfFleetPlacementResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_plimsoll_v1_fleet_service_proto_init() }
@@ -532,13 +1046,14 @@ func file_plimsoll_v1_fleet_service_proto_init() {
 	}
 	file_plimsoll_v1_common_proto_init()
 	file_plimsoll_v1_fleet_proto_init()
+	file_plimsoll_v1_fleet_service_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plimsoll_v1_fleet_service_proto_rawDesc), len(file_plimsoll_v1_fleet_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

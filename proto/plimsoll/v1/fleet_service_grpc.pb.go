@@ -19,9 +19,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	FleetService_ListFleetPlacements_FullMethodName  = "/plimsoll.v1.FleetService/ListFleetPlacements"
-	FleetService_WatchFleetPlacements_FullMethodName = "/plimsoll.v1.FleetService/WatchFleetPlacements"
-	FleetService_GetFleetPlacement_FullMethodName    = "/plimsoll.v1.FleetService/GetFleetPlacement"
+	FleetService_ListFleetPlacements_FullMethodName   = "/plimsoll.v1.FleetService/ListFleetPlacements"
+	FleetService_WatchFleetPlacements_FullMethodName  = "/plimsoll.v1.FleetService/WatchFleetPlacements"
+	FleetService_GetFleetPlacement_FullMethodName     = "/plimsoll.v1.FleetService/GetFleetPlacement"
+	FleetService_ExplainFleetPlacement_FullMethodName = "/plimsoll.v1.FleetService/ExplainFleetPlacement"
+	FleetService_WhatIfFleetPlacement_FullMethodName  = "/plimsoll.v1.FleetService/WhatIfFleetPlacement"
 )
 
 // FleetServiceClient is the client API for FleetService service.
@@ -40,6 +42,13 @@ type FleetServiceClient interface {
 	WatchFleetPlacements(ctx context.Context, in *WatchFleetPlacementsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetPlacementsResponse], error)
 	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: there is none of that name.
 	GetFleetPlacement(ctx context.Context, in *GetFleetPlacementRequest, opts ...grpc.CallOption) (*GetFleetPlacementResponse, error)
+	// ExplainFleetPlacement says why the plan of a FleetPlacement is as it is: why each member, why each capacity type, and what would
+	// have to change for other numbers, which is found by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
+	// replica that acts does not answer, or has not planned it yet.
+	ExplainFleetPlacement(ctx context.Context, in *ExplainFleetPlacementRequest, opts ...grpc.CallOption) (*ExplainFleetPlacementResponse, error)
+	// WhatIfFleetPlacement answers what the plan of a FleetPlacement would be under another policy, from what its last plan was made
+	// of. Nothing is written, and nothing of it is kept. It needs get on fleetplacements.
+	WhatIfFleetPlacement(ctx context.Context, in *WhatIfFleetPlacementRequest, opts ...grpc.CallOption) (*WhatIfFleetPlacementResponse, error)
 }
 
 type fleetServiceClient struct {
@@ -89,6 +98,26 @@ func (c *fleetServiceClient) GetFleetPlacement(ctx context.Context, in *GetFleet
 	return out, nil
 }
 
+func (c *fleetServiceClient) ExplainFleetPlacement(ctx context.Context, in *ExplainFleetPlacementRequest, opts ...grpc.CallOption) (*ExplainFleetPlacementResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainFleetPlacementResponse)
+	err := c.cc.Invoke(ctx, FleetService_ExplainFleetPlacement_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fleetServiceClient) WhatIfFleetPlacement(ctx context.Context, in *WhatIfFleetPlacementRequest, opts ...grpc.CallOption) (*WhatIfFleetPlacementResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhatIfFleetPlacementResponse)
+	err := c.cc.Invoke(ctx, FleetService_WhatIfFleetPlacement_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FleetServiceServer is the server API for FleetService service.
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
@@ -105,6 +134,13 @@ type FleetServiceServer interface {
 	WatchFleetPlacements(*WatchFleetPlacementsRequest, grpc.ServerStreamingServer[WatchFleetPlacementsResponse]) error
 	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: there is none of that name.
 	GetFleetPlacement(context.Context, *GetFleetPlacementRequest) (*GetFleetPlacementResponse, error)
+	// ExplainFleetPlacement says why the plan of a FleetPlacement is as it is: why each member, why each capacity type, and what would
+	// have to change for other numbers, which is found by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
+	// replica that acts does not answer, or has not planned it yet.
+	ExplainFleetPlacement(context.Context, *ExplainFleetPlacementRequest) (*ExplainFleetPlacementResponse, error)
+	// WhatIfFleetPlacement answers what the plan of a FleetPlacement would be under another policy, from what its last plan was made
+	// of. Nothing is written, and nothing of it is kept. It needs get on fleetplacements.
+	WhatIfFleetPlacement(context.Context, *WhatIfFleetPlacementRequest) (*WhatIfFleetPlacementResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }
 
@@ -123,6 +159,12 @@ func (UnimplementedFleetServiceServer) WatchFleetPlacements(*WatchFleetPlacement
 }
 func (UnimplementedFleetServiceServer) GetFleetPlacement(context.Context, *GetFleetPlacementRequest) (*GetFleetPlacementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetFleetPlacement not implemented")
+}
+func (UnimplementedFleetServiceServer) ExplainFleetPlacement(context.Context, *ExplainFleetPlacementRequest) (*ExplainFleetPlacementResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainFleetPlacement not implemented")
+}
+func (UnimplementedFleetServiceServer) WhatIfFleetPlacement(context.Context, *WhatIfFleetPlacementRequest) (*WhatIfFleetPlacementResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhatIfFleetPlacement not implemented")
 }
 func (UnimplementedFleetServiceServer) mustEmbedUnimplementedFleetServiceServer() {}
 func (UnimplementedFleetServiceServer) testEmbeddedByValue()                      {}
@@ -192,6 +234,42 @@ func _FleetService_GetFleetPlacement_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FleetService_ExplainFleetPlacement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainFleetPlacementRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).ExplainFleetPlacement(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_ExplainFleetPlacement_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).ExplainFleetPlacement(ctx, req.(*ExplainFleetPlacementRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FleetService_WhatIfFleetPlacement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhatIfFleetPlacementRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FleetServiceServer).WhatIfFleetPlacement(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FleetService_WhatIfFleetPlacement_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FleetServiceServer).WhatIfFleetPlacement(ctx, req.(*WhatIfFleetPlacementRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FleetService_ServiceDesc is the grpc.ServiceDesc for FleetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -206,6 +284,14 @@ var FleetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetFleetPlacement",
 			Handler:    _FleetService_GetFleetPlacement_Handler,
+		},
+		{
+			MethodName: "ExplainFleetPlacement",
+			Handler:    _FleetService_ExplainFleetPlacement_Handler,
+		},
+		{
+			MethodName: "WhatIfFleetPlacement",
+			Handler:    _FleetService_WhatIfFleetPlacement_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

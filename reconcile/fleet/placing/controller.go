@@ -90,6 +90,9 @@ type Controller struct {
 
 	reach map[string]time.Time // members in which this replica acts and that are in reach, and since when; only rounds look at it
 
+	latest atomic.Pointer[lastRound] // nil: this replica does not act
+	asking sync.Mutex                // one question is answered at a time
+
 	mu     sync.Mutex // guards memory, which agents write to as well
 	memory map[string]*memory
 }
@@ -197,6 +200,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	items := c.items(members, now)
 	c.forget(items)
 	if !c.ActsAny() {
+		c.latest.Store(nil)
 		c.rest()
 		c.share(items)
 		c.metrics.seen(nil)
@@ -219,6 +223,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 		c.carryOut(ctx, it, now)
 	}
 	c.metrics.seen(items)
+	c.finish(items, members, now)
 	return
 }
 

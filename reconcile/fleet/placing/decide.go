@@ -71,10 +71,6 @@ func oppose(items []*item) {
 
 // decide plans all items in one go, and says what each member is to have.
 func decide(items []*item, members []Member, now time.Time) {
-	f := fleet.Fleet{Members: make([]fleet.Member, len(members))}
-	for i := range members {
-		f.Members[i] = fleet.Member{Name: members[i].Name, Spot: fleet.Supply{Room: fleet.Unbounded}, OnDemand: fleet.Supply{Room: fleet.Unbounded}}
-	}
 	var planned []*item
 	var placements []fleet.Placement
 	for _, it := range items {
@@ -83,10 +79,19 @@ func decide(items []*item, members []Member, now time.Time) {
 			planned, placements = append(planned, it), append(placements, it.placement)
 		}
 	}
-	for i, result := range fleet.PlanAll(&f, placements, now) {
+	for i, result := range fleet.PlanAll(fleetOf(members), placements, now) {
 		planned[i].result = result
 		planned[i].settle()
 	}
+}
+
+// fleetOf is the fleet as far as it is the same for all placements: each knows what the members have for its own pods.
+func fleetOf(members []Member) *fleet.Fleet {
+	f := &fleet.Fleet{Members: make([]fleet.Member, len(members))}
+	for i := range members {
+		f.Members[i] = fleet.Member{Name: members[i].Name, Spot: fleet.Supply{Room: fleet.Unbounded}, OnDemand: fleet.Supply{Room: fleet.Unbounded}}
+	}
+	return f
 }
 
 // prepare puts together what the plan is made from.
