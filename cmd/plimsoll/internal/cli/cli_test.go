@@ -76,6 +76,7 @@ type hub struct {
 	plimsollv1.UnimplementedWorkloadServiceServer
 	plimsollv1.UnimplementedObjectServiceServer
 	plimsollv1.UnimplementedEventServiceServer
+	plimsollv1.UnimplementedFleetServiceServer
 	address string
 
 	ahead time.Duration // of its clock
@@ -86,6 +87,7 @@ type hub struct {
 	pages    int                   // of clusters that were asked for
 	receipts []*plimsollv1.Receipt // that GetReceipt answers, one after the other
 	asked    []*plimsollv1.GetReceiptRequest
+	supposed *plimsollv1.WhatIfFleetPlacementRequest
 }
 
 func startHub(t *testing.T) *hub {
@@ -112,6 +114,7 @@ func startHub(t *testing.T) *hub {
 	plimsollv1.RegisterWorkloadServiceServer(server, h)
 	plimsollv1.RegisterObjectServiceServer(server, h)
 	plimsollv1.RegisterEventServiceServer(server, h)
+	plimsollv1.RegisterFleetServiceServer(server, h)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return h

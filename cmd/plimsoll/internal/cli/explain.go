@@ -17,18 +17,28 @@ func explainCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
 	var namespace string
 	command := &cobra.Command{
-		Use:   "explain " + workloadUse,
-		Short: "Explain why a workload's replicas are where they are, and what they wait for",
+		Use:   "explain {" + workloadUse + " | fleetplacement/NAME}",
+		Short: "Explain why replicas are where they are, and what they wait for",
 		Long: `Explain a workload: what its policy wants, what is there, what it waits for, which replicas were moved last, and why each
-replica is where it is.` + workloadLong,
+replica is where it is. Of a FleetPlacement: why each cluster, why each capacity type, and what would have to change.` + workloadLong,
 		Example: `  # Explain where the replicas of a Deployment are
   plimsoll explain prod-eu deployment/cart -n shop
 
   # The same as JSON
-  plimsoll explain prod-eu shop/deployment/cart -o json`,
-		Args:              workloadArguments,
-		ValidArgsFunction: completeWorkloads(&conn, &namespace),
+  plimsoll explain prod-eu shop/deployment/cart -o json
+
+  # Explain where the replicas of a FleetPlacement are, in all clusters
+  plimsoll explain fleetplacement/web -n shop`,
+		Args:              workloadOrFleetPlacement,
+		ValidArgsFunction: completeWorkloadOrFleetPlacement(&conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
+			if namesFleetPlacement(args) {
+				key, err := parseFleetPlacement(args[0], namespace)
+				if err != nil {
+					return usage(c, err)
+				}
+				return explainFleetPlacement(c.Context(), &conn, &out, key)
+			}
 			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)

@@ -12,8 +12,8 @@ func getCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "get RESOURCE",
 		Aliases: []string{"list"},
-		Short:   "List clusters, workloads, objects, controllers, receipts, or events",
-		Long: `List clusters, workloads, objects, controllers, receipts, or events.
+		Short:   "List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events",
+		Long: `List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events.
 
 The output format is a table unless -o asks for another one. -o json prints what the REST API answers, and templates of
 -o jsonpath and -o go-template are applied to that.`,
@@ -31,7 +31,7 @@ The output format is a table unless -o asks for another one. -o json prints what
 
   # Show what fails, and follow it
   plimsoll get objects --filter 'object.last_outcome == "ERROR"' --watch`,
-		Args: needsResource("clusters, workloads, objects, controllers, receipts, or events"),
+		Args: needsResource("clusters, workloads, fleetplacements, objects, controllers, receipts, or events"),
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	add := func(one *cobra.Command, aliases ...string) {
@@ -40,6 +40,7 @@ The output format is a table unless -o asks for another one. -o json prints what
 	}
 	add(clustersCommand(env), "cluster", "member")
 	add(workloadsCommand(env), "workload", "wl")
+	add(fleetPlacementsCommand(env), "fleetplacement", "fp")
 	add(objectsCommand(env), "object")
 	add(controllersCommand(env), "controller")
 	add(receiptsCommand(env), "receipt")
@@ -51,19 +52,24 @@ The output format is a table unless -o asks for another one. -o json prints what
 func describeCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "describe RESOURCE",
-		Short: "Show one cluster or workload in detail",
+		Short: "Show one cluster, workload or FleetPlacement in detail",
 		Example: `  # Describe a cluster: its conditions, cached kinds, and replicas
   plimsoll describe cluster prod-eu
 
   # Describe a workload: its policy and pods
-  plimsoll describe workload prod-eu deployment/cart -n shop`,
-		Args: needsResource("cluster or workload"),
+  plimsoll describe workload prod-eu deployment/cart -n shop
+
+  # Describe a FleetPlacement: its members and last moves
+  plimsoll describe fleetplacement web -n shop`,
+		Args: needsResource("cluster, workload or fleetplacement"),
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
 	cluster, workload := clusterCommand(env), workloadCommand(env)
 	cluster.Aliases = append(cluster.Aliases, "clusters", "members")
 	workload.Aliases = append(workload.Aliases, "workloads", "wl")
-	command.AddCommand(cluster, workload)
+	placement := fleetPlacementCommand(env)
+	placement.Aliases = append(placement.Aliases, "fleetplacements", "fp")
+	command.AddCommand(cluster, workload, placement)
 	return command
 }
 
@@ -77,9 +83,16 @@ func needsResource(all string) cobra.PositionalArgs {
 	}
 }
 
+// fleetCommand is the list of FleetPlacements under a short name.
+func fleetCommand(env Environment) *cobra.Command {
+	command := fleetPlacementsCommand(env)
+	command.Use, command.Aliases = "fleet", []string{"fleetplacements"}
+	return command
+}
+
 // shortForms are lists and details without get and describe before them. The help shows them in one place only.
 func shortForms(env Environment) []*cobra.Command {
-	all := []*cobra.Command{clustersCommand(env), clusterCommand(env), workloadsCommand(env), workloadCommand(env), objectsCommand(env), controllersCommand(env)}
+	all := []*cobra.Command{clustersCommand(env), clusterCommand(env), workloadsCommand(env), workloadCommand(env), objectsCommand(env), controllersCommand(env), fleetCommand(env)}
 	for _, c := range all {
 		c.Hidden = true
 	}

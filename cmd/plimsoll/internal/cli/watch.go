@@ -49,7 +49,6 @@ type change interface {
 	proto.Message
 	GetType() plimsollv1.WatchEventType
 	GetReason() string
-	GetUnreachable() []*plimsollv1.UnreachableMember
 }
 
 // watch prints what a watch tells until it ends: as JSON line by line, or as what line makes of an item.
@@ -94,7 +93,11 @@ func tell[M change](env Environment, out *output, message M, line func(M) string
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
 		_, err = fmt.Fprintln(env.Err, "everything is shown anew: "+message.GetReason())
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED:
-		warn(env.Err, message.GetUnreachable())
+		if of, has := any(message).(interface {
+			GetUnreachable() []*plimsollv1.UnreachableMember
+		}); has {
+			warn(env.Err, of.GetUnreachable())
+		}
 	}
 	return err
 }

@@ -15,18 +15,32 @@ import (
 func whatIfCommand(env Environment) *cobra.Command {
 	conn, out := connection{env: env}, output{}
 	var supposed supposition
+	var overFleet fleetSupposition
 	var namespace string
 	command := &cobra.Command{
-		Use:   "what-if " + workloadUse,
-		Short: "Show what another policy would do to a workload, without doing it",
-		Long: `Show the plan of a workload under another policy, computed from what its last plan was made of. Nothing is written.
+		Use:   "what-if {" + workloadUse + " | fleetplacement/NAME}",
+		Short: "Show what another policy would do, without doing it",
+		Long: `Show the plan of a workload or FleetPlacement under another policy, computed from what its last plan was made of. Nothing is written.
 
 Values without a flag stay as they are.` + workloadLong,
 		Example: `  # More spot capacity, with two replicas on-demand at least
-  plimsoll what-if prod-eu deployment/cart -n shop --spot-percentage 80 --min-on-demand 2`,
-		Args:              workloadArguments,
-		ValidArgsFunction: completeWorkloads(&conn, &namespace),
+  plimsoll what-if prod-eu deployment/cart -n shop --spot-percentage 80 --min-on-demand 2
+
+  # A FleetPlacement with a higher floor, in Europe before America
+  plimsoll what-if fleetplacement/web -n shop --min-on-demand 6 --tier region=eu --tier region=us`,
+		Args:              workloadOrFleetPlacement,
+		ValidArgsFunction: completeWorkloadOrFleetPlacement(&conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkFlags(c.Flags(), namesFleetPlacement(args)); err != nil {
+				return usage(c, err)
+			}
+			if namesFleetPlacement(args) {
+				key, err := parseFleetPlacement(args[0], namespace)
+				if err != nil {
+					return usage(c, err)
+				}
+				return supposeFleetPlacement(c.Context(), &conn, &out, key, &overFleet, &supposed, c.Flags())
+			}
 			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
@@ -52,6 +66,7 @@ Values without a flag stay as they are.` + workloadLong,
 	}
 	workloadNamespace(command, &namespace)
 	supposed.flags(command.Flags())
+	overFleet.flags(command.Flags())
 	conn.flags(command)
 	out.flags(command)
 	return command
