@@ -2,7 +2,7 @@
 // replicas, the on-demand floor and the share on spot are the fleet's, and not each member's.
 //
 // It is pure: it does no I/O, never asks for the time and draws no random number, so a controller, the API's explain and
-// what-if, the property tests and the replay of recorded spot capacity (test/replay) all get the same answer from it.
+// what-if, the property tests and the replay of recorded spot capacity (package replay) all get the same answer from it.
 //
 //   - supply.go: what is known of the members ([Fleet], [Member], [Supply]);
 //   - history.go: how start times and lifetimes are learned from what was seen ([History]);
@@ -14,5 +14,5 @@
 //   - steps.go, starts.go, stops.go: which of it may be done now, so that nothing goes before its replacement serves;
 //   - explain.go: the reasons; why.go: what stands in the way of a member, and what the plan would be without it ([Explain]).
 //
-// The kind FleetPlacement is in v1alpha1, its CRD in crd, and what carries plans out in placing.
+// The kind FleetPlacement is in v1alpha1, its CRD in crd, what carries plans out in placing, and the replay in replay.
 package fleet

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
 func main() {
@@ -28,29 +30,29 @@ func run() error {
 	prices := flag.Bool("prices", true, "count prices over time where the traces have them")
 	plots := flag.String("plots", filepath.Join("build", "replay"), "folder for plots over time; empty: none")
 	generate := flag.String("generate", "", "write a synthetic trace into this folder, and replay nothing")
-	made := Made{Regions: 3, Zones: 3, Most: 4, Days: 30}
+	made := replay.Made{Regions: 3, Zones: 3, Most: 4, Days: 30}
 	flag.Uint64Var(&made.Seed, "seed", 1, "seed of the synthetic trace: the same trace from the same seed")
 	flag.Parse()
 	if *generate != "" {
-		return Generate(made).Save(*generate)
+		return replay.Generate(made).Save(*generate)
 	}
 
-	found, err := FindTraces(strings.FieldsFunc(*traces, func(r rune) bool { return r == ',' || r == ' ' }))
+	found, err := replay.FindTraces(strings.FieldsFunc(*traces, func(r rune) bool { return r == ',' || r == ' ' }))
 	if err != nil {
 		return err
 	}
-	settings := []Setting{{Start: 120, Notice: 120}, {Start: 240, Notice: 30}, {Start: 240}}
+	settings := []replay.Setting{{Start: 120, Notice: 120}, {Start: 240, Notice: 30}, {Start: 240}}
 	if *start > 0 {
-		settings = []Setting{{Start: *start, Notice: *notice}}
+		settings = []replay.Setting{{Start: *start, Notice: *notice}}
 	}
-	var rows []Row
+	var rows []replay.Row
 	for _, t := range found {
 		if !*prices {
 			t = t.WithoutPrices()
 		}
 		for _, s := range settings {
 			s.Replicas, s.Ratio, s.Refusal = *replicas, *ratio, *refusal
-			compared, curves := Compare(t, s)
+			compared, curves := replay.Compare(t, s)
 			rows = append(rows, compared...)
 			if *plots != "" {
 				if _, err := Draw(*plots, t, s, curves); err != nil {
@@ -58,15 +60,15 @@ func run() error {
 				}
 			}
 			if *leave {
-				rows = append(rows, LeaveOut(t, s)...)
+				rows = append(rows, replay.LeaveOut(t, s)...)
 			}
 		}
 	}
-	Print(os.Stdout, rows)
+	replay.Print(os.Stdout, rows)
 	return write(*out, rows)
 }
 
-func write(file string, rows []Row) error {
+func write(file string, rows []replay.Row) error {
 	text, err := json.MarshalIndent(rows, "", "  ")
 	if err != nil {
 		return err

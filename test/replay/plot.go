@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
 // colours of the policies, which can be told apart by those who do not see all colours.
@@ -23,7 +25,7 @@ var colours = []color.Color{
 }
 
 // Draw writes an SVG of the ready replicas and the cost over time into a folder, and returns its name.
-func Draw(folder string, t Trace, s Setting, curves []*Curve) (string, error) {
+func Draw(folder string, t replay.Trace, s replay.Setting, curves []*replay.Curve) (string, error) {
 	ready := plot.New()
 	ready.Title.Text = fmt.Sprintf("%s: %d replicas, start %d s, notice %d s", t.Name, s.Replicas, s.Start, s.Notice)
 	ready.Y.Label.Text, ready.Y.Min = "ready replicas (least)", 0
@@ -36,7 +38,7 @@ func Draw(folder string, t Trace, s Setting, curves []*Curve) (string, error) {
 			values []float64
 			times  float64
 		}{{ready, c.Ready, 1}, {cost, c.Cost, 100}} {
-			line, err := plotter.NewLine(c.points(part.values, part.times))
+			line, err := plotter.NewLine(pointsOf(c, part.values, part.times))
 			if err != nil {
 				return "", fmt.Errorf("plot of %s: %w", t.Name, err)
 			}
@@ -55,11 +57,11 @@ func Draw(folder string, t Trace, s Setting, curves []*Curve) (string, error) {
 	return file, writeSVG(file, ready, cost)
 }
 
-// points are a curve's values by the day.
-func (c *Curve) points(values []float64, times float64) plotter.XYs {
+// pointsOf are a curve's values by the day.
+func pointsOf(c *replay.Curve, values []float64, times float64) plotter.XYs {
 	points := make(plotter.XYs, len(values))
 	for i, v := range values {
-		points[i] = plotter.XY{X: float64(i) * c.part / 86400, Y: v * times}
+		points[i] = plotter.XY{X: float64(i) * c.Part / 86400, Y: v * times}
 	}
 	return points
 }

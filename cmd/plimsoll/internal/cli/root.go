@@ -62,7 +62,7 @@ another one. Commands about members work with your kubeconfigs and need no runni
 		topCommand(env), checkCommand(env), dashboardCommand(env))
 	add("members", "Members (works with your kubeconfigs):", registerCommand(env), unregisterCommand(env), rotateCommand(env), cordonCommand(env),
 		uncordonCommand(env), pauseCommand(env), resumeCommand(env), forceDetachCommand(env), webAppsCommand(env))
-	add("other", "Other Commands:", versionCommand(env))
+	add("other", "Other Commands:", replayCommand(env), versionCommand(env))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	root.AddCommand(shortForms(env)...)

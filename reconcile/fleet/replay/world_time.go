@@ -1,4 +1,4 @@
-package main
+package replay
 
 // Next is when something happens next, at the latest at a given time.
 func (w *World) Next(latest int64) int64 {

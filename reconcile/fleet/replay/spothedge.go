@@ -1,4 +1,4 @@
-package main
+package replay
 
 // spotHedge is the policy of SkyServe (Mao et al., SkyServe: Serving AI Models across Regions and Clouds with Spot Instances,
 // EuroSys 2025): zones are active or were preempted, spot is launched in active zones that are not used first, and on-demand

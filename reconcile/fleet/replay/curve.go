@@ -1,4 +1,4 @@
-package main
+package replay
 
 import "math"
 
@@ -13,14 +13,17 @@ type Curve struct {
 	// Cost is the average cost, as a share of what all replicas cost on-demand.
 	Cost []float64
 
-	part, all float64
+	// Part is how many seconds a point stands for.
+	Part float64
+
+	all float64
 }
 
 func newCurve(name string, t Trace, s Setting) *Curve {
 	n := min(curvePoints, t.Samples())
 	c := &Curve{
 		Name: name, Ready: make([]float64, n), Cost: make([]float64, n),
-		part: float64(int64(t.Samples())*t.Gap) / float64(n),
+		Part: float64(int64(t.Samples())*t.Gap) / float64(n),
 		all:  CheapestOnDemand(t, s) * float64(s.Replicas),
 	}
 	for i := range c.Ready {
@@ -33,11 +36,11 @@ func newCurve(name string, t Trace, s Setting) *Curve {
 func (c *Curve) watch(w *World, until int64) {
 	from, to := float64(w.Now), float64(until)
 	ready, cost := float64(w.Serving()), w.Bill()/c.all
-	for i := int(from / c.part); i < len(c.Ready) && float64(i)*c.part < to; i++ {
-		begin, end := max(from, float64(i)*c.part), min(to, float64(i+1)*c.part)
+	for i := int(from / c.Part); i < len(c.Ready) && float64(i)*c.Part < to; i++ {
+		begin, end := max(from, float64(i)*c.Part), min(to, float64(i+1)*c.Part)
 		if end > begin {
 			c.Ready[i] = min(c.Ready[i], ready)
-			c.Cost[i] += cost * (end - begin) / c.part
+			c.Cost[i] += cost * (end - begin) / c.Part
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package main
+package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,15 +64,21 @@ func readTrace(name string, files []string) (Trace, error) {
 	t := Trace{Name: name}
 	shortest := -1
 	slices.Sort(files)
-	for _, file := range files {
+	zones := make([]zoneFile, len(files))
+	for i, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return t, err
 		}
-		var zone zoneFile
-		if err := json.Unmarshal(text, &zone); err != nil {
+		if err := json.Unmarshal(text, &zones[i]); err != nil {
 			return t, fmt.Errorf("%s: %w", file, err)
 		}
+	}
+	if err := sampleAll(zones); err != nil {
+		return t, fmt.Errorf("%s: %w", name, err)
+	}
+	for i, file := range files {
+		zone := zones[i]
 		gap := int64(zone.Metadata.Gap)
 		if err := zone.check(); err != nil {
 			return t, fmt.Errorf("%s: %w", file, err)
@@ -88,7 +95,7 @@ func readTrace(name string, files []string) (Trace, error) {
 		}
 		zoneName := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Zones = append(t.Zones, Zone{
-			Name: zoneName, Region: regionOf(zoneName), Capacity: zone.Data, Prices: zone.Prices, OnDemand: zone.Metadata.OnDemand,
+			Name: zoneName, Region: cmp.Or(zone.Metadata.Region, regionOf(zoneName)), Capacity: zone.Data, Prices: zone.Prices, OnDemand: zone.Metadata.OnDemand,
 		})
 	}
 	return t.Part(0, shortest), nil
@@ -99,9 +106,13 @@ type zoneFile struct {
 	Metadata struct {
 		Gap      float64 `json:"gap_seconds"`
 		OnDemand float64 `json:"on_demand_price,omitempty"`
+		// Region that the zone fails with; without it, the zone's name without the letters at its end.
+		Region string `json:"region,omitempty"`
 	} `json:"metadata"`
-	Data   []int     `json:"data"`
+	Data   []int     `json:"data,omitempty"`
 	Prices []float64 `json:"prices,omitempty"`
+	// Changes stand for Data in what a hub recorded.
+	Changes []Change `json:"changes,omitempty"`
 }
 
 func (z *zoneFile) check() error {

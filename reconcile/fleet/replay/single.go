@@ -1,4 +1,4 @@
-package main
+package replay
 
 // The policies for one cluster use one zone only.
 

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"fmt"
@@ -21,19 +21,20 @@ type contender struct {
 	make func() Policy
 }
 
+// Names of policies.
 const (
-	oursName = "plimsoll"
-	hedge1   = "spothedge+1"
-	hedge2   = "spothedge+2"
+	Ours   = "plimsoll"
+	Hedge1 = "spothedge+1"
+	Hedge2 = "spothedge+2"
 )
 
 // fleetWide are the policies that use all zones. Ours may run as many replicas beyond what is wanted as are wanted: what it
 // runs of them is its own choice, by the same rule for all traces.
 func fleetWide(s Setting) []contender {
 	return []contender{
-		{oursName, func() Policy { return &ours{extra: s.Replicas} }},
-		{hedge1, func() Policy { return &spotHedge{extra: 1} }},
-		{hedge2, func() Policy { return &spotHedge{extra: 2} }},
+		{Ours, func() Policy { return &ours{extra: s.Replicas} }},
+		{Hedge1, func() Policy { return &spotHedge{extra: 1} }},
+		{Hedge2, func() Policy { return &spotHedge{extra: 2} }},
 	}
 }
 
@@ -75,7 +76,7 @@ func LeaveOut(t Trace, s Setting) []Row {
 	var rows []Row
 	add := func(part Trace, without string) {
 		for _, c := range fleetWide(s) {
-			if c.name != hedge1 {
+			if c.name != Hedge1 {
 				rows = append(rows, Row{Trace: t.Name, Without: without, Setting: s, Policy: c.name, Figures: Run(part, s, c.make())})
 			}
 		}

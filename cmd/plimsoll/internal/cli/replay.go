@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
+)
+
+func replayCommand(env Environment) *cobra.Command {
+	setting := replay.Setting{Refusal: 10}
+	start, notice := 2*time.Minute, 30*time.Second
+	var format string
+	var prices bool
+	command := &cobra.Command{
+		Use:   "replay FOLDER...",
+		Short: "Replay recorded spot capacity under fleet placement and other policies",
+		Long: `Replay recorded spot capacity under the plan of FleetPlacements and under other policies, and print how much of the time all replicas were
+ready and what they cost. It asks nobody: what is replayed is in the folders, each with a JSON file for every cluster or zone, as a hub
+records its fleet's history (fleet.history in its configuration) or as docs/fleet.md describes.
+
+OF ON-DEMAND is the cost as a share of what all replicas cost on-demand, OF BOUND as a multiple of what a clairvoyant would pay.`,
+		Example: `  # What the plan would have come to with 12 replicas that take four minutes to start
+  plimsoll replay build/history --replicas 12 --start 4m --notice 30s --price-ratio 2.5`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, folders []string) error {
+			if len(folders) == 0 {
+				return usage(c, errors.New("missing: FOLDER"))
+			}
+			if format != formatTable && format != formatJSON {
+				return usage(c, fmt.Errorf("-o %q: must be one of %s, %s", format, formatTable, formatJSON))
+			}
+			setting.Start, setting.Notice = int64(start/time.Second), int64(notice/time.Second)
+			switch {
+			case start < time.Second || start > 24*time.Hour || start%time.Second != 0:
+				return usage(c, fmt.Errorf("--start %v: must be whole seconds, 1s to 24h", start))
+			case notice < 0 || notice > 24*time.Hour || notice%time.Second != 0:
+				return usage(c, fmt.Errorf("--notice %v: must be whole seconds, 0s to 24h", notice))
+			case setting.Replicas < 1 || setting.Replicas > 1000:
+				return usage(c, fmt.Errorf("--replicas %d: must be 1 to 1000", setting.Replicas))
+			case !(setting.Ratio > 0) || setting.Ratio > 1000:
+				return usage(c, fmt.Errorf("--price-ratio %g: must be above 0, and 1000 at most", setting.Ratio))
+			}
+			traces, err := replay.FindTraces(folders)
+			if err != nil {
+				return err
+			}
+			var rows []replay.Row
+			for _, t := range traces {
+				if !prices {
+					t = t.WithoutPrices()
+				}
+				compared, _ := replay.Compare(t, setting)
+				rows = append(rows, compared...)
+			}
+			if format == formatJSON {
+				encoder := json.NewEncoder(env.Out)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(rows)
+			}
+			replay.Print(env.Out, rows)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&setting.Replicas, "replicas", 4, "replicas that are to be ready, 1 to 1000")
+	flags.Float64Var(&setting.Ratio, "price-ratio", 3, "what a replica costs on-demand, as a multiple of spot, where no prices are recorded")
+	flags.DurationVar(&start, "start", start, "how long a replica takes to be ready")
+	flags.DurationVar(&notice, "notice", notice, "how long before it goes spot capacity says so")
+	flags.BoolVar(&prices, "prices", true, "count prices over time where they are recorded")
+	flags.StringVarP(&format, "output", "o", formatTable, "format: table, json")
+	return command
+}

@@ -1,0 +1,17 @@
+// Package replay runs placement policies on recorded spot capacity and compares what they reach and what they cost. Our policy is
+// fleet.Plan itself, fed with what a hub would have seen by then.
+//
+//   - trace.go: recorded capacity and prices, and what can be left out of them; changes.go: the same by change and not by sample,
+//     which is how a hub records its own history;
+//   - generate.go: synthetic traces by a seed, in the form of recorded ones;
+//   - world.go, world_time.go: the simulated fleet, in which policies start and stop instances;
+//   - ours.go, observed.go: fleet.Plan, and what it is told;
+//   - spothedge.go, single.go: the policies of others;
+//   - run.go: one run, and what is counted;
+//   - table.go: the policies, and the table;
+//   - curve.go: ready replicas and cost over time.
+//
+// What a policy is told: what became of its own instances (a node or none, ready, notice). Nobody sees the capacity itself.
+//
+// The command line and the command in test/replay use it. It does not draw: what draws is large.
+package replay
