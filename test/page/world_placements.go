@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	fleetplacing "github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
 
@@ -113,4 +114,14 @@ func (f placing) Placement(namespace, name string) (*fleetv1.FleetPlacement, boo
 	defer f.mu.Unlock()
 	p, ok := f.placements[namespace+"/"+name]
 	return p, ok
+}
+
+// Explain implements api.Fleet: nothing is planned here.
+func (placing) Explain(string, string) (fleetplacing.Explanation, bool) {
+	return fleetplacing.Explanation{}, false
+}
+
+// Suppose implements api.Fleet.
+func (placing) Suppose(string, string, fleetplacing.Hypothesis) (fleetplacing.Supposition, bool) {
+	return fleetplacing.Supposition{}, false
 }
