@@ -47,10 +47,16 @@ func look(t *testing.T, token string) *looking {
 // lookAt opens the page of an API for some people.
 func lookAt(t *testing.T, people *People, token string) *looking {
 	t.Helper()
+	return lookAtWorld(t, shop(), people, token)
+}
+
+// lookAtWorld opens the page of another fleet.
+func lookAtWorld(t *testing.T, world *World, people *People, token string) *looking {
+	t.Helper()
 	if browser == nil {
 		t.Skip(ErrNoChromium)
 	}
-	site, err := Serve(shop(), people, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), "")
+	site, err := Serve(world, people, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), "")
 	if err != nil {
 		t.Fatal(err)
 	}

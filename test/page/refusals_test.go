@@ -169,3 +169,29 @@ func TestLongListsHaveFewElements(t *testing.T) {
 	l.press(kb.End)
 	l.until(`document.activeElement.textContent.startsWith("shop/checkout")`)
 }
+
+// A fleet of the size that is promised: everything is there, and little of it is elements.
+func TestAThousandMembersAndTenThousandWorkloads(t *testing.T) {
+	l := lookAtWorld(t, NewFleet(1000), NewPeople(), Admin)
+	l.at("")
+	l.until(`document.querySelector("#only-all")?.textContent.startsWith("1,000") && document.querySelectorAll(".tile").length === 1000`)
+	// What is far out of sight is a name, until somebody comes near.
+	const far = `document.querySelector('[data-member="member-0900"]')`
+	l.until(`!` + far + `.querySelector(".bar")`)
+	l.must(l.tab.Do(chromedp.Focus(chromedp.CSS(".tile[tabindex='0']"))))
+	l.press(kb.End)
+	l.until(`document.activeElement.dataset.member === "member-0999" && document.activeElement.querySelector(".bar")`)
+	l.must(l.tab.Do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "0999")))
+	l.until(`document.querySelectorAll(".tile").length === 1 && document.querySelector('[data-member="member-0999"]')`)
+	l.at("workloads")
+	l.says("10,000 of 10,000 workloads")
+	l.must(l.tab.Do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "member-0500")))
+	l.says("10 of 10,000 workloads")
+	l.Move("member-0500", "shop", "service-9", 3)
+	l.until(firstRow + `?.includes("service-9") && ` + firstRow + `.includes("Moving")`)
+	rows, err := Evaluate[int](l.tab, `document.querySelectorAll(".space .row").length`)
+	l.must(err)
+	if rows > 80 {
+		t.Errorf("%d rows are elements", rows)
+	}
+}

@@ -22,10 +22,10 @@ export function fleetView(clusters) {
   let text = "";
   let only = "";
   let queues = null; // by member; null: not known
-  const tiles = new Map(); // by member: {element, shown}
+  const tiles = new Tiles();
   const summary = h("div", { class: "summary", role: "group", "aria-label": "Members by state" });
   const above = h("div");
-  const grid = h("div", { class: "tiles", role: "list", "aria-label": "Members", on: { keydown: (event) => step(event, grid) } });
+  const grid = tiles.grid;
   const element = h("div", null, h("div", { class: "title" }, h("h1", { tabindex: "-1" }, "Fleet"),
     search("Find a member", (value) => { text = value; draw(); })), summary, above, grid);
 
@@ -42,7 +42,7 @@ export function fleetView(clusters) {
       ? notice("calm", "You see no member: none is registered, or you may list none.") : null);
     const shown = members.filter((c) => (!only || c.state === only) && (!text || c.name.includes(text)))
       .sort((a, b) => states.indexOf(a.state) - states.indexOf(b.state) || compare(a.name, b.name));
-    place(grid, tiles, shown, (c) => ({ cluster: c, queue: queues?.get(c.name) ?? (queues ? 0 : null), dry: without.get(c.name) ?? 0 }));
+    tiles.place(shown, (c) => ({ cluster: c, queue: queues?.get(c.name) ?? (queues ? 0 : null), dry: without.get(c.name) ?? 0 }));
   });
 
   function drawSummary(members) {
@@ -53,7 +53,7 @@ export function fleetView(clusters) {
   }
 
   draw();
-  return { element, title: "Fleet", changed: draw, close() { dry.stop(); poll.stop(); draw.stop(); } };
+  return { element, title: "Fleet", changed: draw, close() { dry.stop(); poll.stop(); draw.stop(); tiles.close(); } };
 }
 
 function perMember(list, amount) {
@@ -62,35 +62,78 @@ function perMember(list, amount) {
   return sums;
 }
 
-// place brings the tiles into the order of the members; only those that differ are made anew.
-function place(grid, tiles, members, detail) {
-  const gone = new Set(tiles.keys());
-  let before = null;
-  for (const member of members) {
-    gone.delete(member.name);
-    const known = tiles.get(member.name) ?? { element: h("div", { role: "listitem" }) };
-    tiles.set(member.name, known);
-    const shown = detail(member);
-    if (known.cluster !== shown.cluster || known.queue !== shown.queue || known.dry !== shown.dry) {
-      const focused = known.element.contains(document.activeElement);
-      known.element.replaceChildren(tile(shown));
-      if (focused) known.element.firstChild.focus();
-      Object.assign(known, shown);
+const first = 40; // tiles that are whole from the start; no screen shows more at once
+
+// Tiles are those of all members. A fleet may have a thousand: where they are out of sight they are links with a name, for the search
+// of the browser and for the keyboard, and nothing else.
+class Tiles {
+  constructor() {
+    this.known = new Map(); // by member: {element, near, drawn, and what is to be shown}
+    this.grid = h("div", { class: "tiles", role: "list", "aria-label": "Members", on: { keydown: (event) => step(event, this.grid) } });
+    this.members = new WeakMap(); // by element
+    this.sight = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const known = this.members.get(target);
+        known.near = isIntersecting;
+        this.draw(known);
+      }
+    }, { rootMargin: "600px" });
+  }
+
+  close() {
+    this.sight.disconnect();
+  }
+
+  // place brings the tiles into the order of the members; only those that differ are made anew.
+  place(members, detail) {
+    const gone = new Set(this.known.keys());
+    let before = null;
+    members.forEach((member, i) => {
+      gone.delete(member.name);
+      const known = this.known.get(member.name) ?? this.add(member, i < first);
+      const shown = detail(member);
+      if (known.cluster !== shown.cluster || known.queue !== shown.queue || known.dry !== shown.dry) {
+        Object.assign(known, shown, { drawn: false });
+        this.draw(known);
+      }
+      const next = before ? before.nextSibling : this.grid.firstChild;
+      if (next !== known.element) this.grid.insertBefore(known.element, next);
+      before = known.element;
+    });
+    for (const name of gone) {
+      this.sight.unobserve(this.known.get(name).element);
+      this.known.get(name).element.remove();
+      this.known.delete(name);
     }
-    const next = before ? before.nextSibling : grid.firstChild;
-    if (next !== known.element) grid.insertBefore(known.element, next);
-    before = known.element;
+    rove(this.grid);
   }
-  for (const name of gone) {
-    tiles.get(name).element.remove();
-    tiles.delete(name);
+
+  add(member, near) {
+    const known = { near, drawn: false, element: h("div", { role: "listitem" }, near ? null : frame(member, member.name)) };
+    this.known.set(member.name, known);
+    this.members.set(known.element, known);
+    this.sight.observe(known.element);
+    return known;
   }
-  rove(grid);
+
+  draw(known) {
+    if (!known.near || known.drawn) return;
+    const before = known.element.firstChild;
+    const focused = known.element.contains(document.activeElement);
+    known.element.replaceChildren(tile(known));
+    known.element.firstChild.tabIndex = before?.tabIndex ?? -1;
+    if (focused) known.element.firstChild.focus();
+    known.drawn = true;
+  }
 }
+
+// frame is the link of a tile.
+const frame = (cluster, ...content) => h("a", { class: `tile ${cluster.state === "CLUSTER_STATE_READY" ? "" : "off"}`, href: link("member", cluster.name), tabindex: "-1",
+  "data-member": cluster.name }, ...content);
 
 function tile({ cluster, queue, dry }) {
   const w = cluster.workloads;
-  return h("a", { class: `tile ${cluster.state === "CLUSTER_STATE_READY" ? "" : "off"}`, href: link("member", cluster.name), tabindex: "-1", "data-member": cluster.name },
+  return frame(cluster,
     h("span", { class: "line" }, h("strong", { class: "cut" }, cluster.name), badge(clusterState(cluster), cluster.state)),
     w ? [bar("spot", w.spotActual, w.spotWanted), bar("on-demand", w.onDemandActual, w.onDemandWanted)] : h("span", { class: "muted" }, "Workloads are not known."),
     h("span", { class: "line muted" }, h("span", null, w ? counted(w.managed, "workload") : ""), h("span", null, queue === null ? "" : `queue ${queue}`)),
