@@ -145,3 +145,13 @@ func TestAWorkloadIsRequeued(t *testing.T) {
 	l.Finish("prod-eu", "shop", "cart")
 	l.until(`document.querySelector(".order").textContent.includes("Done")`)
 }
+
+// The API tells the pods of a workload in pages.
+func TestAWorkloadShowsAllItsPods(t *testing.T) {
+	l := look(t, Admin)
+	l.AddWorkload("staging", "many", "crowd", 1200, 70, 2)
+	l.at("workload/staging/many/Deployment/crowd")
+	l.until(`document.querySelectorAll(".slot").length === 400`)
+	l.says("800 more slots.")
+	l.until(`document.querySelector('[role="table"][aria-label="Pods"]').getAttribute("aria-rowcount") === "1201"`)
+}

@@ -9,6 +9,7 @@ import { ago, capacity, counted, seconds, waitKind, word, workloadState } from "
 import { whatIf } from "./whatif.js";
 
 const mostSquares = 400;
+const mostPods = 4000; // they are asked for again and again
 
 export function workloadView(key) {
   let failure = null;
@@ -25,7 +26,7 @@ export function workloadView(key) {
   // The watch tells when something has changed; pods and moves are only in the whole answer.
   const live = new Live({ path: "v1/workloads:watch", field: "workload", nameOf: nameOfWorkload, changed: () => refresh(),
     query: { cluster: key.cluster, namespace: key.namespace, filter: `workload.name == ${JSON.stringify(key.name)} && workload.kind == ${JSON.stringify(key.kind)}` } }).start();
-  const ask = (signal) => call("GET", workloadPath(key), { signal });
+  const ask = (signal) => whole(workloadPath(key), signal);
   const take = (answer) => { failure = null; draw(answer); };
   const failed = (cause) => { failure = cause; draw(null); };
   const poll = new Poll(10_000, ask, take, failed).start();
@@ -49,9 +50,22 @@ export function workloadView(key) {
   return { element, title: key.name, close() { live.stop(); poll.stop(); pods.close(); refresh.stop(); trial.close(); } };
 }
 
+// whole is a workload with its pods, which come in pages. partial: there are more pods.
+async function whole(where, signal) {
+  const answer = await call("GET", where, { signal });
+  let token = answer.nextPageToken;
+  while (token && answer.workload.pods.length < mostPods) {
+    const more = await call("GET", where, { query: { page_token: token, read_mask: "pods" }, signal });
+    answer.workload.pods.push(...more.workload.pods);
+    token = more.nextPageToken;
+  }
+  return { ...answer, partial: Boolean(token) };
+}
+
 function header(w, answer) {
   const p = w.placement;
   return [
+    answer.partial && notice("calm", `It has more pods than the ${w.pods.length.toLocaleString("en")} that are shown.`),
     (answer.unreachable ?? []).length > 0 && notice("warn", `This may be old: ${answer.unreachable.map((u) => u.reason).join(", ")}.`),
     h("p", null, badge(workloadState(w), w.state), " ", p.reason),
     p.problems.length > 0 && table("Invalid annotations", ["Key", "Value", "Rule"], p.problems.map((x) => [h("code", null, x.key), h("code", null, x.value), x.rule])),
