@@ -146,9 +146,13 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		log:             c.rt.log.With(slog.String("controller", c.name), slog.String("member", name)),
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
-	e.events = newEventSink(e, c.name, c.watches[0].gvk)
-	e.scope = apply.Scope{Manager: c.marks.manager, Applied: c.marks.applied, Kind: c.watches[0].gvk, Memory: &apply.Memory{}}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
+	e.events = newEventSink(sinkOptions{
+		ctx: e.ctx, client: cl.GetClient(), controller: c.name, kind: c.watches[0].gvk, log: e.log,
+		held:    func() (string, bool) { return c.rt.Held(name) },
+		dropped: func(n int) { c.rt.metrics.events.WithLabelValues(name).Add(float64(n)) },
+	})
+	e.scope = apply.Scope{Manager: c.marks.manager, Applied: c.marks.applied, Kind: c.watches[0].gvk, Memory: &apply.Memory{}}
 	e.flow = c.queue.join(name, e)
 	c.engagements[name] = e
 	return e

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	eventrecord "k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,25 +25,39 @@ const (
 	eventComponent = "plimsoll"
 )
 
-// eventLimit bounds the writes about one object: 25 at once, then one in 30 s. Messages that differ each time, in a number
-// for instance, are not recognised as repetitions.
-var eventLimit = rateLimit{perSecond: 1.0 / 30, burst: 25}
+// Of different Events about one object so many are written at once, and then one in so many seconds. Messages that differ each
+// time, in a number for instance, are not recognised as repetitions.
+const (
+	eventBurst      = 25
+	eventsPerSecond = 1.0 / 30
+)
 
-// eventSink sends the Events of one engagement to the member, in the background, one at a time: a member that does not
+// sinkOptions are what a sink needs of its controller and of the member.
+type sinkOptions struct {
+	ctx        context.Context // of the member: nothing is sent once it has ended
+	client     client.Client   // of the member
+	controller string
+	kind       schema.GroupVersionKind           // of the objects that Events are about
+	held       func() (reason string, held bool) // that nothing may be sent now, and why
+	dropped    func(n int)                       // counts Events that were not written
+	log        *slog.Logger
+}
+
+// eventSink sends the Events of one controller to one member, in the background, one at a time: a member that does not
 // take them delays nobody and loses only the Events. The same Event is written at most once in 10 minutes; what came
-// between is in its count. Of different ones about one object, those beyond eventLimit are dropped and counted as dropped. Nothing is sent while a hold of the member applies, so a standby is silent, and the client is
-// fenced besides. Its goroutine lives only while there is something to send.
+// between is in its count. Of different ones about one object, those beyond eventBurst are dropped and counted as dropped; that
+// is client-go's filter. Nothing is sent while a hold of the member applies, so a standby is silent, and the client is fenced
+// besides. Its goroutine lives only while there is something to send. Safe for concurrent use.
 type eventSink struct {
-	engagement *engagement
-	component  string
-	kind       schema.GroupVersionKind // of the objects that Events are about
-	tap        func(happening)         // of ReconcileOnce: takes Events instead of the member; nil: they are sent
+	sinkOptions
+	component string
+	filter    *eventrecord.EventSourceObjectSpamFilter // by what Events are about
 
 	mu      sync.Mutex
+	tap     func(kind, reason, message string) // takes Events instead of the member; nil: they are sent
 	pending []*series
 	sending bool
 	known   map[sameness]*series
-	objects map[string]*bucket // by what Events are about
 }
 
 // series is one Event and its repetitions.
@@ -52,9 +69,21 @@ type series struct {
 	queued    bool
 }
 
-func newEventSink(e *engagement, controller string, kind schema.GroupVersionKind) *eventSink {
-	return &eventSink{engagement: e, component: eventComponent + "/" + controller, kind: kind, known: map[sameness]*series{},
-		objects: map[string]*bucket{}}
+func newEventSink(o sinkOptions) *eventSink {
+	return &eventSink{
+		sinkOptions: o, component: eventComponent + "/" + o.controller, known: map[sameness]*series{},
+		filter: eventrecord.NewEventSourceObjectSpamFilter(eventsKnown, eventBurst, eventsPerSecond, clock.RealClock{}, aboutKey),
+	}
+}
+
+// aboutKey names what an Event is about, for the filter.
+func aboutKey(e *corev1.Event) string { return happening{about: e.InvolvedObject}.sameness().about }
+
+// divert has Events given to tap instead of the member.
+func (s *eventSink) divert(tap func(kind, reason, message string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tap = tap
 }
 
 // record counts a happening, and queues it unless it was sent lately.
@@ -63,7 +92,7 @@ func (s *eventSink) record(h happening) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tap != nil {
-		s.tap(h)
+		s.tap(h.kind, h.reason, h.message)
 		return
 	}
 	one := s.known[h.sameness()]
@@ -76,7 +105,7 @@ func (s *eventSink) record(h happening) {
 	if one.queued || (!one.sent.IsZero() && now.Sub(one.sent) < eventWindow) {
 		return
 	}
-	if len(s.pending) >= eventsPending || s.tooMany(h) {
+	if len(s.pending) >= eventsPending || s.filter.Filter(&corev1.Event{InvolvedObject: h.about}) {
 		s.dropped(1)
 		return
 	}
@@ -85,40 +114,6 @@ func (s *eventSink) record(h happening) {
 	if !s.sending {
 		s.sending = true
 		go s.send()
-	}
-}
-
-// tooMany tells whether enough was written about an object lately, and counts one more if not.
-func (s *eventSink) tooMany(h happening) bool {
-	now, about := s.engagement.controller.rt.now(), h.sameness().about
-	b := s.objects[about]
-	if b == nil {
-		s.forgetQuiet(now)
-		b = newBucket(eventLimit)
-		s.objects[about] = b
-	}
-	if b.empty(now) {
-		return true
-	}
-	b.take(now)
-	return false
-}
-
-// forgetQuiet forgets objects about which little was written lately, and if that is not enough, any one.
-func (s *eventSink) forgetQuiet(now int64) {
-	if len(s.objects) < eventsKnown {
-		return
-	}
-	for about, b := range s.objects {
-		if b.full(now) {
-			delete(s.objects, about)
-		}
-	}
-	for about := range s.objects {
-		if len(s.objects) < eventsKnown {
-			return
-		}
-		delete(s.objects, about)
 	}
 }
 
@@ -144,7 +139,7 @@ func (s *eventSink) makeRoom(now time.Time) {
 func (s *eventSink) send() {
 	for {
 		s.mu.Lock()
-		if len(s.pending) == 0 || !s.engagement.live() {
+		if len(s.pending) == 0 || s.ctx.Err() != nil {
 			s.pending, s.sending = nil, false
 			s.mu.Unlock()
 			return
@@ -165,19 +160,19 @@ func (s *eventSink) send() {
 		}
 		s.mu.Unlock()
 		if err != nil {
-			s.engagement.log.Debug("cannot record an event", "reason", h.reason, "error", err)
+			s.log.Debug("cannot record an event", "reason", h.reason, "error", err)
 		}
 	}
 }
 
 // write creates an Event, or brings the count of the one that is there up to date.
 func (s *eventSink) write(h happening, name types.NamespacedName, count int32) (types.NamespacedName, error) {
-	if reason, held := s.engagement.controller.rt.Held(s.engagement.name); held {
+	if reason, held := s.held(); held {
 		return name, heldError(reason)
 	}
-	ctx, cancel := context.WithTimeout(s.engagement.ctx, eventPatience)
+	ctx, cancel := context.WithTimeout(s.ctx, eventPatience)
 	defer cancel()
-	cl, now := s.engagement.cluster.GetClient(), metav1.Now()
+	cl, now := s.client, metav1.Now()
 	if name.Name != "" {
 		err := cl.Patch(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
 			client.RawPatch(types.MergePatchType, repetition(count, now)))
@@ -201,10 +196,6 @@ func repetition(count int32, now metav1.Time) []byte {
 		return []byte("{}") // a number and a time always marshal
 	}
 	return patch
-}
-
-func (s *eventSink) dropped(n int) {
-	s.engagement.controller.rt.metrics.events.WithLabelValues(s.engagement.name).Add(float64(n))
 }
 
 // heldError is why an Event is not sent.

@@ -28,6 +28,8 @@ type hub struct {
 	registry *prometheus.Registry
 	log      *recordingLog
 	wg       sync.WaitGroup
+
+	recorders chan Recorder // of eventHub: those of further objects
 }
 
 // newHub makes a hub that is stopped when the test ends.

@@ -38,9 +38,9 @@ func (c *Controller) ReconcileOnce(ctx context.Context, member string, cl cluste
 	defer e.cancel(errTried)
 	e.scope.InTurn = true
 	var t OnceResult
-	e.events.tap = func(h happening) {
-		t.Events = append(t.Events, fmt.Sprintf("%s %s: %s", h.kind, h.reason, h.message))
-	}
+	e.events.divert(func(kind, reason, message string) {
+		t.Events = append(t.Events, fmt.Sprintf("%s %s: %s", kind, reason, message))
+	})
 	end := c.run(ctx, e, key)
 	v := judge(end, 0, c.queue.pace, 0.5)
 	t.Result, t.Outcome, t.Err = end.result.String(), outcomes[v.outcome], end.err

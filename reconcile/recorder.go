@@ -11,26 +11,26 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
-// recorder records Events about one object. It implements [Recorder].
+// recorder records Events about one object. It implements reconcile.Recorder.
 type recorder struct {
 	sink  *eventSink
 	about corev1.ObjectReference
 }
 
 // about makes the recorder of a request.
-func (s *eventSink) about(obj client.Object) Recorder {
+func (s *eventSink) about(obj client.Object) *recorder {
 	return &recorder{sink: s, about: corev1.ObjectReference{
 		APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}}
 }
 
-// Normal implements [Recorder].
+// Normal implements reconcile.Recorder.
 func (r *recorder) Normal(reason, format string, args ...any) {
 	r.record(corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
 }
 
-// Warning implements [Recorder].
+// Warning implements reconcile.Recorder.
 func (r *recorder) Warning(reason, format string, args ...any) {
 	r.record(corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
 }
@@ -59,7 +59,7 @@ func (h happening) sameness() sameness {
 	return sameness{about: about, kind: h.kind, reason: h.reason, message: h.message}
 }
 
-// standing tells whether what happened stands until somebody mends it. Such an Event has a name by what it says, so that a
+// standing tells whether what happened stands until somebody fixes it. Such an Event has a name by what it says, so that a
 // process that has just started does not write again what the one before it wrote.
 func (h happening) standing() bool { return h.kind == corev1.EventTypeWarning && h.about.UID != "" }
 
