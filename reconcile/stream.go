@@ -45,7 +45,7 @@ func (c ChangeType) String() string {
 
 var changeTypes = [...]string{"unknown", "Added", "Updated", "Deleted", "Synced", "Resynced", "Disengaged"}
 
-// A Change is one element of [Changes]. Objects are those of the member's cache, trimmed as they are there; they must not be
+// A Change is one element of the sequence. Objects are those of the member's cache, trimmed as they are there; they must not be
 // changed.
 type Change[T client.Object] struct {
 	Type   ChangeType
@@ -55,22 +55,12 @@ type Change[T client.Object] struct {
 	Err    error
 }
 
-// Changes follows the objects of a kind in the cache of a member, or of all members if the name is empty. The kind must be
-// cached there, which it is where a controller declares it.
-//
-// For each object the reader is told its states in their order. It is never waited for: while it is busy, further changes of
-// an object that it has not been told about yet are merged into one, and such that cancel each other out are dropped, so a
-// slow reader costs memory for no more than the objects that there are. It then misses states, which [ChangeResynced] tells,
-// and never the newest one. Members take turns.
-//
-// The sequence ends when ctx ends or the loop is left. That of a single member also ends, after [ChangeDisengaged], when the
-// member or the kind goes, or is not there to begin with. That of all members goes on, and follows members that come, and
-// come back. It may be used any number of times, also concurrently; each use begins anew.
-func Changes[T client.Object](ctx context.Context, rt *Runtime, member string) iter.Seq[Change[T]] {
+// follow is Changes of package reconcile.
+func follow[T client.Object](ctx context.Context, instances *members.Instances, member string) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		s := &stream[T]{rt: rt, only: member, kind: object.New[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		s := &stream[T]{instances: instances, only: member, kind: object.New[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
 			sources: map[string]*streamSource[T]{}, backlogs: map[string]*backlog[T]{}}
-		forget := rt.instances.Listen(s.look)
+		forget := instances.Listen(s.look)
 		defer s.close()
 		defer forget()
 		s.begin()
@@ -98,12 +88,12 @@ func Changes[T client.Object](ctx context.Context, rt *Runtime, member string) i
 
 // A stream is one use of Changes. Its sources, one for each member, fill the backlogs, and the reader empties them.
 type stream[T client.Object] struct {
-	rt   *Runtime
-	only string // empty: all members
-	kind T
-	wake chan struct{} // has room for one: something is in a backlog
-	stop chan struct{}
-	wg   sync.WaitGroup
+	instances *members.Instances
+	only      string // empty: all members
+	kind      T
+	wake      chan struct{} // has room for one: something is in a backlog
+	stop      chan struct{}
+	wg        sync.WaitGroup
 
 	mu       sync.Mutex
 	sources  map[string]*streamSource[T]
@@ -129,7 +119,7 @@ var (
 // begin follows the members that are there.
 func (s *stream[T]) begin() {
 	if s.only == "" {
-		for _, name := range s.rt.instances.Names() {
+		for _, name := range s.instances.Names() {
 			s.look(name)
 		}
 		return
@@ -147,7 +137,7 @@ func (s *stream[T]) look(name string) {
 	if s.only != "" && name != s.only {
 		return
 	}
-	there := s.rt.instances.Get(name)
+	there := s.instances.Get(name)
 	if there == nil || there.Context.Err() != nil {
 		return
 	}
