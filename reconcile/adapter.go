@@ -96,7 +96,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 		have = s.CommonStatus().Conditions
 	}
 	return Request[T]{
-		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.about(obj),
+		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.About(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
 		needs: depend.NewNeeds(e.flow.needs, client.ObjectKeyFromObject(obj)),
 		Log:   logAbout(e.log, obj),

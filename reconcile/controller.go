@@ -19,6 +19,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/events"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 )
 
@@ -147,10 +148,10 @@ func (c *Controller) engage(ctx context.Context, name string, cl cluster.Cluster
 		attachedPrimary: make(chan struct{}), followed: map[int]<-chan struct{}{}, handlers: map[int]attached{},
 	}
 	e.ctx, e.cancel = context.WithCancelCause(ctx)
-	e.events = newEventSink(sinkOptions{
-		ctx: e.ctx, client: cl.GetClient(), controller: c.name, kind: c.watches[0].gvk, log: e.log,
-		held:    func() (string, bool) { return c.rt.Held(name) },
-		dropped: func(n int) { c.rt.metrics.events.WithLabelValues(name).Add(float64(n)) },
+	e.events = events.NewSink(events.Options{
+		Context: e.ctx, Client: cl.GetClient(), Controller: c.name, Kind: c.watches[0].gvk, Log: e.log,
+		Held:    func() (string, bool) { return c.rt.Held(name) },
+		Dropped: func(n int) { c.rt.metrics.events.WithLabelValues(name).Add(float64(n)) },
 	})
 	e.scope = apply.Scope{Manager: c.marks.manager, Applied: c.marks.applied, Kind: c.watches[0].gvk, Memory: &apply.Memory{}}
 	e.flow = c.queue.join(name, e)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/apply"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/events"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
@@ -37,7 +38,7 @@ type engagement struct {
 	log        *slog.Logger
 	ctx        context.Context // of the member; its cause says why the engagement ended
 	cancel     context.CancelCauseFunc
-	events     *eventSink
+	events     *events.Sink
 	scope      apply.Scope
 
 	attachedPrimary chan struct{} // closed when the handler of the reconciled kind is there

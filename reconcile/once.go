@@ -38,7 +38,7 @@ func (c *Controller) ReconcileOnce(ctx context.Context, member string, cl cluste
 	defer e.cancel(errTried)
 	e.scope.InTurn = true
 	var t OnceResult
-	e.events.divert(func(kind, reason, message string) {
+	e.events.Divert(func(kind, reason, message string) {
 		t.Events = append(t.Events, fmt.Sprintf("%s %s: %s", kind, reason, message))
 	})
 	end := c.run(ctx, e, key)

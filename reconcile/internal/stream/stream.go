@@ -1,4 +1,4 @@
-package reconcile
+package stream
 
 import (
 	"context"
@@ -55,8 +55,8 @@ type Change[T client.Object] struct {
 	Err    error
 }
 
-// follow is Changes of package reconcile.
-func follow[T client.Object](ctx context.Context, instances *members.Instances, member string) iter.Seq[Change[T]] {
+// Follow is Changes of package reconcile.
+func Follow[T client.Object](ctx context.Context, instances *members.Instances, member string) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
 		s := &stream[T]{instances: instances, only: member, kind: object.New[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
 			sources: map[string]*streamSource[T]{}, backlogs: map[string]*backlog[T]{}}

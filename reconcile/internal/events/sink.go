@@ -1,4 +1,4 @@
-package reconcile
+package events
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	eventrecord "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -32,26 +32,26 @@ const (
 	eventsPerSecond = 1.0 / 30
 )
 
-// sinkOptions are what a sink needs of its controller and of the member.
-type sinkOptions struct {
-	ctx        context.Context // of the member: nothing is sent once it has ended
-	client     client.Client   // of the member
-	controller string
-	kind       schema.GroupVersionKind           // of the objects that Events are about
-	held       func() (reason string, held bool) // that nothing may be sent now, and why
-	dropped    func(n int)                       // counts Events that were not written
-	log        *slog.Logger
+// Options are what a sink needs of its controller and of the member.
+type Options struct {
+	Context    context.Context // of the member: nothing is sent once it has ended
+	Client     client.Client   // of the member
+	Controller string
+	Kind       schema.GroupVersionKind           // of the objects that Events are about
+	Held       func() (reason string, held bool) // that nothing may be sent now, and why
+	Dropped    func(n int)                       // counts Events that were not written
+	Log        *slog.Logger
 }
 
-// eventSink sends the Events of one controller to one member, in the background, one at a time: a member that does not
+// Sink sends the Events of one controller to one member, in the background, one at a time: a member that does not
 // take them delays nobody and loses only the Events. The same Event is written at most once in 10 minutes; what came
 // between is in its count. Of different ones about one object, those beyond eventBurst are dropped and counted as dropped; that
 // is client-go's filter. Nothing is sent while a hold of the member applies, so a standby is silent, and the client is fenced
 // besides. Its goroutine lives only while there is something to send. Safe for concurrent use.
-type eventSink struct {
-	sinkOptions
+type Sink struct {
+	Options
 	component string
-	filter    *eventrecord.EventSourceObjectSpamFilter // by what Events are about
+	filter    *record.EventSourceObjectSpamFilter // by what Events are about
 
 	mu      sync.Mutex
 	tap     func(kind, reason, message string) // takes Events instead of the member; nil: they are sent
@@ -69,25 +69,26 @@ type series struct {
 	queued    bool
 }
 
-func newEventSink(o sinkOptions) *eventSink {
-	return &eventSink{
-		sinkOptions: o, component: eventComponent + "/" + o.controller, known: map[sameness]*series{},
-		filter: eventrecord.NewEventSourceObjectSpamFilter(eventsKnown, eventBurst, eventsPerSecond, clock.RealClock{}, aboutKey),
+// NewSink makes a sink. It starts nothing.
+func NewSink(o Options) *Sink {
+	return &Sink{
+		Options: o, component: eventComponent + "/" + o.Controller, known: map[sameness]*series{},
+		filter: record.NewEventSourceObjectSpamFilter(eventsKnown, eventBurst, eventsPerSecond, clock.RealClock{}, aboutKey),
 	}
 }
 
 // aboutKey names what an Event is about, for the filter.
 func aboutKey(e *corev1.Event) string { return happening{about: e.InvolvedObject}.sameness().about }
 
-// divert has Events given to tap instead of the member.
-func (s *eventSink) divert(tap func(kind, reason, message string)) {
+// Divert has Events given to tap instead of the member.
+func (s *Sink) Divert(tap func(kind, reason, message string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tap = tap
 }
 
 // record counts a happening, and queues it unless it was sent lately.
-func (s *eventSink) record(h happening) {
+func (s *Sink) record(h happening) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *eventSink) record(h happening) {
 		return
 	}
 	if len(s.pending) >= eventsPending || s.filter.Filter(&corev1.Event{InvolvedObject: h.about}) {
-		s.dropped(1)
+		s.Dropped(1)
 		return
 	}
 	one.sent, one.queued = now, true
@@ -118,7 +119,7 @@ func (s *eventSink) record(h happening) {
 }
 
 // makeRoom forgets Events whose repetition would be written anew anyway, and if that is not enough, any one.
-func (s *eventSink) makeRoom(now time.Time) {
+func (s *Sink) makeRoom(now time.Time) {
 	if len(s.known) < eventsKnown {
 		return
 	}
@@ -136,10 +137,10 @@ func (s *eventSink) makeRoom(now time.Time) {
 }
 
 // send writes what is pending, until nothing is.
-func (s *eventSink) send() {
+func (s *Sink) send() {
 	for {
 		s.mu.Lock()
-		if len(s.pending) == 0 || s.ctx.Err() != nil {
+		if len(s.pending) == 0 || s.Context.Err() != nil {
 			s.pending, s.sending = nil, false
 			s.mu.Unlock()
 			return
@@ -154,25 +155,25 @@ func (s *eventSink) send() {
 		s.mu.Lock()
 		if err != nil {
 			one.sent = time.Time{} // the next repetition tries again
-			s.dropped(1)
+			s.Dropped(1)
 		} else {
 			one.name = name
 		}
 		s.mu.Unlock()
 		if err != nil {
-			s.log.Debug("cannot record an event", "reason", h.reason, "error", err)
+			s.Log.Debug("cannot record an event", "reason", h.reason, "error", err)
 		}
 	}
 }
 
 // write creates an Event, or brings the count of the one that is there up to date.
-func (s *eventSink) write(h happening, name types.NamespacedName, count int32) (types.NamespacedName, error) {
-	if reason, held := s.held(); held {
+func (s *Sink) write(h happening, name types.NamespacedName, count int32) (types.NamespacedName, error) {
+	if reason, held := s.Held(); held {
 		return name, heldError(reason)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, eventPatience)
+	ctx, cancel := context.WithTimeout(s.Context, eventPatience)
 	defer cancel()
-	cl, now := s.client, metav1.Now()
+	cl, now := s.Client, metav1.Now()
 	if name.Name != "" {
 		err := cl.Patch(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
 			client.RawPatch(types.MergePatchType, repetition(count, now)))

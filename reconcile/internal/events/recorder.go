@@ -1,4 +1,4 @@
-package reconcile
+package events
 
 import (
 	"fmt"
@@ -11,31 +11,31 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
 
-// recorder records Events about one object. It implements reconcile.Recorder.
-type recorder struct {
-	sink  *eventSink
+// Recorder records Events about one object. It implements that of package reconcile.
+type Recorder struct {
+	sink  *Sink
 	about corev1.ObjectReference
 }
 
-// about makes the recorder of a request.
-func (s *eventSink) about(obj client.Object) *recorder {
-	return &recorder{sink: s, about: corev1.ObjectReference{
-		APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind,
+// About makes the recorder of a request.
+func (s *Sink) About(obj client.Object) *Recorder {
+	return &Recorder{sink: s, about: corev1.ObjectReference{
+		APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}}
 }
 
-// Normal implements reconcile.Recorder.
-func (r *recorder) Normal(reason, format string, args ...any) {
+// Normal implements that of package reconcile.
+func (r *Recorder) Normal(reason, format string, args ...any) {
 	r.record(corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
 }
 
-// Warning implements reconcile.Recorder.
-func (r *recorder) Warning(reason, format string, args ...any) {
+// Warning implements that of package reconcile.
+func (r *Recorder) Warning(reason, format string, args ...any) {
 	r.record(corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) record(kind, reason, message string) {
+func (r *Recorder) record(kind, reason, message string) {
 	r.sink.record(happening{about: r.about, kind: kind, reason: reason, message: object.Clip(message)})
 }
 

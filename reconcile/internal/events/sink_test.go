@@ -1,4 +1,4 @@
-package reconcile
+package events
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	eventrecord "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
@@ -26,8 +26,8 @@ func TestALongMessageIsCutAndANamelessNamespaceIsDefault(t *testing.T) {
 }
 
 func TestASinkRemembersNoMoreThanItMay(t *testing.T) {
-	s := newEventSink(sinkOptions{ctx: context.Background(), controller: "c", log: slog.New(slog.DiscardHandler), dropped: func(int) {},
-		held: func() (string, bool) { return "standby", true }})
+	s := NewSink(Options{Context: context.Background(), Controller: "c", Log: slog.New(slog.DiscardHandler), Dropped: func(int) {},
+		Held: func() (string, bool) { return "standby", true }})
 	for i := range 2 * eventsKnown {
 		s.record(happening{about: corev1.ObjectReference{UID: "u"}, message: fmt.Sprint(i)})
 	}
@@ -38,8 +38,8 @@ func TestASinkRemembersNoMoreThanItMay(t *testing.T) {
 
 // BenchmarkARepeatedEvent is what a reconciler pays that says the same each time.
 func BenchmarkARepeatedEvent(b *testing.B) {
-	s := newEventSink(sinkOptions{ctx: b.Context(), controller: "c", log: slog.New(slog.DiscardHandler), dropped: func(int) {},
-		held: func() (string, bool) { return "standby", true }})
+	s := NewSink(Options{Context: b.Context(), Controller: "c", Log: slog.New(slog.DiscardHandler), Dropped: func(int) {},
+		Held: func() (string, bool) { return "standby", true }})
 	h := happening{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkARepeatedEvent(b *testing.B) {
 // BenchmarkARepeatedEventInTheCorrelator is the same through client-go's correlator, which asks for a write each time until its
 // filter drops the Event.
 func BenchmarkARepeatedEventInTheCorrelator(b *testing.B) {
-	c := eventrecord.NewEventCorrelatorWithOptions(eventrecord.CorrelatorOptions{LRUCacheSize: eventsKnown, BurstSize: eventBurst, QPS: eventsPerSecond})
+	c := record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{LRUCacheSize: eventsKnown, BurstSize: eventBurst, QPS: eventsPerSecond})
 	h := happening{about: corev1.ObjectReference{Kind: "ConfigMap", Namespace: "default", Name: "one", UID: "u"}, kind: "Normal", reason: "Moved", message: "one replica"}
 	b.ReportAllocs()
 	for b.Loop() {

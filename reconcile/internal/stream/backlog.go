@@ -1,4 +1,4 @@
-package reconcile
+package stream
 
 import (
 	"container/list"
