@@ -1,6 +1,9 @@
 package reconcile
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Hold is one of the reasons that keep all keys of a member from running. Holds are independent: a key runs when
 // none applies to its member. A hold stops nothing that already runs ([Runtime.Drain] waits for that), and queues go on filling
@@ -178,3 +181,39 @@ func (rt *Runtime) DrainMember(ctx context.Context, member string) error {
 // Drain waits until no reconcile is running in any member, or ctx ends. It closes nothing: call HoldAll first, or new
 // ones may start while it waits.
 func (rt *Runtime) Drain(ctx context.Context) error { return rt.active.wait(ctx, &rt.mu) }
+
+// active counts running reconciles and tells when there are none. Guarded by Runtime.mu.
+type active struct {
+	n       int
+	waiting []chan struct{}
+}
+
+func (a *active) add() { a.n++ }
+
+func (a *active) done() {
+	if a.n--; a.n > 0 {
+		return
+	}
+	for _, c := range a.waiting {
+		close(c)
+	}
+	a.waiting = nil
+}
+
+// wait returns when none is active, or with ctx's error. mu guards a and is not held by the caller.
+func (a *active) wait(ctx context.Context, mu *sync.Mutex) error {
+	mu.Lock()
+	if a.n == 0 {
+		mu.Unlock()
+		return nil
+	}
+	c := make(chan struct{})
+	a.waiting = append(a.waiting, c)
+	mu.Unlock()
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
