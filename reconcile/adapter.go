@@ -99,7 +99,7 @@ func (a *adapter[T]) request(e *engagement, obj T) Request[T] {
 		Member: e.name, Object: obj, Client: e.cluster.GetClient(), Live: members.LiveReader(e.cluster), Events: e.events.About(obj),
 		Conditions: newConditions(have, obj.GetGeneration()), scope: &e.scope,
 		needs: depend.NewNeeds(e.flow.needs, client.ObjectKeyFromObject(obj)),
-		Log:   logAbout(e.log, obj),
+		Log:   object.Log(e.log, obj),
 	}
 }
 

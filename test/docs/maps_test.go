@@ -15,8 +15,8 @@ import (
 // wholeMaps are the packages whose doc.go names every file. The maps of others name where to begin.
 var wholeMaps = []string{
 	"clusters", "clusters/internal/intake", "clusters/internal/sample", "clusters/kubeconfig", "hub", "hub/config", "hub/leadership",
-	"reconcile", "reconcile/internal/apply", "reconcile/internal/depend", "reconcile/internal/members", "reconcile/internal/object",
-	"reconcile/internal/retry", "reconcile/module", "reconcile/reconciletest", "reconcile/spot", "reconcile/spot/capacity", "reconcile/spot/internal/phrase",
+	"reconcile", "reconcile/internal/apply", "reconcile/internal/depend", "reconcile/internal/events", "reconcile/internal/members",
+	"reconcile/internal/object", "reconcile/internal/retry", "reconcile/internal/stream", "reconcile/module", "reconcile/reconciletest", "reconcile/spot", "reconcile/spot/capacity", "reconcile/spot/internal/phrase",
 	"reconcile/spot/internal/when", "reconcile/spot/policy", "reconcile/spot/shortage", "reconcile/webapp", "webhook",
 	"webhook/internal/jsonscan",
 }

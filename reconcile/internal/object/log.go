@@ -1,4 +1,4 @@
-package reconcile
+package object
 
 import (
 	"context"
@@ -13,8 +13,8 @@ type objectLog struct {
 	namespace, name string
 }
 
-// logAbout makes the logger of a request.
-func logAbout(log *slog.Logger, obj client.Object) *slog.Logger {
+// Log makes the logger of a request.
+func Log(log *slog.Logger, obj client.Object) *slog.Logger {
 	return slog.New(&objectLog{log.Handler(), obj.GetNamespace(), obj.GetName()})
 }
 
