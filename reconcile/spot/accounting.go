@@ -255,6 +255,9 @@ func (a *Accounting) Mark(p *Pod) {
 // Known returns how many pods of the owner the accounting knows.
 func (a *Accounting) Known() int { return len(a.pods) }
 
+// Held returns how many pods hold a slot, as the cache and what was done show them.
+func (a *Accounting) Held() int { return a.visible.All }
+
 // LastMove returns when we last evicted or released a pod of the owner; zero: never, as far as this process knows.
 func (a *Accounting) LastMove() time.Time { return a.movedAt }
 

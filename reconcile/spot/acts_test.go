@@ -70,7 +70,7 @@ func deniedByPolicy(pod string) error {
 
 // acting is a workload whose pods are in the accounting of the shell.
 func (s *shell) acting(c client.Client, pods []Pod) *subject {
-	o := s.follower.directory.ensureOwner(testOwner, kindReplicaSet)
+	o := s.follower.directory.ensureOwner(OwnerUID, kindReplicaSet)
 	for i := range pods {
 		o.slots.Observe(&pods[i], time.Now())
 	}
@@ -88,10 +88,10 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 		"nobody answers":      {context.DeadlineExceeded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
+			pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
 			pods[0].Slot, pods[1].Slot = NoSlot, NoSlot // they slipped past the webhook
-			doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
-			plan := Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, epoch)
+			DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
+			plan := Plan(ObservedOf(pods, 10), PolicyOf(100, 0), DefaultSettings, Epoch)
 			if len(plan.Stamps) != 2 || len(plan.Evictions) != 5 {
 				t.Fatalf("%d stamps and %d evictions planned", len(plan.Stamps), len(plan.Evictions))
 			}
@@ -102,7 +102,7 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 				return nil
 			}, succeed)
 			s := newShell(t, nil, false)
-			_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+			_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
 			if w.evictions.Load() != 5 || w.patches.Load() != 2 {
 				t.Errorf("%d evictions and %d patches, want 5 and 2", w.evictions.Load(), w.patches.Load())
 			}
@@ -117,15 +117,15 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 }
 
 func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
-	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	doom(pods, Doom{Node: "s", Notice: "spot-itn", Weight: WeightDeadline, Since: epoch.Add(-100 * time.Second), By: epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
-	doom(pods, Doom{Node: "r", Notice: "shutdown", Weight: WeightDeadline, Since: epoch, By: epoch.Add(2 * time.Minute)}, 1, 2, 9)
-	settings := testSettings
+	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Weight: WeightDeadline, Since: Epoch.Add(-100 * time.Second), By: Epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
+	DoomSlots(pods, Doom{Node: "r", Notice: "shutdown", Weight: WeightDeadline, Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 1, 2, 9)
+	settings := DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(observedOf(pods, 10), policyOf(100, 0), settings, epoch)
+	plan := Plan(ObservedOf(pods, 10), PolicyOf(100, 0), settings, Epoch)
 	if len(plan.Releases) != 3 || len(plan.Evictions) != 4 {
 		t.Fatalf("%d releases and %d evictions planned", len(plan.Releases), len(plan.Evictions))
 	}
@@ -136,19 +136,19 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 		return nil
 	}, succeed)
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
 	if w.evictions.Load() != 4 || w.patches.Load() != 3 || err == nil {
 		t.Errorf("%d evictions, %d releases tried, error %v", w.evictions.Load(), w.patches.Load(), err)
 	}
 }
 
 func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
-	pods := replicas(40, policy.Mix{Percent: 100, Managed: true})
-	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, upTo(40)...)
-	plan := Plan(observedOf(pods, 40), policyOf(100, 0), testSettings, epoch)
+	pods := Replicas(40, policy.Mix{Percent: 100, Managed: true})
+	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, UpTo(40)...)
+	plan := Plan(ObservedOf(pods, 40), PolicyOf(100, 0), DefaultSettings, Epoch)
 	w := newWriting(succeed, func(string) error { return apierrors.NewInternalError(errors.New("etcd is gone")) })
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
 	if w.evictions.Load() != 40 || err == nil || strings.Count(err.Error(), "etcd is gone") != keptErrors || !strings.HasSuffix(err.Error(), "32 further writes failed") {
 		t.Errorf("%d evictions tried, error %v", w.evictions.Load(), err)
 	}
@@ -157,14 +157,14 @@ func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 // What a policy refuses is told with the pod's name, and not repeated with every plan.
 func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
+		pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
 		pods[0].Slot = NoSlot
 		w := newWriting(deniedByPolicy, succeed)
 		s := newShell(t, nil, false)
 		sub := s.acting(w, pods)
 		var plan Result
 		for range 120 { // an hour, planned twice a minute
-			plan = Plan(observedOf(pods, 10), policyOf(100, 0), testSettings, time.Now())
+			plan = Plan(ObservedOf(pods, 10), PolicyOf(100, 0), DefaultSettings, time.Now())
 			result, err := s.act(t.Context(), s.follower.directory, sub, &plan, time.Now())
 			if err != nil {
 				t.Fatalf("a refusal is an error: %v, %v", result, err)
@@ -174,7 +174,7 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 		if n := w.patches.Load(); n > 6 {
 			t.Errorf("a pod was stamped in vain %d times in an hour", n)
 		}
-		wait := waitOf(&plan, WaitRefused)
+		wait := WaitOf(&plan, WaitRefused)
 		if plan.State != StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || plan.Recheck.IsZero() {
 			t.Fatalf("%s: %s, wait %+v, next %s", plan.State, plan.Reason, wait, plan.Recheck)
 		}
@@ -187,14 +187,14 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 }
 
 func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
-	pods := replicas(1000, policy.Mix{Percent: 100, Managed: true})
+	pods := Replicas(1000, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Slot = NoSlot
 	}
 	w := newWriting(deniedByPolicy, succeed)
 	s := newShell(t, nil, false)
-	plan := Plan(observedOf(pods, 1000), policyOf(100, 0), testSettings, epoch)
-	if _, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch); err != nil {
+	plan := Plan(ObservedOf(pods, 1000), PolicyOf(100, 0), DefaultSettings, Epoch)
+	if _, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.patches.Load(); n < maxDenials || n > maxDenials+parallelWrites {
@@ -206,13 +206,13 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 	w := newWriting(deniedByPolicy, succeed)
 	s := newShell(t, nil, false)
 	dir, now := s.follower.directory, time.Now()
-	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	settings := testSettings
+	settings := DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(observedOf(pods, 10), policyOf(0, 0), settings, now)
+	plan := Plan(ObservedOf(pods, 10), PolicyOf(0, 0), settings, now)
 	if len(plan.Releases) == 0 {
 		t.Fatal("nothing is released")
 	}
@@ -220,9 +220,9 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 	if err != nil || plan.State != StateWaiting || !strings.Contains(plan.Reason, "cannot be released") {
 		t.Errorf("%s: %s, error %v", plan.State, plan.Reason, err)
 	}
-	o := observedOf(pods, 10)
+	o := ObservedOf(pods, 10)
 	o.NoRelease = dir.releaseDenied(o.Owners, now.Add(time.Second))
-	again := Plan(o, policyOf(0, 0), settings, now.Add(time.Second))
+	again := Plan(o, PolicyOf(0, 0), settings, now.Add(time.Second))
 	if !strings.Contains(strings.Join(again.Notes, " "), "labels are immutable") || len(again.Releases) != 0 {
 		t.Errorf("plan after the refusal: %+v", again)
 	}
@@ -232,9 +232,9 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 }
 
 func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
-	pods := replicas(3, policy.Mix{Percent: 100, Managed: true})
-	doom(pods, Doom{Node: "s", Notice: "spot-itn", Since: epoch, By: epoch.Add(2 * time.Minute)}, 0, 1, 2)
-	plan := Plan(observedOf(pods, 3), policyOf(100, 0), testSettings, epoch)
+	pods := Replicas(3, policy.Mix{Percent: 100, Managed: true})
+	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 0, 1, 2)
+	plan := Plan(ObservedOf(pods, 3), PolicyOf(100, 0), DefaultSettings, Epoch)
 	w := newWriting(succeed, func(pod string) error {
 		if pod == pods[1].Name {
 			return deniedByPolicy(pod)
@@ -242,8 +242,8 @@ func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
 		return nil
 	})
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, epoch)
-	wait := waitOf(&plan, WaitRefused)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
+	wait := WaitOf(&plan, WaitRefused)
 	if err != nil || w.evictions.Load() != 3 || wait == nil || wait.Replicas != 1 || !strings.Contains(wait.Reason, pods[1].Name) {
 		t.Errorf("%d evictions, wait %+v, error %v", w.evictions.Load(), wait, err)
 	}
@@ -277,18 +277,18 @@ func TestADenialIsARefusalOfThisWriteAndNotOfTheMoment(t *testing.T) {
 func TestDenialsOfOneBatchCountAsOne(t *testing.T) {
 	var d denials
 	for range 8 {
-		if until := d.note("set", "no", epoch); !until.Equal(epoch.Add(denialRetry)) {
+		if until := d.note("set", "no", Epoch); !until.Equal(Epoch.Add(denialRetry)) {
 			t.Fatalf("tried again at %s", until)
 		}
 	}
-	if until := d.note("set", "no", epoch.Add(denialRetry)); !until.Equal(epoch.Add(3 * denialRetry)) {
+	if until := d.note("set", "no", Epoch.Add(denialRetry)); !until.Equal(Epoch.Add(3 * denialRetry)) {
 		t.Errorf("a further refusal: tried again at %s", until)
 	}
 }
 
 func TestDenialsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	var d denials
-	now := epoch
+	now := Epoch
 	for i := range 10_000 {
 		d.note(types.UID(fmt.Sprint(i)), "no", now)
 		now = now.Add(time.Minute)

@@ -20,7 +20,7 @@ func BenchmarkReserve(b *testing.B) {
 	for _, n := range []int{100, 5000} {
 		b.Run(fmt.Sprintf("growing to %d", n), func(b *testing.B) {
 			b.ReportAllocs()
-			a, now, i := NewAccounting(false), epoch, 0
+			a, now, i := NewAccounting(false), Epoch, 0
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
 				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 1, Managed: true}}, now)
@@ -33,7 +33,7 @@ func BenchmarkReserve(b *testing.B) {
 	for _, n := range []int{100, 80_000} { // no pod of which is seen
 		b.Run(fmt.Sprintf("at capacity of %d", n), func(b *testing.B) {
 			b.ReportAllocs()
-			a, now, i := NewAccounting(false), epoch, 0
+			a, now, i := NewAccounting(false), Epoch, 0
 			m := policy.Mix{Percent: 70, Floor: n / 4, Managed: true}
 			for range n {
 				i++
@@ -56,7 +56,7 @@ func BenchmarkOrdinals(b *testing.B) {
 			for b.Loop() {
 				a := NewAccounting(true)
 				for i := range n {
-					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 3, Managed: true}}, epoch)
+					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 3, Managed: true}}, Epoch)
 				}
 			}
 		})
@@ -64,11 +64,11 @@ func BenchmarkOrdinals(b *testing.B) {
 }
 
 func BenchmarkAdmitPatch(b *testing.B) {
-	p := mustPatcher(b)
+	p := MustPatcher(b)
 	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
 		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
 	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
-	steering, dst := mustLabels(b).Configured(), make([]byte, 0, 1024)
+	steering, dst := MustLabels(b).Configured(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
 		dst = p.AppendPatch(dst[:0], in, steering, r)
@@ -77,24 +77,24 @@ func BenchmarkAdmitPatch(b *testing.B) {
 
 // BenchmarkPlan80000 is one plan of a very large workload.
 func BenchmarkPlan80000(b *testing.B) {
-	for name, pol := range map[string]policy.Policy{"converged": policyOf(70, 3), "moving": policyOf(30, 3)} {
+	for name, pol := range map[string]policy.Policy{"converged": PolicyOf(70, 3), "moving": PolicyOf(30, 3)} {
 		b.Run(name, func(b *testing.B) {
-			o := observedOf(replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
+			o := ObservedOf(Replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, pol, testSettings, epoch)
+				Plan(o, pol, DefaultSettings, Epoch)
 			}
 		})
 	}
 }
 
 func BenchmarkPlan100(b *testing.B) {
-	for name, pol := range map[string]policy.Policy{"converged": policyOf(70, 1), "moving": policyOf(30, 1)} {
+	for name, pol := range map[string]policy.Policy{"converged": PolicyOf(70, 1), "moving": PolicyOf(30, 1)} {
 		b.Run(name, func(b *testing.B) {
-			o := observedOf(replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
+			o := ObservedOf(Replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, pol, testSettings, epoch)
+				Plan(o, pol, DefaultSettings, Epoch)
 			}
 		})
 	}

@@ -130,6 +130,13 @@ func (g *Grant) lower(limit int, scope string) {
 	}
 }
 
+// Movers returns how many workloads move replicas or wait to.
+func (c *Ceiling) Movers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.movers)
+}
+
 // Forget takes a workload out that is gone.
 func (c *Ceiling) Forget(key MoveKey) {
 	c.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const testSteer = "karpenter.sh/capacity-type"
@@ -31,7 +30,7 @@ func twoOfEach() *nodeTable {
 	} {
 		node := &corev1.Node{}
 		node.Name, node.Labels = name, labels
-		t.set(node, &Interruptions{}, epoch)
+		t.set(node, &Interruptions{}, Epoch)
 	}
 	return t
 }
@@ -73,7 +72,7 @@ func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T
 		capacityType := testCapacity(t)
 		needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&c.spec, "shop", "", capacityType))
 		var memo contradictionMemo
-		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, epoch); got != c.want {
+		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, Epoch); got != c.want {
 			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
 		}
 	}
@@ -83,23 +82,23 @@ func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
 	nodes, capacityType := twoOfEach(), testCapacity(t)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	var memo contradictionMemo
-	if got, since := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionSpot || !since.Equal(epoch) {
+	if got, since := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionSpot || !since.Equal(Epoch) {
 		t.Fatalf("%q since %s", got, since)
 	}
 	another := &corev1.Node{}
 	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
-	nodes.set(another, &Interruptions{}, epoch)
-	if got, since := nodes.contradiction(needs, &memo, capacityType, epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(epoch) {
-		t.Errorf("%q since %s: it has stood since %s", got, since, epoch)
+	nodes.set(another, &Interruptions{}, Epoch)
+	if got, since := nodes.contradiction(needs, &memo, capacityType, Epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(Epoch) {
+		t.Errorf("%q since %s: it has stood since %s", got, since, Epoch)
 	}
 	fits := &corev1.Node{}
 	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
-	nodes.set(fits, &Interruptions{}, epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionNone {
+	nodes.set(fits, &Interruptions{}, Epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionNone {
 		t.Errorf("%q, though a spot node fits", got)
 	}
-	nodes.remove("s3", epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, epoch); got != ContradictionSpot {
+	nodes.remove("s3", Epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionSpot {
 		t.Errorf("%q, though no spot node fits any more", got)
 	}
 }
@@ -109,16 +108,16 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	made := twoOfEach()
 	node := &corev1.Node{}
-	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", karpenterPool: "general"}
-	made.set(node, &Interruptions{}, epoch)
+	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", "karpenter.sh/nodepool": "general"}
+	made.set(node, &Interruptions{}, Epoch)
 	var memo contradictionMemo
-	if got, _ := made.contradiction(needs, &memo, capacityType, epoch); got != ContradictionNone {
+	if got, _ := made.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionNone {
 		t.Errorf("%q where Karpenter makes nodes to measure", got)
 	}
 	none := twoOfEach()
-	none.remove("s1", epoch)
-	none.remove("s2", epoch)
-	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, epoch); got != ContradictionNone {
+	none.remove("s1", Epoch)
+	none.remove("s2", Epoch)
+	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, Epoch); got != ContradictionNone {
 		t.Errorf("%q where there is no spot node at all", got)
 	}
 }
@@ -126,66 +125,9 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
 	nodes, capacityType, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
-	nodes.contradiction(needs, memo, capacityType, epoch)
-	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, epoch) }); n > 0 {
+	nodes.contradiction(needs, memo, capacityType, Epoch)
+	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, Epoch) }); n > 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// A workload of four on spot and none on-demand, of which two belong on-demand.
-func misplaced(c Contradiction) Observed {
-	o := observedOf(replicas(4, policy.Mix{Percent: 100, Managed: true}), 4)
-	o.Owners[0].Contradiction = c
-	return o
-}
-
-func TestNoReplicaIsMovedToNodesThatItsTemplateDoesNotAllow(t *testing.T) {
-	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
-		r := Plan(misplaced(c), policyOf(50, 0), testSettings, epoch)
-		if len(r.Evictions)+len(r.Releases) > 0 || r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || r.Waits[0].Replicas != 2 {
-			t.Errorf("%q: %s, %d evictions, waits %+v", c, r.State, len(r.Evictions), r.Waits)
-		}
-		if r.Contradiction != c || !strings.Contains(r.Reason, c.Message()) {
-			t.Errorf("%q: told as %q, reason %q", c, r.Contradiction, r.Reason)
-		}
-	}
-	if r := Plan(misplaced(ContradictionSpot), policyOf(50, 0), testSettings, epoch); len(r.Evictions) != 1 {
-		t.Errorf("%d evictions to nodes that fit", len(r.Evictions))
-	}
-}
-
-func TestAReplicaThatWaitsForANodeItsTemplateDoesNotAllowSaysSo(t *testing.T) {
-	for _, c := range []Contradiction{ContradictionOnDemand, ContradictionBoth} {
-		o := observedOf(replicas(4, policy.Mix{Percent: 50, Managed: true}), 4)
-		for i := range o.Pods {
-			if c.LeavesOut(o.Pods[i].Capacity) {
-				o.Pods[i].Bound, o.Pods[i].Ready = false, false
-			}
-		}
-		o.Owners[0].Contradiction = c
-		r := Plan(o, policyOf(50, 0), testSettings, epoch)
-		if r.State != StateWaiting || len(r.Waits) != 1 || r.Waits[0].Kind != WaitTemplate || !strings.Contains(r.Reason, c.Message()) || len(r.Evictions) > 0 {
-			t.Errorf("%q: %s (%s), waits %+v, %d evictions", c, r.State, r.Reason, r.Waits, len(r.Evictions))
-		}
-	}
-}
-
-func TestAContradictionIsToldOfReplicasThatItConcernsOnly(t *testing.T) {
-	for _, test := range []struct {
-		of      Contradiction
-		percent int
-		told    bool
-	}{
-		{ContradictionSpot, 0, false}, {ContradictionSpot, 50, true},
-		{ContradictionOnDemand, 100, false}, {ContradictionOnDemand, 50, true},
-		{ContradictionBoth, 0, true}, {ContradictionBoth, 100, true},
-	} {
-		o := observedOf(replicas(4, policy.Mix{Percent: test.percent, Managed: true}), 4)
-		o.Owners[0].Contradiction = test.of
-		r := Plan(o, policyOf(test.percent, 0), testSettings, epoch)
-		if told := r.Contradiction != ContradictionNone; told != test.told {
-			t.Errorf("%q at %d %%: told %v", test.of, test.percent, told)
-		}
 	}
 }
 

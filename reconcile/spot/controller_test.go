@@ -27,7 +27,7 @@ func TestAStatefulSetThatKeepsTwoRevisionsOnPurposeIsAtRest(t *testing.T) {
 		set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(10)), UpdateStrategy: test.strategy},
 			Status: appsv1.StatefulSetStatus{CurrentRevision: "a", UpdateRevision: "b", UpdatedReplicas: test.updated}}
 		cached := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(10))}}
-		StatefulSetKind(testKeys, mustLabels(t)).Keep(set, cached)
+		StatefulSetKind(DefaultKeys, MustLabels(t)).Keep(set, cached)
 		for _, set := range []*appsv1.StatefulSet{set, cached} {
 			if got := rollingSet(set); got != test.rolling {
 				t.Errorf("%s: rolling %t, want %t", name, got, test.rolling)
@@ -59,7 +59,7 @@ func TestARolloutThatIsPausedOrGivenUpIsStalled(t *testing.T) {
 		"failing otherwise": {appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: condition(corev1.ConditionFalse, "FailedCreate")}}, false},
 	} {
 		var cached appsv1.Deployment
-		DeploymentKind(testKeys).Keep(&c.d, &cached)
+		DeploymentKind(DefaultKeys).Keep(&c.d, &cached)
 		if got := stalledRollout(&cached); got != c.want || len(cached.Status.Conditions) > 1 {
 			t.Errorf("%s: stalled %v, cached conditions %v", name, got, cached.Status.Conditions)
 		}
@@ -70,7 +70,7 @@ func TestARolloutThatIsPausedOrGivenUpIsStalled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cached := kind.object()
-		if kind.cached(testKeys, mustLabels(t)).Keep(obj, cached); !kind.stalled(cached) || kind.stalled(kind.object()) {
+		if kind.cached(DefaultKeys, MustLabels(t)).Keep(obj, cached); !kind.stalled(cached) || kind.stalled(kind.object()) {
 			t.Errorf("a paused %s is not stalled", name)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // settled returns a world whose replicas are all ready where the policy before wants them, for long enough.
 func settled(t *rapid.T, ordinals bool) *world {
 	n := rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(1, 150)).Draw(t, "replicas")
-	before := drawMix(t)
-	w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(before.Percent, before.Floor))
+	before := DrawMix(t)
+	w := newWorld(rapid.Uint64().Draw(t, "seed"), n, PolicyOf(before.Percent, before.Floor))
 	w.ordinals = ordinals
 	w.restart()
 	w.control()
@@ -38,8 +38,8 @@ func TestAPolicyChangeMovesExactlyTheDifference(t *testing.T) {
 
 func checkPolicyChange(t *rapid.T, w *world) {
 	n, before := w.wanted, w.mix()
-	after := drawMix(t)
-	w.policy = policyOf(after.Percent, after.Floor)
+	after := DrawMix(t)
+	w.policy = PolicyOf(after.Percent, after.Floor)
 	limit := w.settings.MaxMoves.Of(n)
 	if w.ordinals {
 		limit = 1
@@ -104,11 +104,11 @@ func within(times []time.Time, now time.Time, d time.Duration) int {
 
 // The predecessor needs about six minutes.
 func TestAHundredReplicasGoFromSeventyToThirtyPercentWithASlowStart(t *testing.T) {
-	w := newWorld(1, 100, policyOf(70, 1))
+	w := newWorld(1, 100, PolicyOf(70, 1))
 	w.control()
 	w.start(100)
 	w.pass(time.Second, 0)
-	w.policy = policyOf(30, 1)
+	w.policy = PolicyOf(30, 1)
 	var batches []int
 	for w.pass(time.Minute, 0); len(batches) < 5; w.pass(time.Second, 0) {
 		if n := len(w.act(0).Evictions); n > 0 {
@@ -144,9 +144,9 @@ func abs(n int) int { return max(n, -n) }
 // Pods that exist when a workload is enabled have no slots, and capacity types as it happens.
 func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMix(t)
+		m := DrawMix(t)
 		n := rapid.IntRange(1, 60).Draw(t, "replicas")
-		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, policyOf(m.Percent, m.Floor))
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, PolicyOf(m.Percent, m.Floor))
 		w.control()
 		w.start(n)
 		spot := 0
@@ -186,8 +186,8 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 // The API server lets a pod through as it is when our answer is late.
 func TestPodsThatSlippedPastTheWebhookAreAdopted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMix(t)
-		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "replicas"), policyOf(m.Percent, m.Floor))
+		m := DrawMix(t)
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "replicas"), PolicyOf(m.Percent, m.Floor))
 		w.ordinals = rapid.Bool().Draw(t, "ordinals")
 		w.restart()
 		w.lose = rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(t, "lost")

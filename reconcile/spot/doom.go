@@ -38,9 +38,9 @@ const (
 const (
 	// DoomMargin is how long before a node goes the pods on it are evicted, ready replacements or not.
 	DoomMargin = 30 * time.Second
-	// doomUrgent is how soon a node must go for its pods to be replaced all at once. A deadline that is further away leaves time
+	// DoomUrgent is how soon a node must go for its pods to be replaced all at once. A deadline that is further away leaves time
 	// for batches.
-	doomUrgent = 10 * time.Minute
+	DoomUrgent = 10 * time.Minute
 )
 
 // EffectiveWeight returns what a notice is worth: where the node has gone, or the time is known, there is a deadline whatever the sign says.

@@ -68,7 +68,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		s.cache(pod)
 		held := -1
 		c := answering(func(string) error {
-			held = s.follower.directory.owner("set-web-1").slots.visible.All
+			held = s.follower.directory.owner("set-web-1").slots.Held()
 			return test.answer
 		})
 		n, refused, err := s.evict(context.Background(), c, s.follower.directory, "shop",
@@ -81,7 +81,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 		if test.doubted {
 			want = 0
 		}
-		if after := o.slots.visible.All; held != 0 || after != want {
+		if after := o.slots.Held(); held != 0 || after != want {
 			t.Errorf("%s: %d slots held during the call and %d after it, want 0 and %d", name, held, after, want)
 		}
 		if unsure := !o.slots.Summary(2, time.Now()).UnansweredUntil.IsZero(); unsure != test.doubted {

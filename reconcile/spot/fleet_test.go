@@ -11,7 +11,7 @@ import (
 
 // underFleet is the policy of a workload of which a fleet placement wants so many replicas.
 func underFleet(replicas, onDemand int) policy.Policy {
-	return policyOf(30, 1).Under(&policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}, testKeys)
+	return PolicyOf(30, 1).Under(&policy.FleetSplit{Replicas: replicas, OnDemand: onDemand}, DefaultKeys)
 }
 
 func splitOf(replicas, onDemand int) policy.FleetSplit {
@@ -74,22 +74,22 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 		"on-demand from a full slot": {splitOf(200, 120), splitOf(90, 10), "80 spot, 10 on-demand"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := replicas(test.before.Replicas, mixUnder(test.before))
+			pods := Replicas(test.before.Replicas, mixUnder(test.before))
 			pol := underFleet(test.after.Replicas, test.after.OnDemand)
-			r := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch)
+			r := Plan(ObservedOf(pods, test.before.Replicas), pol, DefaultSettings, Epoch)
 			if len(r.Evictions)+len(r.Releases) > 0 {
-				t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
+				t.Errorf("pods are moved while the number of replicas is about to change: %v", Names(r.Evictions))
 			}
 			pods = stamped(pods, &r)
-			if again := Plan(observedOf(pods, test.before.Replicas), pol, testSettings, epoch); len(again.Stamps)+len(again.Evictions) > 0 {
-				t.Errorf("it does not come to rest: stamps %v, evictions %v", again.Stamps, names(again.Evictions))
+			if again := Plan(ObservedOf(pods, test.before.Replicas), pol, DefaultSettings, Epoch); len(again.Stamps)+len(again.Evictions) > 0 {
+				t.Errorf("it does not come to rest: stamps %v, evictions %v", again.Stamps, Names(again.Evictions))
 			}
 			pods = shrunk(pods, test.after.Replicas)
 			if got := typesOf(pods); got != test.want {
 				t.Errorf("%s stay, want %s", got, test.want)
 			}
-			if after := Plan(observedOf(pods, test.after.Replicas), pol, testSettings, epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != StateConverged {
-				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, names(after.Evictions))
+			if after := Plan(ObservedOf(pods, test.after.Replicas), pol, DefaultSettings, Epoch); len(after.Stamps)+len(after.Evictions) > 0 || after.State != StateConverged {
+				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, Names(after.Evictions))
 			}
 		})
 	}
@@ -97,20 +97,23 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 
 func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
 	before, after := splitOf(13, 3), splitOf(17, 5)
-	pods := replicas(before.Replicas, mixUnder(before))
+	pods := Replicas(before.Replicas, mixUnder(before))
 	pol := underFleet(after.Replicas, after.OnDemand)
-	r := Plan(observedOf(pods, before.Replicas), pol, testSettings, epoch)
+	r := Plan(ObservedOf(pods, before.Replicas), pol, DefaultSettings, Epoch)
 	if len(r.Evictions) > 0 {
-		t.Errorf("pods are moved while the number of replicas is about to change: %v", names(r.Evictions))
+		t.Errorf("pods are moved while the number of replicas is about to change: %v", Names(r.Evictions))
 	}
 	pods = stamped(pods, &r)
-	var table slotTable
+	taken := map[int]bool{}
 	for i := range pods {
-		table.take(pods[i].Slot)
+		taken[pods[i].Slot] = true
 	}
 	for range after.Replicas - before.Replicas { // as admission does: the lowest slot that is free
-		slot := table.free()
-		table.take(slot)
+		slot := 0
+		for taken[slot] {
+			slot++
+		}
+		taken[slot] = true
 		pod := pods[0]
 		pod.Name, pod.UID, pod.Slot, pod.Capacity = fmt.Sprintf("new-%d", slot), "", slot, pol.Mix().Of(slot)
 		pods = append(pods, pod)
@@ -121,28 +124,28 @@ func TestAWorkloadGrowsByTheReplicasThatAFleetPlacementWants(t *testing.T) {
 }
 
 func TestAFleetPlacementComesBeforeEveryOtherValue(t *testing.T) {
-	p := policy.Parse(testKeys, annotations("spot-percentage", "most", "max-moves", "x"), nil, policy.Defaults{}).Under(&policy.FleetSplit{Replicas: 10, OnDemand: 4}, testKeys)
+	p := policy.Parse(DefaultKeys, Annotations("spot-percentage", "most", "max-moves", "x"), nil, policy.Defaults{}).Under(&policy.FleetSplit{Replicas: 10, OnDemand: 4}, DefaultKeys)
 	if !p.Valid() || p.PercentageSource != policy.SourceFleet || p.MinOnDemandSource != policy.SourceFleet {
 		t.Errorf("%+v", p)
 	}
 	if spot, onDemand := policy.Split(10, p); spot != 6 || onDemand != 4 {
 		t.Errorf("%d on spot, %d on on-demand", spot, onDemand)
 	}
-	if len(p.Problems) != 1 || p.Problems[0].Key != testKeys.MaxMoves() {
+	if len(p.Problems) != 1 || p.Problems[0].Key != DefaultKeys.MaxMoves() {
 		t.Errorf("problems of other values stay: %v", p.Problems)
 	}
 }
 
 // A StatefulSet gives up its highest ordinals, whatever their slots.
 func TestOrdinalsKeepTheirSlotsUnderAFleetPlacement(t *testing.T) {
-	pods := replicas(6, mixUnder(splitOf(6, 4)))
+	pods := Replicas(6, mixUnder(splitOf(6, 4)))
 	for i := range pods {
 		pods[i].DeletionCost = ""
 	}
-	o := observedOf(pods, 6)
+	o := ObservedOf(pods, 6)
 	o.Ordinals = true
-	r := Plan(o, underFleet(4, 2), testSettings, epoch)
+	r := Plan(o, underFleet(4, 2), DefaultSettings, Epoch)
 	if len(r.Stamps)+len(r.Evictions) > 0 {
-		t.Errorf("stamps %v, evictions %v", r.Stamps, names(r.Evictions))
+		t.Errorf("stamps %v, evictions %v", r.Stamps, Names(r.Evictions))
 	}
 }

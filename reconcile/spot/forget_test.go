@@ -63,7 +63,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 			t.Errorf("%s of a member that is gone: %v", name, left)
 		}
 	}
-	if n := len(s.moves.(*Ceiling).movers); n > 0 {
+	if n := s.moves.(*Ceiling).Movers(); n > 0 {
 		t.Errorf("%d movers of a member that is gone", n)
 	}
 }
@@ -106,17 +106,17 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 
 func TestTheAccountingForgetsPodsThatTheCacheDoesNotHave(t *testing.T) {
 	o := &owner{slots: NewAccounting(false)}
-	pods := replicas(3, policy.Mix{})
+	pods := Replicas(3, policy.Mix{})
 	for i := range pods {
-		o.slots.Observe(&pods[i], epoch)
+		o.slots.Observe(&pods[i], Epoch)
 	}
-	o.retain(pods, epoch.Add(time.Hour))
-	if len(o.slots.pods) != 3 {
-		t.Fatalf("%d pods are known of 3 that are cached", len(o.slots.pods))
+	o.retain(pods, Epoch.Add(time.Hour))
+	if o.slots.Known() != 3 {
+		t.Fatalf("%d pods are known of 3 that are cached", o.slots.Known())
 	}
-	o.retain(pods[:2], epoch.Add(time.Hour))
-	if len(o.slots.pods) != 2 {
-		t.Errorf("%d pods are known of 2 that are cached", len(o.slots.pods))
+	o.retain(pods[:2], Epoch.Add(time.Hour))
+	if o.slots.Known() != 2 {
+		t.Errorf("%d pods are known of 2 that are cached", o.slots.Known())
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 
 // A cache of 80,000 pods must not hold 80,000 affinities.
 func TestTheCacheKeepsTheCapacityTypeOfAnAffinityAndNotTheAffinity(t *testing.T) {
-	c := mustLabels(t)
-	kind := podKind(testKeys, c)
+	c := MustLabels(t)
+	kind := podKind(DefaultKeys, c)
 	keep := func(selector map[string]string, capacityType capacity.Type) *corev1.Pod {
 		t.Helper()
-		pod, kept := podOf(nil, nil, selector), podOf(nil, nil, nil)
+		pod, kept := PodWith(nil, nil, selector), PodWith(nil, nil, nil)
 		steered(t, c, map[string]string{labelAKSPool: "a"}).Steer(&pod.Spec, capacityType, nil)
 		kind.Keep(pod, kept)
 		if got := c.OfPod(kept, nil); got != capacityType {
@@ -23,7 +23,7 @@ func TestTheCacheKeepsTheCapacityTypeOfAnAffinityAndNotTheAffinity(t *testing.T)
 		return kept
 	}
 	for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-		if first, second := keep(nil, capacityType), keep(map[string]string{steerKey: "strange"}, capacityType); first.Spec.Affinity != second.Spec.Affinity {
+		if first, second := keep(nil, capacityType), keep(map[string]string{SteerKey: "strange"}, capacityType); first.Spec.Affinity != second.Spec.Affinity {
 			t.Errorf("two pods for %s hold an affinity each", capacityType)
 		}
 	}

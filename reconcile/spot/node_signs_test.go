@@ -281,12 +281,12 @@ func TestAPodIsNotJudgedBeforeItWasLookedWhetherANodeIsComing(t *testing.T) {
 }
 
 func TestOfAPodIsKeptWhatTellsThatItHasANodeOrShallStay(t *testing.T) {
-	kind := podKind(testKeys, mustLabels(t))
+	kind := podKind(DefaultKeys, MustLabels(t))
 	src := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{NominatedNodeName: "n1"}}
 	read := func() Pod {
 		dst := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: src.Spec.NodeName}}
 		kind.Keep(src, dst)
-		return PodOf(testKeys, dst, capacity.Spot)
+		return PodOf(DefaultKeys, dst, capacity.Spot)
 	}
 	if p := read(); !p.NodeComing || p.DoNotDisrupt {
 		t.Errorf("%+v", p)

@@ -54,7 +54,7 @@ func BenchmarkCachedNodes(b *testing.B) {
 			whole := largeNode(b, i)
 			cached[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion}}
 			kind.Keep(whole, cached[i])
-			table.set(cached[i], &in, epoch)
+			table.set(cached[i], &in, Epoch)
 		}
 		b.ReportMetric(float64(heapInUse()-before)/nodes, "B/node")
 		runtime.KeepAlive(cached)

@@ -26,7 +26,7 @@ func (c *cachedPods) List(_ context.Context, list client.ObjectList, _ ...client
 func BenchmarkObserve(b *testing.B) {
 	for _, replicas := range []int{100, 10_000, 80_000} {
 		b.Run(fmt.Sprint(replicas), func(b *testing.B) {
-			e, err := NewEngine(Options{Keys: testKeys, Capacity: mustLabels(b), Settings: testSettings})
+			e, err := NewEngine(Options{Keys: DefaultKeys, Capacity: MustLabels(b), Settings: DefaultSettings})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -36,7 +36,7 @@ func slowDecision(known map[int]capacity.Type, ask *Ask) capacity.Type {
 func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, known, pods := NewAccounting(true), map[int]capacity.Type{}, map[int]types.UID{}
-		start, wanted, mix, now, serial := rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), drawMix(t), epoch, 0
+		start, wanted, mix, now, serial := rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), DrawMix(t), Epoch, 0
 		ordinal := func(t *rapid.T) int { return rapid.IntRange(0, 24).Draw(t, "ordinal") }
 		t.Repeat(map[string]func(*rapid.T){
 			"admit": func(t *rapid.T) {
@@ -67,7 +67,7 @@ func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 				}
 			},
 			"change": func(t *rapid.T) {
-				start, wanted, mix = rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), drawMix(t)
+				start, wanted, mix = rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), DrawMix(t)
 				mix.Dry = rapid.IntRange(0, 5).Draw(t, "dry") == 0
 			},
 			"wait": func(*rapid.T) { now = now.Add(time.Minute) },
@@ -105,7 +105,7 @@ func TestOrdinalsAreCountedLikeInAList(t *testing.T) {
 }
 
 func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
-	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, epoch
+	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, Epoch
 	ask := func(ordinal int) Answer {
 		now = now.Add(time.Millisecond)
 		return a.Reserve(Ask{ID: fmt.Sprintf("request-%d", ordinal), Ordinal: ordinal, Wanted: 10, Mix: m}, now)
@@ -130,7 +130,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 func TestAnOrdinalFarFromTheWantedOnesIsAnsweredAllTheSame(t *testing.T) {
 	a, m := NewAccounting(true), policy.Mix{Percent: 50, Managed: true}
 	for _, ordinal := range []int{100_000, 100_001} {
-		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, epoch)
+		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, Epoch)
 		if got.Slot != ordinal || got.Capacity != m.Of(ordinal) || a.Reservations() != 0 {
 			t.Errorf("ordinal %d: %+v, %d reservations", ordinal, got, a.Reservations())
 		}

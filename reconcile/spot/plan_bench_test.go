@@ -25,18 +25,18 @@ func BenchmarkPlan(b *testing.B) {
 					o.Pods[i].Slot = NoSlot
 				}
 			}},
-			{"doomed", 70, func(o *Observed, _ *Settings) { doom(o.Pods, Doom{Node: "n"}, upTo(len(o.Pods)/2)...) }},
+			{"doomed", 70, func(o *Observed, _ *Settings) { DoomSlots(o.Pods, Doom{Node: "n"}, UpTo(len(o.Pods)/2)...) }},
 			{"dry", 70, func(o *Observed, _ *Settings) {
-				o.Owners[0].DrySince = epoch
+				o.Owners[0].DrySince = Epoch
 				for i := range o.Pods {
 					if o.Pods[i].Capacity == capacity.Spot {
-						o.Pods[i].Bound, o.Pods[i].Ready, o.Pods[i].UnschedulableSince = false, false, epoch
+						o.Pods[i].Bound, o.Pods[i].Ready, o.Pods[i].UnschedulableSince = false, false, Epoch
 					}
 				}
 			}},
 		} {
 			b.Run(fmt.Sprintf("%d/%s", n, c.name), func(b *testing.B) {
-				o, s := observedOf(replicas(n, m), n), testSettings
+				o, s := ObservedOf(Replicas(n, m), n), DefaultSettings
 				o.Budgets = []Budget{{Name: "web", Allowed: n}}
 				room := []int{0}
 				for i := range o.Pods {
@@ -45,7 +45,7 @@ func BenchmarkPlan(b *testing.B) {
 				c.change(&o, &s)
 				b.ReportAllocs()
 				for b.Loop() {
-					Plan(o, policyOf(c.percent, 1), s, epoch)
+					Plan(o, PolicyOf(c.percent, 1), s, Epoch)
 				}
 			})
 		}

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// standInTime is how long a released pod may stand in for its replacement, and mostStandInTime how long it may where it has to
+	// StandInTime is how long a released pod may stand in for its replacement, and mostStandInTime how long it may where it has to
 	// wait for a disruption window to end. A weekly window comes twice.
-	standInTime     = 6 * time.Hour
-	mostStandInTime = 15 * 24 * time.Hour
-	// standInMargin is how long before a released pod ends by itself it is evicted: then it has time to end in order.
-	standInMargin = 5 * time.Minute
+	StandInTime     = 6 * time.Hour
+	MostStandInTime = 15 * 24 * time.Hour
+	// StandInMargin is how long before a released pod ends by itself it is evicted: then it has time to end in order.
+	StandInMargin = 5 * time.Minute
 )
 
 // finishReleases evicts released pods whose replacements are ready, and those that stand in for nobody any more.
@@ -105,7 +105,7 @@ func (pl *planner) overdue(pod *Pod) bool {
 	if pod.Released.Until.IsZero() {
 		return false
 	}
-	at := pod.Released.Until.Add(-standInMargin)
+	at := pod.Released.Until.Add(-StandInMargin)
 	pl.recheck(at)
 	return !pl.now.Before(at)
 }
@@ -113,13 +113,13 @@ func (pl *planner) overdue(pod *Pod) bool {
 // standInUntil returns when a pod that is released now ends at the latest, with a hub or without: it has plenty of time for its
 // replacement, and if it misses the disruption window that is open, for the next one.
 func (pl *planner) standInUntil(purpose Purpose) time.Time {
-	until := pl.now.Add(standInTime)
+	until := pl.now.Add(StandInTime)
 	if w := pl.policy.Window; w != nil && purpose.Paced() {
 		shuts := pl.now.Add(w.Duration)
 		if opens := w.Next(shuts); !opens.IsZero() {
 			shuts = opens.Add(w.Duration)
 		}
-		until = when.Earlier(when.Later(until, shuts.Add(time.Hour)), pl.now.Add(mostStandInTime))
+		until = when.Earlier(when.Later(until, shuts.Add(time.Hour)), pl.now.Add(MostStandInTime))
 	}
 	return until.Truncate(time.Second)
 }

@@ -16,34 +16,34 @@ import (
 // releasing are 10 replicas of which some were released: the replacements of the first `ready` of them serve, those of the
 // next `starting` exist.
 func releasing(released, ready, starting int) Observed {
-	pods := replicas(10, policy.Mix{Managed: true})
+	pods := Replicas(10, policy.Mix{Managed: true})
 	for i := range released {
 		stand := pods[i]
 		stand.UID, stand.Name, stand.Capacity = stand.UID+"-old", stand.Name+"-old", capacity.Spot
 		stand.Hash = ReleasedHash("abc")
-		stand.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch.Add(-time.Minute)}
+		stand.Released = &Released{Owner: OwnerUID, Hash: "abc", For: PurposeMove, At: Epoch.Add(-time.Minute)}
 		pods = append(pods, stand)
-		pods[i].Created = epoch.Add(-30 * time.Second)
+		pods[i].Created = Epoch.Add(-30 * time.Second)
 		pods[i].UnreadySince = pods[i].Created
 		pods[i].Ready = i < ready
 	}
 	missing := released - ready - starting
-	return observedOf(append(pods[:released-missing:released-missing], pods[released:]...), 10)
+	return ObservedOf(append(pods[:released-missing:released-missing], pods[released:]...), 10)
 }
 
 func TestAReleasedPodStandsInUntilItsReplacementIsReady(t *testing.T) {
-	s := testSettings
+	s := DefaultSettings
 	s.MaxMoves = policy.MoveLimit{Count: 3}
 	for name, c := range map[string]struct{ ready, starting, ends int }{
 		"missing": {0, 0, 0}, "starting": {0, 3, 0}, "one is ready": {1, 1, 1}, "all are": {3, 0, 3},
 	} {
 		o := releasing(3, c.ready, c.starting)
-		r := Plan(o, policyOf(0, 0), s, epoch)
+		r := Plan(o, PolicyOf(0, 0), s, Epoch)
 		want := map[string]int{}
 		if c.ends > 0 {
 			want["evict finish"] = c.ends
 		}
-		if diff := cmp.Diff(want, purposes(&r)); diff != "" || r.Released != 3 || r.State == StateConverged {
+		if diff := cmp.Diff(want, Purposes(&r)); diff != "" || r.Released != 3 || r.State == StateConverged {
 			t.Errorf("%s: %s %+v", name, diff, r)
 		}
 		if r.Moving != 3 {
@@ -55,7 +55,7 @@ func TestAReleasedPodStandsInUntilItsReplacementIsReady(t *testing.T) {
 func TestAReplicaThatWasBrokenBeforeHoldsNoReleaseUp(t *testing.T) {
 	o := releasing(1, 1, 0)
 	o.Pods[5].Ready = false // created an hour ago
-	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) != 1 {
+	if r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch); len(r.Evictions) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -63,11 +63,11 @@ func TestAReplicaThatWasBrokenBeforeHoldsNoReleaseUp(t *testing.T) {
 // A quota counts the pod that was released, so that its replacement cannot be made.
 func TestAReplacementThatNobodyMakesIsWaitedForOnlySoLong(t *testing.T) {
 	o := releasing(1, 0, 0)
-	r := Plan(o, policyOf(0, 0), testSettings, epoch)
-	if len(r.Evictions) != 0 || !r.Recheck.Equal(epoch.Add(StuckAfter-59*time.Second)) {
+	r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch)
+	if len(r.Evictions) != 0 || !r.Recheck.Equal(Epoch.Add(StuckAfter-59*time.Second)) {
 		t.Errorf("%+v", r)
 	}
-	if r := Plan(o, policyOf(0, 0), testSettings, epoch.Add(StuckAfter)); len(r.Evictions) != 1 || r.Evictions[0].For != PurposeFinish {
+	if r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch.Add(StuckAfter)); len(r.Evictions) != 1 || r.Evictions[0].For != PurposeFinish {
 		t.Errorf("%+v", r)
 	}
 }
@@ -78,71 +78,71 @@ func TestWhatWasReleasedIsFinishedWhateverBecomesOfItsWorkload(t *testing.T) {
 	}
 	o := releasing(2, 0, 0)
 	o.Replicas, o.Owners[0].Replicas = 0, 0
-	if r := Plan(o, policyOf(0, 0), testSettings, epoch); !finishes(r) {
+	if r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch); !finishes(r) {
 		t.Errorf("scaled to nothing: %+v", r)
 	}
 	o = releasing(2, 2, 0)
-	if r := Plan(o, policyOf(100, 0), testSettings, epoch); !finishes(Result{Evictions: r.Evictions[:2]}) {
+	if r := Plan(o, PolicyOf(100, 0), DefaultSettings, Epoch); !finishes(Result{Evictions: r.Evictions[:2]}) {
 		t.Errorf("the policy changed back: %+v", r)
 	}
-	if r := Plan(o, policy.Policy{}, testSettings, epoch); !finishes(r) {
+	if r := Plan(o, policy.Policy{}, DefaultSettings, Epoch); !finishes(r) {
 		t.Errorf("no policy any more: %+v", r)
 	}
-	if r := Finish(o, testSettings, epoch); !finishes(r) {
+	if r := Finish(o, DefaultSettings, Epoch); !finishes(r) {
 		t.Errorf("not enabled any more: %+v", r)
 	}
 	o.Owners[0].UID = "another"
-	if r := Plan(o, policyOf(0, 0), testSettings, epoch); !finishes(r) {
+	if r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch); !finishes(r) {
 		t.Errorf("its ReplicaSet is gone: %+v", r)
 	}
 	o.Owners = nil
-	if r := Finish(o, testSettings, epoch); !finishes(r) {
+	if r := Finish(o, DefaultSettings, Epoch); !finishes(r) {
 		t.Errorf("its workload is gone: %+v", r)
 	}
-	s := testSettings
+	s := DefaultSettings
 	s.ReadOnly = true
-	if r := Finish(o, s, epoch); len(r.Evictions) > 0 {
+	if r := Finish(o, s, Epoch); len(r.Evictions) > 0 {
 		t.Errorf("read-only: %+v", r)
 	}
 }
 
 func TestAReleaseForTheMixEndsWithinTheWindowAndOneForAnInterruptionAtAnyTime(t *testing.T) {
-	p := policyOf(0, 0)
-	p.Window = mustWindow(t, "30 4 * * *", "1h")
+	p := PolicyOf(0, 0)
+	p.Window = MustWindow(t, "30 4 * * *", "1h")
 	o := releasing(2, 2, 0)
 	o.Pods[len(o.Pods)-1].Released.For = PurposeInterruption
-	r := Plan(o, p, testSettings, epoch)
-	if len(r.Evictions) != 1 || r.Evictions[0].Pod != o.Pods[len(o.Pods)-1].UID || waitOf(&r, WaitWindow) == nil {
+	r := Plan(o, p, DefaultSettings, Epoch)
+	if len(r.Evictions) != 1 || r.Evictions[0].Pod != o.Pods[len(o.Pods)-1].UID || WaitOf(&r, WaitWindow) == nil {
 		t.Errorf("%+v", r)
 	}
-	if r := Plan(o, p, testSettings, epoch.Add(5*time.Hour)); len(r.Evictions) != 2 {
+	if r := Plan(o, p, DefaultSettings, Epoch.Add(5*time.Hour)); len(r.Evictions) != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
-	s := testSettings
+	s := DefaultSettings
 	s.Strategy, s.MaxMoves = policy.StrategyRelease, policy.MoveLimit{Count: 4}
-	pods := arrived(replicas(10, spotOnly), 4, capacity.OnDemand)
+	pods := Arrived(Replicas(10, SpotOnly), 4, capacity.OnDemand)
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
 	pods[7].Ready = false
-	o := observedOf(pods, 14)
+	o := ObservedOf(pods, 14)
 	o.Budgets = []Budget{{Name: "web", Healthy: true}} // allows none: a release needs none
 	for i := range o.Pods {
 		o.Pods[i].Budgets = []int{0}
 	}
-	r := Plan(o, policyOf(40, 0), s, epoch)
-	if diff := cmp.Diff(map[string]int{"evict move": 1, "release move": 3}, purposes(&r)); diff != "" {
+	r := Plan(o, PolicyOf(40, 0), s, Epoch)
+	if diff := cmp.Diff(map[string]int{"evict move": 1, "release move": 3}, Purposes(&r)); diff != "" {
 		t.Error(diff)
 	}
-	want := Released{Owner: testOwner, OwnerName: "web", Hash: "abc", For: PurposeMove, At: epoch, Until: epoch.Add(standInTime)}
+	want := Released{Owner: OwnerUID, OwnerName: "web", Hash: "abc", For: PurposeMove, At: Epoch, Until: Epoch.Add(StandInTime)}
 	if diff := cmp.Diff(want, r.Releases[0].Released); diff != "" {
 		t.Error(diff)
 	}
 	o.NoRelease = "Service shop/web selects pod-template-hash"
-	r = Plan(o, policyOf(40, 0), s, epoch)
+	r = Plan(o, PolicyOf(40, 0), s, Epoch)
 	if len(r.Releases) > 0 || len(r.Evictions) != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -152,101 +152,58 @@ func TestMovesReleaseWhatServesAndEvictWhatDoesNot(t *testing.T) {
 }
 
 func TestAStatefulSetThatShouldReleaseSaysThatItEvicts(t *testing.T) {
-	s := testSettings
+	s := DefaultSettings
 	s.Strategy = policy.StrategyRelease
-	o := observedOf(replicas(4, spotOnly), 4)
+	o := ObservedOf(Replicas(4, SpotOnly), 4)
 	o.Ordinals = true
-	if r := Plan(o, policyOf(50, 0), s, epoch); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "StatefulSet") {
+	if r := Plan(o, PolicyOf(50, 0), s, Epoch); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "StatefulSet") {
 		t.Errorf("%q", r.Notes)
 	}
 }
 
 func TestTheCoolDownIsReadOffReleasedPods(t *testing.T) {
-	s := testSettings
-	o := observedOf(replicas(10, spotOnly), 10)
+	s := DefaultSettings
+	o := ObservedOf(Replicas(10, SpotOnly), 10)
 	stand := o.Pods[0]
-	stand.UID, stand.Released = "old", &Released{Owner: testOwner, For: PurposeMove, At: epoch.Add(-2 * time.Second)}
+	stand.UID, stand.Released = "old", &Released{Owner: OwnerUID, For: PurposeMove, At: Epoch.Add(-2 * time.Second)}
 	o.Pods = append(o.Pods, stand)
-	r := Plan(o, policyOf(0, 0), s, epoch)
-	if w := waitOf(&r, WaitCooldown); w == nil || !w.Until.Equal(epoch.Add(9*time.Second)) {
+	r := Plan(o, PolicyOf(0, 0), s, Epoch)
+	if w := WaitOf(&r, WaitCooldown); w == nil || !w.Until.Equal(Epoch.Add(9*time.Second)) {
 		t.Errorf("%+v", r)
 	}
 	stand.Released.For = PurposeInterruption
-	if r := Plan(o, policyOf(0, 0), s, epoch); waitOf(&r, WaitCooldown) != nil {
+	if r := Plan(o, PolicyOf(0, 0), s, Epoch); WaitOf(&r, WaitCooldown) != nil {
 		t.Errorf("an interruption is no batch of moves: %+v", r)
 	}
 }
 
 func TestAReplacementOfABatchThatIsRememberedDoesNotProlongItsCoolDown(t *testing.T) {
-	o := observedOf(replicas(20, spotOnly), 20)
-	o.LastMove = epoch.Add(-10 * time.Second)
-	o.Pods[0].Moved, o.Pods[0].Created = true, epoch.Add(-8*time.Second)
-	if r := Plan(o, policyOf(0, 0), testSettings, epoch); len(r.Evictions) == 0 {
+	o := ObservedOf(Replicas(20, SpotOnly), 20)
+	o.LastMove = Epoch.Add(-10 * time.Second)
+	o.Pods[0].Moved, o.Pods[0].Created = true, Epoch.Add(-8*time.Second)
+	if r := Plan(o, PolicyOf(0, 0), DefaultSettings, Epoch); len(r.Evictions) == 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestAReleasedPodIsReadOffItsAnnotationAndLabelTogether(t *testing.T) {
-	want := Released{Owner: testOwner, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: PurposeMove, At: epoch}
+	want := Released{Owner: OwnerUID, OwnerName: "web-abc", Workload: "web", Hash: "abc", For: PurposeMove, At: Epoch}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "1",
-		Labels: map[string]string{TemplateHash: ReleasedHash("abc")}, Annotations: map[string]string{testKeys.Released(): want.String()}}}
-	got := PodOf(testKeys, pod, capacity.Spot)
-	if got.Released == nil || got.Owner != testOwner || got.Supply() || !got.Alive() {
+		Labels: map[string]string{TemplateHash: ReleasedHash("abc")}, Annotations: map[string]string{DefaultKeys.Released(): want.String()}}}
+	got := PodOf(DefaultKeys, pod, capacity.Spot)
+	if got.Released == nil || got.Owner != OwnerUID || got.Supply() || !got.Alive() {
 		t.Fatalf("%+v", got)
 	}
 	if diff := cmp.Diff(want, *got.Released); diff != "" {
 		t.Error(diff)
 	}
 	pod.Labels[TemplateHash] = "abc" // copied into a template, or given back by a person
-	if got := PodOf(testKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
+	if got := PodOf(DefaultKeys, pod, capacity.Spot); got.Released != nil || got.Owner != "" || got.Hash != "abc" {
 		t.Errorf("%+v", got)
 	}
 	for _, bad := range []string{"", "true", `{"owner":""}`, `{"owner":"x"}`, string(make([]byte, 5000))} {
 		if _, ok := ParseReleased(bad); ok {
 			t.Errorf("%.20q is accepted", bad)
 		}
-	}
-}
-
-func TestAPodThatIsLetGoHoldsNothingAndTheCacheNeedNotShowItYet(t *testing.T) {
-	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
-	pods := replicas(4, m)
-	for i := range pods {
-		pods[i].Version = 1
-		a.Observe(&pods[i], epoch)
-	}
-	r := &Released{Owner: testOwner, Hash: "abc", For: PurposeMove, At: epoch}
-	if !a.LetGo("2", r, epoch) || a.LetGo("2", r, epoch) || a.LetGo("unknown", r, epoch) {
-		t.Error("a pod is let go once, if it is there")
-	}
-	a.Observe(&pods[2], epoch) // the cache still shows it as it was
-	shown := pods[2]
-	if a.Mark(&shown); shown.Released == nil || shown.Evicted {
-		t.Errorf("%+v", shown)
-	}
-	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, epoch)
-	if got.Slot != 2 || !got.Moved {
-		t.Errorf("the replacement gets %+v", got)
-	}
-	a.Release("r")
-	a.Restore("2") // the write failed
-	if a.visible.All != 4 || a.moves != 0 || !a.LastMove().IsZero() {
-		t.Errorf("%d visible, %d moves", a.visible.All, a.moves)
-	}
-	a.LetGo("2", r, epoch)
-	released := pods[2]
-	released.Version, released.Released = 2, r
-	a.Observe(&released, epoch)
-	a.Reserve(Ask{ID: "s", Wanted: 4, Mix: m}, epoch)
-	later := epoch.Add(time.Minute)
-	if !a.Free("2", later) || a.LastMove().Equal(later) {
-		t.Error("the end of a release is no move, and its replacement is there")
-	}
-	if a.Mark(&released); !released.Evicted {
-		t.Error("it is evicted")
-	}
-	a.Restore("2")
-	if a.visible.All != 3 {
-		t.Errorf("%d visible: a released pod never holds a slot again", a.visible.All)
 	}
 }

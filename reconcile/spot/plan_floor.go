@@ -86,7 +86,7 @@ func (pl *planner) pressing(pod *Pod) bool {
 	if pod.Doom.Gone || pod.Doom.By.IsZero() {
 		return true
 	}
-	at := pod.Doom.By.Add(-doomUrgent)
+	at := pod.Doom.By.Add(-DoomUrgent)
 	pl.recheck(at)
 	return !pl.now.Before(at)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// budgetAgain is when a pod that a disruption budget holds back is looked at again, if nothing tells earlier.
-const budgetAgain = 5 * time.Second
+// BudgetAgain is when a pod that a disruption budget holds back is looked at again, if nothing tells earlier.
+const BudgetAgain = 5 * time.Second
 
 // leave plans that a pod leaves its place: it is released where that is possible and makes sense, else evicted if the
 // disruption budgets allow it. What leaves on advice is released whatever the strategy, for nothing should be lost to a wish, and so
@@ -125,8 +125,8 @@ func (pl *planner) allowed(pod *Pod) bool {
 		return true
 	}
 	pl.hold(pod, WaitBudget)
-	pl.wait(Wait{Kind: WaitBudget, Subject: b.Name, Replicas: 1, Until: pl.now.Add(budgetAgain)}, "PodDisruptionBudget %s allows no more disruptions now", b.Name)
-	pl.recheck(pl.now.Add(budgetAgain))
+	pl.wait(Wait{Kind: WaitBudget, Subject: b.Name, Replicas: 1, Until: pl.now.Add(BudgetAgain)}, "PodDisruptionBudget %s allows no more disruptions now", b.Name)
+	pl.recheck(pl.now.Add(BudgetAgain))
 	return false
 }
 

@@ -12,7 +12,7 @@ import (
 
 // budgeted are 14 replicas under some budgets, of which 10 are on spot and should move.
 func budgeted(budgets ...Budget) Observed {
-	o := observedOf(arrived(replicas(10, spotOnly), 4, capacity.OnDemand), 14)
+	o := ObservedOf(Arrived(Replicas(10, SpotOnly), 4, capacity.OnDemand), 14)
 	o.Budgets = budgets
 	for i := range o.Pods {
 		for at := range budgets {
@@ -25,27 +25,27 @@ func budgeted(budgets ...Budget) Observed {
 var manyMoves = Settings{MaxMoves: policy.MoveLimit{Count: 5}, Cooldown: 10 * time.Second}
 
 func TestABatchIsNoLargerThanItsBudgetAllowsAndTellsWhatItWaitsFor(t *testing.T) {
-	r := Plan(budgeted(Budget{Name: "web", Allowed: 2}), policyOf(0, 0), manyMoves, epoch)
-	w := waitOf(&r, WaitBudget)
+	r := Plan(budgeted(Budget{Name: "web", Allowed: 2}), PolicyOf(0, 0), manyMoves, Epoch)
+	w := WaitOf(&r, WaitBudget)
 	if len(r.Evictions) != 2 || r.State != StateMoving || w == nil || w.Subject != "web" {
 		t.Errorf("%+v", r)
 	}
-	r = Plan(budgeted(Budget{Name: "web"}), policyOf(0, 0), manyMoves, epoch)
-	if len(r.Evictions) != 0 || r.State != StateWaiting || !r.Recheck.Equal(epoch.Add(budgetAgain)) {
+	r = Plan(budgeted(Budget{Name: "web"}), PolicyOf(0, 0), manyMoves, Epoch)
+	if len(r.Evictions) != 0 || r.State != StateWaiting || !r.Recheck.Equal(Epoch.Add(BudgetAgain)) {
 		t.Errorf("%+v", r)
 	}
 }
 
 // The predecessor checks the first budget only. The API server evicts no pod that has several.
 func TestAPodUnderSeveralBudgetsWaitsAndNamesThemAll(t *testing.T) {
-	r := Plan(budgeted(Budget{Name: "web", Allowed: 5}, Budget{Name: "all", Allowed: 5}), policyOf(0, 0), manyMoves, epoch)
-	w := waitOf(&r, WaitBudget)
+	r := Plan(budgeted(Budget{Name: "web", Allowed: 5}, Budget{Name: "all", Allowed: 5}), PolicyOf(0, 0), manyMoves, Epoch)
+	w := WaitOf(&r, WaitBudget)
 	if len(r.Evictions) != 0 || r.State != StateWaiting || w == nil || w.Subject != "all, web" {
 		t.Errorf("%+v", r)
 	}
 	o, s := budgeted(Budget{Name: "web", Allowed: 5}, Budget{Name: "all", Allowed: 5}), manyMoves
 	s.Strategy, o.Pods[9].Hash = policy.StrategyRelease, "abc"
-	if r := Plan(o, policyOf(0, 0), s, epoch); len(r.Releases) > 0 {
+	if r := Plan(o, PolicyOf(0, 0), s, Epoch); len(r.Releases) > 0 {
 		t.Errorf("a pod is released that nothing would end: %+v", r.Releases)
 	}
 }
@@ -64,7 +64,7 @@ func TestAPodThatIsNotReadyGoesByTheRulesOfItsBudget(t *testing.T) {
 	} {
 		o := budgeted(c.budget)
 		o.Pods[4].Ready, o.Pods[4].Bound = false, c.bound
-		if r := Plan(o, policyOf(0, 0), manyMoves, epoch); len(r.Evictions) != c.want {
+		if r := Plan(o, PolicyOf(0, 0), manyMoves, Epoch); len(r.Evictions) != c.want {
 			t.Errorf("%s: %d evictions, want %d", name, len(r.Evictions), c.want)
 		}
 	}
@@ -72,24 +72,24 @@ func TestAPodThatIsNotReadyGoesByTheRulesOfItsBudget(t *testing.T) {
 
 // When the replica that is not ready may not go, a ready one in its place would be one too many.
 func TestAReadyReplicaDoesNotGoInThePlaceOfOneThatABudgetHolds(t *testing.T) {
-	o := observedOf(replicas(4, policy.Mix{Managed: true}), 4) // 4 on-demand, the floor is 3
+	o := ObservedOf(Replicas(4, policy.Mix{Managed: true}), 4) // 4 on-demand, the floor is 3
 	o.Budgets = []Budget{{Name: "web"}}
 	o.Pods[2].Ready, o.Pods[2].Budgets = false, []int{0} // of another selector than the rest
-	if r := Plan(o, policyOf(100, 3), manyMoves, epoch); len(r.Evictions) > 0 {
+	if r := Plan(o, PolicyOf(100, 3), manyMoves, Epoch); len(r.Evictions) > 0 {
 		t.Errorf("%+v", r.Evictions)
 	}
 }
 
 func TestARefusalIsAWaitAndSoIsACeiling(t *testing.T) {
-	r := Plan(budgeted(), policyOf(0, 0), manyMoves, epoch)
-	r.Refused(2, "web", "needs 9 healthy pods", epoch.Add(5*time.Second))
-	r.Refused(1, "web", "needs 9 healthy pods", epoch.Add(7*time.Second))
-	r.Deferred(3, "member", epoch.Add(time.Second))
-	w := waitOf(&r, WaitBudget)
-	if w == nil || w.Replicas != 3 || !w.Until.Equal(epoch.Add(5*time.Second)) || !strings.Contains(w.Reason, "9 healthy") {
+	r := Plan(budgeted(), PolicyOf(0, 0), manyMoves, Epoch)
+	r.Refused(2, "web", "needs 9 healthy pods", Epoch.Add(5*time.Second))
+	r.Refused(1, "web", "needs 9 healthy pods", Epoch.Add(7*time.Second))
+	r.Deferred(3, "member", Epoch.Add(time.Second))
+	w := WaitOf(&r, WaitBudget)
+	if w == nil || w.Replicas != 3 || !w.Until.Equal(Epoch.Add(5*time.Second)) || !strings.Contains(w.Reason, "9 healthy") {
 		t.Errorf("%+v", r.Waits)
 	}
-	if w := waitOf(&r, WaitCeiling); w == nil || w.Subject != "member" || !r.Recheck.Equal(epoch.Add(time.Second)) {
+	if w := WaitOf(&r, WaitCeiling); w == nil || w.Subject != "member" || !r.Recheck.Equal(Epoch.Add(time.Second)) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -99,12 +99,12 @@ func TestAPausedWorkloadIsStampedAndNotMoved(t *testing.T) {
 	s.Paused = true
 	o := budgeted()
 	o.Pods[3].Slot = NoSlot
-	doom(o.Pods, Doom{Node: "n"}, 1)
-	r := Plan(o, policyOf(0, 0), s, epoch)
-	if len(r.Evictions)+len(r.Releases) > 0 || len(r.Stamps) == 0 || r.State != StateWaiting || waitOf(&r, WaitPaused) == nil {
+	DoomSlots(o.Pods, Doom{Node: "n"}, 1)
+	r := Plan(o, PolicyOf(0, 0), s, Epoch)
+	if len(r.Evictions)+len(r.Releases) > 0 || len(r.Stamps) == 0 || r.State != StateWaiting || WaitOf(&r, WaitPaused) == nil {
 		t.Errorf("%+v", r)
 	}
-	if r := Plan(observedOf(replicas(4, spotOnly), 4), policyOf(100, 0), s, epoch); r.State != StateConverged || len(r.Notes) != 1 {
+	if r := Plan(ObservedOf(Replicas(4, SpotOnly), 4), PolicyOf(100, 0), s, Epoch); r.State != StateConverged || len(r.Notes) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -112,23 +112,23 @@ func TestAPausedWorkloadIsStampedAndNotMoved(t *testing.T) {
 func TestReadOnlyModeSaysWhoseItIs(t *testing.T) {
 	s := manyMoves
 	s.ReadOnly, s.ReadOnlyBy = true, "namespace shop"
-	r := Plan(budgeted(), policyOf(0, 0), s, epoch)
-	if r.State != StateReadOnly || !strings.HasSuffix(r.Reason, "namespace shop is in read-only mode") || waitOf(&r, WaitReadOnly) == nil {
+	r := Plan(budgeted(), PolicyOf(0, 0), s, Epoch)
+	if r.State != StateReadOnly || !strings.HasSuffix(r.Reason, "namespace shop is in read-only mode") || WaitOf(&r, WaitReadOnly) == nil {
 		t.Errorf("%+v", r)
 	}
-	o := observedOf(doom(replicas(4, spotOnly), Doom{Node: "n"}, 1), 4)
-	if r := Plan(o, policyOf(100, 0), s, epoch); r.State != StateReadOnly || len(r.Evictions) > 0 {
+	o := ObservedOf(DoomSlots(Replicas(4, SpotOnly), Doom{Node: "n"}, 1), 4)
+	if r := Plan(o, PolicyOf(100, 0), s, Epoch); r.State != StateReadOnly || len(r.Evictions) > 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 	for _, percent := range []int{10, 30, 100} {
-		o := observedOf(replicas(20, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 20)
+		o := ObservedOf(Replicas(20, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 20)
 		for i := range o.Pods { // moves are at full pace
-			o.Pods[i].Moved, o.Pods[i].UnreadySince = true, epoch.Add(-time.Minute)
+			o.Pods[i].Moved, o.Pods[i].UnreadySince = true, Epoch.Add(-time.Minute)
 		}
-		r := Plan(o, policyOf(percent, 1), manyMoves, epoch)
+		r := Plan(o, PolicyOf(percent, 1), manyMoves, Epoch)
 		if len(r.Evictions) != 5 {
 			t.Fatalf("%d%%: %d evictions", percent, len(r.Evictions))
 		}
@@ -138,13 +138,13 @@ func TestPodsAreStampedOnceForAPolicyAndNotWithEveryBatch(t *testing.T) {
 					o.Pods[i].Slot, o.Pods[i].DeletionCost = s.Slot, s.DeletionCost
 				}
 			}
-			o.Pods[i].Evicted = slices.Contains(names(r.Evictions), o.Pods[i].Name)
+			o.Pods[i].Evicted = slices.Contains(Names(r.Evictions), o.Pods[i].Name)
 		}
-		if r := Plan(o, policyOf(percent, 1), manyMoves, epoch); len(r.Stamps) > 0 {
+		if r := Plan(o, PolicyOf(percent, 1), manyMoves, Epoch); len(r.Stamps) > 0 {
 			t.Errorf("%d%%: %+v", percent, r.Stamps)
 		}
 	}
-	if r := Plan(dryPods(), policyOf(70, 0), manyMoves, epoch); len(r.Evictions) != 6 || len(r.Stamps) > 0 {
+	if r := Plan(dryPods(), PolicyOf(70, 0), manyMoves, Epoch); len(r.Evictions) != 6 || len(r.Stamps) > 0 {
 		t.Errorf("drought: %d evictions, stamps %+v", len(r.Evictions), r.Stamps)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// provenFor is how long a replica that was moved, and is ready, proves that its capacity type has room.
-	provenFor = 10 * time.Minute
+	// ProvenFor is how long a replica that was moved, and is ready, proves that its capacity type has room.
+	ProvenFor = 10 * time.Minute
 	// stalledAfter is how long nothing must have come of a rollout for it to be stalled.
 	stalledAfter = 10 * time.Minute
 )
@@ -65,7 +65,7 @@ func (pl *planner) cooling(o *ownerPods, to capacity.Type) (until time.Time, coo
 func (pl *planner) proven(o *ownerPods, to capacity.Type) int {
 	n := 0
 	for _, pod := range o.alive {
-		if pod.Moved && pod.Capacity == to && pl.now.Sub(pod.UnreadySince) < provenFor && pl.available(pod) {
+		if pod.Moved && pod.Capacity == to && pl.now.Sub(pod.UnreadySince) < ProvenFor && pl.available(pod) {
 			n++
 		}
 	}

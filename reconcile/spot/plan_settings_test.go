@@ -10,8 +10,8 @@ import (
 )
 
 func TestAValueOfTheModesThatCannotBeReadGivesWayToTheNextLevel(t *testing.T) {
-	p := policy.Parse(testKeys, annotations("strategy", "both", "max-moves", "none", "cool-down", "2h", "spot-pending-timeout", "1s"),
-		annotations("strategy", "release", "max-moves", "25%", "cool-down", "0s"), policy.Defaults{})
+	p := policy.Parse(DefaultKeys, Annotations("strategy", "both", "max-moves", "none", "cool-down", "2h", "spot-pending-timeout", "1s"),
+		Annotations("strategy", "release", "max-moves", "25%", "cool-down", "0s"), policy.Defaults{})
 	configured := Settings{MaxMoves: policy.MoveLimit{Count: 3}, Cooldown: time.Second, PendingTimeout: time.Minute}
 	want := Settings{MaxMoves: policy.MoveLimit{Percent: 25}, Cooldown: 0, PendingTimeout: time.Minute, Strategy: policy.StrategyRelease}
 	if diff := cmp.Diff(want, configured.For(p.Modes, false)); diff != "" || len(p.Problems) != 4 {
@@ -26,8 +26,8 @@ func TestAValueOfTheModesThatCannotBeReadGivesWayToTheNextLevel(t *testing.T) {
 
 func TestTheNearestLevelSaysWhatReadOnlyIsDueTo(t *testing.T) {
 	configured := Settings{Cooldown: time.Second, Strategy: policy.StrategyEvict, PendingTimeout: time.Minute}
-	modes := policy.Parse(testKeys, annotations("strategy", "release", "paused", "true"),
-		annotations("strategy", "evict", "spot-pending-timeout", "90s", "read-only", "true"), policy.Defaults{}).Modes
+	modes := policy.Parse(DefaultKeys, Annotations("strategy", "release", "paused", "true"),
+		Annotations("strategy", "evict", "spot-pending-timeout", "90s", "read-only", "true"), policy.Defaults{}).Modes
 	want := Settings{Cooldown: time.Second, Strategy: policy.StrategyRelease, PendingTimeout: 90 * time.Second, Paused: true, ReadOnly: true, ReadOnlyBy: "the namespace"}
 	if diff := cmp.Diff(want, configured.For(modes, false)); diff != "" {
 		t.Error(diff)

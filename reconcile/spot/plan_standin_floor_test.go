@@ -7,22 +7,22 @@ import (
 
 // standingIn are 20 replicas with a floor of 3, of which one on-demand and one spot replica were released, in this order.
 func standingIn() (o Observed, onDemand, spot *Pod) {
-	policy := policyOf(100, 3)
-	pods := replicas(20, policy.Mix())
+	policy := PolicyOf(100, 3)
+	pods := Replicas(20, policy.Mix())
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
 	release := func(slot int, at time.Duration) {
 		old := pods[slot]
 		old.UID, old.Name, old.Hash = old.UID+"-old", old.Name+"-old", ReleasedHash("abc")
-		old.Released = &Released{Owner: testOwner, Hash: "abc", For: PurposeAdvisory, At: epoch.Add(-at)}
+		old.Released = &Released{Owner: OwnerUID, Hash: "abc", For: PurposeAdvisory, At: Epoch.Add(-at)}
 		old.Doom = &Doom{Node: "n", Weight: WeightAdvisory}
 		pods = append(pods, old)
-		pods[slot].Created, pods[slot].UnreadySince = epoch.Add(-at), epoch.Add(-at)
+		pods[slot].Created, pods[slot].UnreadySince = Epoch.Add(-at), Epoch.Add(-at)
 	}
 	release(0, 40*time.Second)
 	release(19, 30*time.Second)
-	return observedOf(pods, 20), &pods[0], &pods[19]
+	return ObservedOf(pods, 20), &pods[0], &pods[19]
 }
 
 // finished are the released pods that a plan ends.
@@ -40,12 +40,12 @@ func finished(r *Result) map[string]bool {
 func TestASpotReplacementEndsNoStandInOfTheFloor(t *testing.T) {
 	o, onDemand, spot := standingIn()
 	onDemand.Ready = false
-	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	r := Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch)
 	if ended := finished(&r); len(ended) != 1 || !ended[spot.Name+"-old"] {
 		t.Errorf("the on-demand replacement does not serve: %v ended", ended)
 	}
 	onDemand.Ready, spot.Ready = true, false
-	r = Plan(o, policyOf(100, 3), testSettings, epoch)
+	r = Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch)
 	if ended := finished(&r); len(ended) != 1 || !ended[onDemand.Name+"-old"] {
 		t.Errorf("the spot replacement does not serve: %v ended", ended)
 	}
@@ -55,7 +55,7 @@ func TestASpotReplacementEndsNoStandInOfTheFloor(t *testing.T) {
 func TestAStandInOfTheFloorServesOnWhenItsReplacementIsLost(t *testing.T) {
 	o, onDemand, _ := standingIn()
 	onDemand.Doom = &Doom{Node: "m", Gone: true}
-	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	r := Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch)
 	if ended := finished(&r); ended[onDemand.Name+"-old"] {
 		t.Errorf("the node of the on-demand replacement is gone: %v ended", ended)
 	}
@@ -65,12 +65,12 @@ func TestAStandInOfTheFloorServesOnWhenItsReplacementIsLost(t *testing.T) {
 func TestAStandInOfTheFloorWaitsForReplicasOfTheFloorThatBeganToStartBefore(t *testing.T) {
 	o, onDemand, _ := standingIn()
 	starting := &o.Pods[1]
-	starting.Ready, starting.Created, starting.UnreadySince = false, epoch.Add(-time.Minute), epoch.Add(-time.Minute)
-	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	starting.Ready, starting.Created, starting.UnreadySince = false, Epoch.Add(-time.Minute), Epoch.Add(-time.Minute)
+	r := Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch)
 	if ended := finished(&r); ended[onDemand.Name+"-old"] || len(ended) != 1 {
 		t.Errorf("two of the floor of 3 would serve: %v ended", ended)
 	}
-	if r := Plan(o, policyOf(100, 3), testSettings, epoch.Add(StuckAfter)); len(finished(&r)) != 2 {
+	if r := Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch.Add(StuckAfter)); len(finished(&r)) != 2 {
 		t.Errorf("it does not come up: %v ended", finished(&r))
 	}
 }
@@ -79,7 +79,7 @@ func TestAStandInOfTheFloorWaitsForReplicasOfTheFloorThatBeganToStartBefore(t *t
 func TestAReplicaOfTheFloorThatWasBrokenBeforeKeepsNoStandIn(t *testing.T) {
 	o, _, _ := standingIn()
 	o.Pods[1].Ready = false
-	r := Plan(o, policyOf(100, 3), testSettings, epoch)
+	r := Plan(o, PolicyOf(100, 3), DefaultSettings, Epoch)
 	if ended := finished(&r); len(ended) != 2 {
 		t.Errorf("%v ended", ended)
 	}

@@ -16,21 +16,21 @@ import (
 func TestVictimsComeInTheOrderThatTheirDefinitionSorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flag := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
-		n, m := rapid.IntRange(0, 12).Draw(t, "pods"), drawMix(t)
+		n, m := rapid.IntRange(0, 12).Draw(t, "pods"), DrawMix(t)
 		pods := make([]Pod, n)
 		for i := range pods {
-			pods[i] = Pod{Name: fmt.Sprintf("db-%d", rapid.IntRange(0, 20).Draw(t, "ordinal")), UID: types.UID(fmt.Sprint(i)), Owner: testOwner,
+			pods[i] = Pod{Name: fmt.Sprintf("db-%d", rapid.IntRange(0, 20).Draw(t, "ordinal")), UID: types.UID(fmt.Sprint(i)), Owner: OwnerUID,
 				Slot: rapid.IntRange(NoSlot, 8).Draw(t, "slot"), Capacity: rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity"),
 				Ready: !flag("unready"), Bound: !flag("unbound"), DoNotDisrupt: flag("do not disrupt"),
-				Created: epoch.Add(time.Duration(rapid.IntRange(-2, 0).Draw(t, "age")) * time.Hour)}
+				Created: Epoch.Add(time.Duration(rapid.IntRange(-2, 0).Draw(t, "age")) * time.Hour)}
 			if flag("advised") {
 				pods[i].Doom = &Doom{Node: "n", Weight: WeightAdvisory}
 			}
 		}
-		o := observedOf(pods, n)
+		o := Observed{Replicas: n, Owners: []Owner{{UID: OwnerUID, Name: "web", Replicas: n}}, Pods: pods}
 		o.Ordinals = flag("ordinals")
-		policy := policyOf(m.Percent, m.Floor)
-		pl := newPlanner(&o, &policy, testSettings, epoch)
+		policy := PolicyOf(m.Percent, m.Floor)
+		pl := newPlanner(&o, &policy, Settings{}, Epoch)
 		owner := &pl.owners[0]
 		for i, pod := range owner.alive {
 			if i%4 == 3 {

@@ -52,9 +52,9 @@ func newSuccession(t *testing.T, live ...client.Object) *succession {
 // slotted is a pod that was admitted to a slot of the ReplicaSet.
 func slotted(slot int, capacityType capacity.Type) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-1-%d", slot), UID: types.UID(fmt.Sprintf("pod-%d", slot)),
-		Labels: map[string]string{"app": "web", testKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
+		Labels: map[string]string{"app": "web", DefaultKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}}}
-	pod.Spec.NodeSelector = map[string]string{steerKey: string(capacityType)}
+	pod.Spec.NodeSelector = map[string]string{SteerKey: string(capacityType)}
 	return pod
 }
 
@@ -157,7 +157,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		s.acts.Store(true)
 		set := replicaSet(replicas+extra, replicas+extra)
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-		s.cache(deployment(replicas+extra, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		s.cache(deployment(replicas+extra, "true", Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
 		m := policy.Mix{Percent: 50, Floor: 5, Managed: true}
 		pages := 0
 		member := s.members[testMember].cluster.(*apiServer)
@@ -188,7 +188,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 			s.place(incoming(1 + n)) // the floor
 		}
 		start := time.Now()
-		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != reasonUnproven {
+		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != ReasonUnproven {
 			t.Errorf("while the list is read: %+v", got)
 		}
 		if waited := time.Since(start); waited > StoreTime+liveReadTimeout {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
-	until := epoch.Add(time.Hour)
+	until := Epoch.Add(time.Hour)
 	started := func(at time.Time) *metav1.Time { return new(metav1.NewTime(at)) }
 	for name, c := range map[string]struct {
 		start   *metav1.Time
@@ -24,15 +24,15 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 		seconds int64
 		keeps   bool
 	}{
-		"it has run for an hour":      {start: started(epoch.Add(-time.Hour)), until: until, seconds: 7200},
+		"it has run for an hour":      {start: started(Epoch.Add(-time.Hour)), until: until, seconds: 7200},
 		"its start is not known":      {until: until, seconds: 3 * 3600},
-		"not a moment too early":      {start: started(epoch), until: epoch.Add(1500 * time.Millisecond), seconds: 2},
-		"its time is over":            {start: started(epoch), until: epoch.Add(-time.Hour), seconds: 1},
-		"longer than the field holds": {start: started(epoch.AddDate(-90, 0, 0)), until: until, seconds: 1<<31 - 1},
-		"it has an earlier end":       {start: started(epoch), has: new(int64(60)), until: until, keeps: true},
-		"it has a later end":          {start: started(epoch), has: new(int64(86400)), until: until, seconds: 3600},
+		"not a moment too early":      {start: started(Epoch), until: Epoch.Add(1500 * time.Millisecond), seconds: 2},
+		"its time is over":            {start: started(Epoch), until: Epoch.Add(-time.Hour), seconds: 1},
+		"longer than the field holds": {start: started(Epoch.AddDate(-90, 0, 0)), until: until, seconds: 1<<31 - 1},
+		"it has an earlier end":       {start: started(Epoch), has: new(int64(60)), until: until, keeps: true},
+		"it has a later end":          {start: started(Epoch), has: new(int64(86400)), until: until, seconds: 3600},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(epoch.Add(-2 * time.Hour))},
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(Epoch.Add(-2 * time.Hour))},
 			Spec: corev1.PodSpec{ActiveDeadlineSeconds: c.has}, Status: corev1.PodStatus{StartTime: c.start}}
 		if seconds, ok := ActiveDeadline(pod, c.until); ok == c.keeps || (ok && seconds != c.seconds) {
 			t.Errorf("%s: %d seconds, written %v", name, seconds, ok)
@@ -42,7 +42,7 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 
 // A released pod has no owner: if the hub never comes back, Kubernetes ends it.
 func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
-	pods := replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	var objects []client.Object
 	now := time.Now().Truncate(time.Second)
 	for i := range pods {
@@ -63,9 +63,9 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 		return err
 	}}, objects...)
 	s := newShell(t, nil, false)
-	settings := testSettings
+	settings := DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(observedOf(pods, 10), policyOf(0, 0), settings, now)
+	plan := Plan(ObservedOf(pods, 10), PolicyOf(0, 0), settings, now)
 	plan.Stamps = nil
 	if _, err := s.act(t.Context(), s.follower.directory, s.acting(c, pods), &plan, now); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 	if spec["activeDeadlineSeconds"] != want || metadata["uid"] == nil || metadata["labels"] == nil {
 		t.Errorf("patch %v, want a deadline of %v seconds", patches[0], want)
 	}
-	r, ok := ParseReleased(metadata["annotations"].(map[string]any)[testKeys.Released()].(string))
+	r, ok := ParseReleased(metadata["annotations"].(map[string]any)[DefaultKeys.Released()].(string))
 	if !ok || !r.Until.Equal(until) {
 		t.Errorf("the annotation says %+v", r)
 	}

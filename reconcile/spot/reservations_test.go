@@ -32,7 +32,7 @@ func TestReservationsAreKeptLikeInAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var kept reservations
 		model, refs := map[string]Reservation{}, map[string]ref{}
-		now := epoch
+		now := Epoch
 		ids := rapid.SampledFrom([]string{"a", "b", "c", "d", "0d4fbd5c-9e3e-4b0a-8a3c-0123456789ab"})
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {

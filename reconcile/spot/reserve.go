@@ -62,7 +62,7 @@ const (
 	reasonRetry    = "a pod that was admitted to this slot did not appear"
 	reasonGuess    = "the cache still shows a deleted replica, most likely of this capacity type"
 	reasonOrdinal  = "the ordinal keeps its capacity type"
-	reasonUnproven = "the hub has just taken over the member and has not read its pods yet"
+	ReasonUnproven = "the hub has just taken over the member and has not read its pods yet"
 	reasonDry      = "spot has no room for such pods"
 	reasonNoRoom   = "on-demand has no room for such pods, and the floor is met without this one"
 )

@@ -59,11 +59,11 @@ func TestEqualShapesAreHeldOnce(t *testing.T) {
 
 // Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
 func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
-	labels := mustLabels(t)
-	zones := required(term(requirement("zone", corev1.NodeSelectorOpIn, "a")), term(requirement("zone", corev1.NodeSelectorOpIn, "b")))
+	labels := MustLabels(t)
+	zones := Required(Term(Requirement("zone", corev1.NodeSelectorOpIn, "a")), Term(Requirement("zone", corev1.NodeSelectorOpIn, "b")))
 	for name, own := range map[string]*corev1.Affinity{
 		"none":         nil,
-		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required(zones.NodeSelectorTerms[0])}},
+		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: Required(zones.NodeSelectorTerms[0])}},
 		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
 	} {
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {

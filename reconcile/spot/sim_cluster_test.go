@@ -15,6 +15,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
+// simEvent is what an informer shows of a pod.
+type simEvent struct {
+	at   time.Time
+	pod  Pod
+	gone bool
+}
+
 // simCluster is a model of one member: nodes, a scheduler, kubelets, the controllers of workloads and of disruption budgets,
 // and the Eviction API. It is the truth; what a hub knows of it comes later, see simHub. Randomness comes from a seed.
 type simCluster struct {
@@ -28,7 +35,7 @@ type simCluster struct {
 	workloads []*simWorkload
 	pods      map[types.UID]*simPod
 	probes    map[string]*shortage.Probe
-	events    []event // of pods, not seen by the hub yet
+	events    []simEvent // of pods, not seen by the hub yet
 
 	admit  func(s *simSet, p *simPod) // what the webhook does
 	strict bool                       // nothing is lost, refused or late
@@ -91,7 +98,7 @@ func (w *simWorkload) shape() capacity.Requirements {
 }
 
 func newSimCluster(seed uint64) *simCluster {
-	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
+	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: Epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
 }
 
 func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
@@ -119,14 +126,14 @@ func (c *simCluster) write(p *simPod) {
 	if p.Released != nil {
 		p.Owner = p.Released.Owner
 	}
-	c.events = append(c.events, event{at: c.now, pod: p.Pod, gone: p.Slot == NoSlot, size: -1})
+	c.events = append(c.events, simEvent{at: c.now, pod: p.Pod, gone: p.Slot == NoSlot})
 }
 
 func (c *simCluster) remove(p *simPod) {
 	delete(c.pods, p.UID)
 	c.version++
 	p.Version = c.version
-	c.events = append(c.events, event{at: c.now, pod: p.Pod, gone: true, size: -1})
+	c.events = append(c.events, simEvent{at: c.now, pod: p.Pod, gone: true})
 }
 
 // end deletes a pod, with time to end if it runs anywhere.
@@ -195,7 +202,7 @@ func (c *simCluster) control(w *simWorkload) {
 			c.create(s, "")
 		}
 		if over := len(active) - s.replicas; over > 0 {
-			slices.SortFunc(active, func(a, b *simPod) int { return deletedFirst(&a.Pod, &b.Pod) })
+			slices.SortFunc(active, func(a, b *simPod) int { return DeletedFirst(&a.Pod, &b.Pod) })
 			for _, p := range active[:over] {
 				c.end(p)
 			}

@@ -32,7 +32,7 @@ func driftOf(t *testing.T, seed uint64, strategy policy.Strategy) *simDrift {
 	c.strict = true
 	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[capacity.Type]int{capacity.Spot: 3, capacity.OnDemand: 3},
 		most: map[capacity.Type]int{capacity.Spot: 30, capacity.OnDemand: 30}, ordered: map[capacity.Type]simOrder{}}
-	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: policyOf(100, 3),
+	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: PolicyOf(100, 3),
 		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
 	c.workloads = []*simWorkload{w}
 	c.newSet(w, w.replicas)
@@ -70,7 +70,7 @@ func (d *simDrift) judge(w *simWorkload, p *simPod, e Eviction) {
 		}
 	}
 	if floor := w.policy.Mix().Floor; ready < floor {
-		d.breaks = append(d.breaks, fmt.Sprintf("at %s: after %s was evicted (%s: %s), %d on-demand replicas were ready of a floor of %d", d.now.Sub(epoch), p.Name, e.For, e.Why, ready, floor))
+		d.breaks = append(d.breaks, fmt.Sprintf("at %s: after %s was evicted (%s: %s), %d on-demand replicas were ready of a floor of %d", d.now.Sub(Epoch), p.Name, e.For, e.Why, ready, floor))
 	}
 }
 

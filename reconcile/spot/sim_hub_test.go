@@ -60,7 +60,7 @@ func newSimHub(c *simCluster) *simHub {
 
 func (h *simHub) assert(ok bool, format string, args ...any) {
 	if !ok {
-		h.asserted = append(h.asserted, fmt.Sprintf("at %s: ", h.now.Sub(epoch))+fmt.Sprintf(format, args...))
+		h.asserted = append(h.asserted, fmt.Sprintf("at %s: ", h.now.Sub(Epoch))+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -221,7 +221,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 func (h *simHub) sources(w *simWorkload) []*simSet {
 	sets := slices.Clone(w.sets)
 	for _, s := range w.past {
-		if o := h.owners[s.uid]; o != nil && len(o.slots.pods) > 0 {
+		if o := h.owners[s.uid]; o != nil && o.slots.Known() > 0 {
 			sets = append(sets, s)
 		}
 	}
@@ -259,7 +259,7 @@ func (h *simHub) observed(w *simWorkload) Observed {
 			}
 		}
 	}
-	slices.SortFunc(o.Pods, byAgeOf)
+	slices.SortFunc(o.Pods, func(a, b Pod) int { return ByAge(&a, &b) })
 	h.rand.Shuffle(len(o.Pods), func(i, j int) { o.Pods[i], o.Pods[j] = o.Pods[j], o.Pods[i] })
 	return o
 }

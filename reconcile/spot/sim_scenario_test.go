@@ -19,7 +19,7 @@ func simOf(t *testing.T, workloads int, strategy policy.Strategy, percent int) *
 		c.addNode(capacity.OnDemand, 10*workloads)
 	}
 	for i := range workloads {
-		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: policyOf(percent, 1),
+		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: PolicyOf(percent, 1),
 			settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
 			budgets:  []*simBudget{{name: "pdb", minimum: -1, maximum: 2}}}
 		c.workloads = append(c.workloads, w)
@@ -115,7 +115,7 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 func TestManyWorkloadsMoveSideBySide(t *testing.T) {
 	h := simOf(t, 40, policy.StrategyEvict, 80)
 	for _, w := range h.workloads[:20] {
-		w.policy = policyOf(20, 1)
+		w.policy = PolicyOf(20, 1)
 	}
 	clear(h.moves)
 	took := h.until(t, "moved", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })

@@ -13,9 +13,9 @@ import (
 
 // drawWorkload draws a workload of any kind and policy.
 func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
-	m := drawMix(t)
+	m := DrawMix(t)
 	w := &simWorkload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
-		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: policyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
+		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: PolicyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
 		settings: Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
 			Strategy: rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")}}
 	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
@@ -207,9 +207,9 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"scale": func(t *rapid.T) { one(t).replicas = rapid.IntRange(0, 16).Draw(t, "replicas") },
 			"policy": func(t *rapid.T) {
-				w, m := one(t), drawMix(t)
+				w, m := one(t), DrawMix(t)
 				window := w.policy.Window
-				w.policy = policyOf(m.Percent, m.Floor)
+				w.policy = PolicyOf(m.Percent, m.Floor)
 				w.policy.Window = window
 			},
 			"roll out": func(t *rapid.T) {
@@ -342,10 +342,10 @@ func (h *simHub) wantsNothing(t *rapid.T) {
 func (h *simHub) movesExactlyTheDifference(t *rapid.T) {
 	want := map[*simWorkload]int{}
 	for _, w := range h.workloads {
-		before, m, window := w.policy.Mix(), drawMix(t), w.policy.Window
-		w.policy = policyOf(m.Percent, m.Floor)
+		before, m, window := w.policy.Mix(), DrawMix(t), w.policy.Window
+		w.policy = PolicyOf(m.Percent, m.Floor)
 		w.policy.Window = window
-		want[w] = abs(m.Spot(w.replicas) - before.Spot(w.replicas))
+		want[w] = max(m.Spot(w.replicas), before.Spot(w.replicas)) - min(m.Spot(w.replicas), before.Spot(w.replicas))
 	}
 	clear(h.moves)
 	h.settle(t, "moved", func() bool { return h.atRest() && h.exactMix() })

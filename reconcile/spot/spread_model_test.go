@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -29,16 +28,12 @@ type zoneWorld struct {
 
 // skews returns the skews over both types, and over each.
 func (w *zoneWorld) skews() (all, spot, onDemand int) {
-	u := newUnbalance([]Spread{w.spread}, w.pods)
-	return u[0].all.skew(), u[0].spot.skew(), u[0].onDemand.skew()
+	return Skews(w.spread, w.pods)
 }
 
 // control deletes and creates as a ReplicaSet does; admission places what is created.
 func (w *zoneWorld) control() {
-	slices.SortFunc(w.pods, func(a, b *Pod) int {
-		cost := func(p *Pod) int { n, _ := strconv.Atoi(p.DeletionCost); return n }
-		return cmp.Or(compareBool(a.Bound, b.Bound), compareBool(a.Ready, b.Ready), cmp.Compare(cost(a), cost(b)))
-	})
+	slices.SortFunc(w.pods, DeletedFirst)
 	if surplus := len(w.pods) - w.wanted; surplus > 0 {
 		w.pods = w.pods[surplus:]
 	}
@@ -50,7 +45,7 @@ func (w *zoneWorld) control() {
 		w.made++
 		id := fmt.Sprint(w.made)
 		answer := acc.Reserve(Ask{ID: id, Wanted: w.wanted, Mix: w.policy.Mix(), Final: true}, w.now)
-		w.pods = append(w.pods, &Pod{Name: "web-" + id, UID: types.UID(id), Owner: testOwner, Version: uint64(w.made), Slot: answer.Slot, Capacity: answer.Capacity,
+		w.pods = append(w.pods, &Pod{Name: "web-" + id, UID: types.UID(id), Owner: OwnerUID, Version: uint64(w.made), Slot: answer.Slot, Capacity: answer.Capacity,
 			DeletionCost: w.policy.Mix().Cost(answer.Slot), Created: w.now, UnreadySince: w.now})
 	}
 }
@@ -63,20 +58,13 @@ func (w *zoneWorld) schedule() {
 		if pod.Bound {
 			continue
 		}
-		u := newUnbalance([]Spread{w.spread}, w.pods)
-		own, _ := u[0].counted(pod.Capacity)
-		var fits []int
-		for at := range w.spread.Domains {
-			if w.spread.Domains[at].has(pod.Capacity) && int(own.counts[at])+1-own.few <= w.spread.MaxSkew {
-				fits = append(fits, at)
-			}
-		}
+		fits, counts := Fits(w.spread, w.pods, pod.Capacity)
 		if len(fits) == 0 {
-			w.t.Fatalf("a %s pod fits into no zone: %+v", pod.Capacity, u[0])
+			w.t.Fatalf("a %s pod fits into no zone: %v", pod.Capacity, counts)
 		}
 		w.rand.Shuffle(len(fits), func(i, j int) { fits[i], fits[j] = fits[j], fits[i] })
 		best := slices.MinFunc(fits, func(a, b int) int {
-			return cmp.Compare(u[0].of(pod.Capacity).counts[a], u[0].of(pod.Capacity).counts[b])
+			return cmp.Compare(counts[a], counts[b])
 		})
 		pod.Bound, pod.Ready, pod.Node, pod.Domains = true, true, w.spread.Domains[best].Name, []int32{int32(best)}
 	}
@@ -88,12 +76,12 @@ func (w *zoneWorld) rest() Result {
 		w.now = w.now.Add(30 * time.Second)
 		w.control()
 		w.schedule()
-		o := observedOf(nil, w.wanted)
+		o := ObservedOf(nil, w.wanted)
 		o.Owners[0].Spreads = []Spread{w.spread}
 		for _, pod := range w.pods {
 			o.Pods = append(o.Pods, *pod)
 		}
-		r := Plan(o, w.policy, testSettings, w.now)
+		r := Plan(o, w.policy, DefaultSettings, w.now)
 		if len(r.Stamps)+len(r.Evictions) == 0 && r.State == StateConverged {
 			return r
 		}
@@ -117,8 +105,8 @@ func (w *zoneWorld) rest() Result {
 func TestModelOfATopologySpreadOverBothCapacityTypes(t *testing.T) {
 	beyond, all := 0, 0
 	for seed := range uint64(150) {
-		w := &zoneWorld{t: t, rand: rand.New(rand.NewPCG(seed, 11)), now: epoch, wanted: 12, policy: policyOf(60, 2)}
-		w.spread = threeZones(true)
+		w := &zoneWorld{t: t, rand: rand.New(rand.NewPCG(seed, 11)), now: Epoch, wanted: 12, policy: PolicyOf(60, 2)}
+		w.spread = ThreeZones(true)
 		w.spread.MaxSkew = 1 + int(seed%2)
 		if seed%3 == 0 {
 			w.spread.Together, w.spread.Domains[2].Spot = false, false
@@ -129,9 +117,9 @@ func TestModelOfATopologySpreadOverBothCapacityTypes(t *testing.T) {
 				case 0:
 					w.wanted = 1 + w.rand.IntN(30)
 				case 1:
-					w.policy = policyOf(w.rand.IntN(101), w.policy.Mix().Floor)
+					w.policy = PolicyOf(w.rand.IntN(101), w.policy.Mix().Floor)
 				default:
-					w.policy = policyOf(w.policy.Mix().Percent, w.rand.IntN(8))
+					w.policy = PolicyOf(w.policy.Mix().Percent, w.rand.IntN(8))
 				}
 			}
 			r := w.rest()

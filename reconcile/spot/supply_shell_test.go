@@ -42,13 +42,13 @@ func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 
 // observePool observes ten on-demand replicas of the workload, and plans them.
 func observePool(s *shell, key policy.WorkloadKey, now time.Time) Result {
-	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
+	o := ObservedOf(Replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].UID = "set-web-1"
 	for i := range o.Pods {
 		o.Pods[i].Owner = "set-web-1"
 	}
 	s.follower.directory.observeSupply(context.Background(), key, &o, Settings{PendingTimeout: time.Minute}, now)
-	return Plan(o, policyOf(90, 1), testSettings, now)
+	return Plan(o, PolicyOf(90, 1), DefaultSettings, now)
 }
 
 func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
 	plan := dir.droughts.Step(now)
-	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", byConfiguration).Spec.NodeSelector["team"] != "a" {
+	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", ByConfiguration).Spec.NodeSelector["team"] != "a" {
 		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
 	}
 	for _, p := range plan.Create {
@@ -104,7 +104,7 @@ func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
 		dir, now := s.follower.directory, time.Now()
 		drought := dir.droughts.Of(capacityType)
 		drought.ObserveProbe(shortage.Probe{Name: "p", Decision: shortage.Decision{Capacity: capacityType, Since: now.Add(-time.Hour), Tries: 10, NextProbe: now.Add(20 * time.Minute)}}, now)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{steerKey: string(capacityType)}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{SteerKey: string(capacityType)}}}
 		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
 		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
 		s.follower.seen(node)                             // what the directory's handler does, a moment later
@@ -118,12 +118,12 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
 	want.Capacity, want.Relapses = capacity.OnDemand, 3
-	pod := e.probePod(want, "plimsoll-system", byConfiguration)
+	pod := e.probePod(want, "plimsoll-system", ByConfiguration)
 	got, ok := shortage.ProbeOf(e.Keys, pod)
 	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := steersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := SteersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
 	v := want.Decision
@@ -137,7 +137,7 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	s := newShell(t, nil, false)
 	set := replicaSet(10, 10)
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
-	s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "2")), set)
+	s.cache(namespace("true", nil), deployment(10, "true", Annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
 	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
 	dir.droughts.Judge(now)
@@ -183,7 +183,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db", Controller: new(true)}}}}
 	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}
 	placed := before.place(request)
-	pod = patched(t, pod, placed.Patch)
+	pod = Patched(t, pod, placed.Patch)
 	pod.Name = "db-3" // which patched changes
 	if placed.Reservation.Capacity != capacity.OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
 		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
@@ -198,7 +198,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 		t.Errorf("left alone until %s", until)
 	}
 	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})
-	if patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
+	if Patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
 		t.Errorf("what it found is lost with the next pod: %s", again.Patch)
 	}
 }

@@ -76,7 +76,7 @@ type supplyScaler struct {
 
 func newSupplyWorld(replicas int, pol policy.Policy) *supplyWorld {
 	starts := &shortage.StartTimes{}
-	return &supplyWorld{now: epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
+	return &supplyWorld{now: Epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
 		scaler:   supplyScaler{room: map[capacity.Type]int{}, ordered: map[capacity.Type]time.Time{}},
 		droughts: map[capacity.Type]*shortage.Tracker{capacity.Spot: shortage.NewTracker(capacity.Spot, shortage.DefaultSettings(), starts), capacity.OnDemand: shortage.NewTracker(capacity.OnDemand, shortage.DefaultSettings(), starts)},
 		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: pol,
@@ -192,7 +192,7 @@ func (w *supplyWorld) settled() bool {
 func (w *supplyWorld) control() {
 	pods := w.sorted()
 	if over := len(pods) - w.replicas; over > 0 {
-		slices.SortFunc(pods, func(a, b *supplyPod) int { return deletedFirst(&a.Pod, &b.Pod) })
+		slices.SortFunc(pods, func(a, b *supplyPod) int { return DeletedFirst(&a.Pod, &b.Pod) })
 		for _, p := range pods[:over] {
 			w.remove(p)
 		}
@@ -212,7 +212,7 @@ func (w *supplyWorld) control() {
 
 func (w *supplyWorld) create(name string) {
 	w.serial++
-	p := &supplyPod{Pod: Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: testOwner,
+	p := &supplyPod{Pod: Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: OwnerUID,
 		Created: w.now, UnreadySince: w.now, Version: uint64(w.serial)}}
 	ask := Ask{ID: string(p.UID), Wanted: w.replicas, Mix: w.mix(), Final: true}
 	ask.Ordinal, _ = phrase.Ordinal(p.Name)
@@ -352,7 +352,7 @@ func (w *supplyWorld) tend() {
 }
 
 func (w *supplyWorld) plan() Result {
-	owner := Owner{UID: testOwner, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
+	owner := Owner{UID: OwnerUID, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
 	owner.DrySince, _ = w.droughts[capacity.Spot].Dry(w.shape)
 	owner.OnDemandDrySince, _ = w.droughts[capacity.OnDemand].Dry(w.shape)
 	owner.SpotOnTrial, owner.OnDemandOnTrial = w.droughts[capacity.Spot].OnTrial(w.shape), w.droughts[capacity.OnDemand].OnTrial(w.shape)

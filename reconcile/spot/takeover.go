@@ -38,6 +38,6 @@ func (a *Accounting) prove(d *decision, ask *Ask, now time.Time) {
 	}
 	d.doubt = DoubtUnproven
 	if ask.Final && ask.Mix.Floor > 0 {
-		d.capacity, d.reason = capacity.OnDemand, reasonUnproven
+		d.capacity, d.reason = capacity.OnDemand, ReasonUnproven
 	}
 }

@@ -25,7 +25,7 @@ func (w *world) takeover() {
 // spot.
 func TestATakeoverWithinABurstCostsNoMove(t *testing.T) {
 	for seed := range uint64(200) {
-		w := newWorld(seed, 0, policyOf(70, 3))
+		w := newWorld(seed, 0, PolicyOf(70, 3))
 		w.live = true
 		w.scale(40)
 		w.deliver(len(w.events))
@@ -53,7 +53,7 @@ func TestTheFloorStandsThroughTakeovers(t *testing.T) {
 	for _, lag := range []int{50, 200, 500, 1000, 2000, 5000} {
 		for _, live := range []bool{false, true} {
 			for seed := range uint64(runs) {
-				w := newWorld(seed, 0, policyOf(90, 3))
+				w := newWorld(seed, 0, PolicyOf(90, 3))
 				w.live, w.storing = live, seed%2 == 0
 				w.ordinals = seed%5 == 0
 				w.restart()
@@ -100,7 +100,7 @@ func (w *world) replaceOne() {
 
 func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 	for seed := range uint64(120) {
-		w := newWorld(seed, 0, policyOf(30, 6))
+		w := newWorld(seed, 0, PolicyOf(30, 6))
 		w.live = seed%2 == 0
 		w.scale(20)
 		w.deliver(len(w.events))
@@ -109,7 +109,7 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 		}
 		w.start(20)
 		w.deliver(len(w.events))
-		w.policy = policyOf(100, 4) // the floor is all that stays on-demand
+		w.policy = PolicyOf(100, 4) // the floor is all that stays on-demand
 		for range 60 {
 			if w.rand.IntN(6) == 0 {
 				w.takeover()
@@ -135,36 +135,36 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true} // slots: on-demand, spot, on-demand, spot
 	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}
-	a.Observe(&pod, epoch)
-	a.TakeOver(epoch)
+	a.Observe(&pod, Epoch)
+	a.TakeOver(Epoch)
 	ask := func(id string, final bool, m policy.Mix, now time.Time) Answer {
 		return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: final, DryRun: true}, now)
 	}
-	if got := ask("a", false, m, epoch); got.Doubt != DoubtUnproven {
+	if got := ask("a", false, m, Epoch); got.Doubt != DoubtUnproven {
 		t.Errorf("without a live list: %+v", got)
 	}
-	if got := ask("a", true, m, epoch); got.Capacity != capacity.OnDemand || got.Reason != reasonUnproven {
+	if got := ask("a", true, m, Epoch); got.Capacity != capacity.OnDemand || got.Reason != ReasonUnproven {
 		t.Errorf("without a live list, for good: %+v", got)
 	}
-	if got := ask("a", true, policy.Mix{Percent: 100, Managed: true}, epoch); got.Capacity != capacity.Spot {
+	if got := ask("a", true, policy.Mix{Percent: 100, Managed: true}, Epoch); got.Capacity != capacity.Spot {
 		t.Errorf("there is no floor to keep: %+v", got)
 	}
-	if got := ask("a", false, policy.Mix{Managed: true}, epoch); got.Capacity != capacity.OnDemand || got.Doubt != DoubtNone {
+	if got := ask("a", false, policy.Mix{Managed: true}, Epoch); got.Capacity != capacity.OnDemand || got.Doubt != DoubtNone {
 		t.Errorf("on-demand is safe whatever is live: %+v", got)
 	}
-	a.Sync([]Pod{pod}, a.ProvenBy().Add(-1), epoch)
-	if got := ask("a", false, m, epoch); got.Doubt != DoubtUnproven {
+	a.Sync([]Pod{pod}, a.ProvenBy().Add(-1), Epoch)
+	if got := ask("a", false, m, Epoch); got.Doubt != DoubtUnproven {
 		t.Errorf("a pod that the predecessor admitted may not have been stored when this list was read: %+v", got)
 	}
-	a.Sync([]Pod{pod}, a.ProvenBy(), epoch)
-	if got := ask("a", false, m, epoch); got.Capacity != capacity.Spot || got.Doubt != DoubtNone {
+	a.Sync([]Pod{pod}, a.ProvenBy(), Epoch)
+	if got := ask("a", false, m, Epoch); got.Capacity != capacity.Spot || got.Doubt != DoubtNone {
 		t.Errorf("with a live list: %+v", got)
 	}
-	a.TakeOver(epoch)
-	if got := ask("a", false, m, epoch); got.Doubt != DoubtNone {
+	a.TakeOver(Epoch)
+	if got := ask("a", false, m, Epoch); got.Doubt != DoubtNone {
 		t.Errorf("the same takeover, told again: %+v", got)
 	}
-	later := epoch.Add(time.Hour)
+	later := Epoch.Add(time.Hour)
 	a.TakeOver(later)
 	if got := ask("a", false, m, later); got.Doubt != DoubtUnproven {
 		t.Errorf("another takeover: %+v", got)
@@ -178,15 +178,15 @@ func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 }
 
 func TestAMoveToSpotWaitsUntilASuccessorKnowsWhatIsThere(t *testing.T) {
-	o := observedOf(replicas(10, policy.Mix{Managed: true}), 10)
-	o.Owners[0].Accounting.UnprovenUntil = epoch.Add(3 * time.Second)
-	r := Plan(o, policyOf(50, 1), testSettings, epoch)
-	if len(r.Evictions) > 0 || waitOf(&r, WaitUnexplained) == nil || !r.Recheck.Equal(epoch.Add(3*time.Second)) {
+	o := ObservedOf(Replicas(10, policy.Mix{Managed: true}), 10)
+	o.Owners[0].Accounting.UnprovenUntil = Epoch.Add(3 * time.Second)
+	r := Plan(o, PolicyOf(50, 1), DefaultSettings, Epoch)
+	if len(r.Evictions) > 0 || WaitOf(&r, WaitUnexplained) == nil || !r.Recheck.Equal(Epoch.Add(3*time.Second)) {
 		t.Errorf("%+v", r)
 	}
-	o = observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
-	o.Owners[0].Accounting.UnprovenUntil = epoch.Add(3 * time.Second)
-	if r := Plan(o, policyOf(50, 1), testSettings, epoch); len(r.Evictions) == 0 {
+	o = ObservedOf(Replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
+	o.Owners[0].Accounting.UnprovenUntil = Epoch.Add(3 * time.Second)
+	if r := Plan(o, PolicyOf(50, 1), DefaultSettings, Epoch); len(r.Evictions) == 0 {
 		t.Errorf("moves to on-demand cannot cost the floor: %+v", r)
 	}
 }

@@ -51,7 +51,7 @@ func running(name, slot, node string) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	if slot != "" {
-		p.Labels[testKeys.Slot()] = slot
+		p.Labels[DefaultKeys.Slot()] = slot
 	}
 	return p
 }
@@ -59,7 +59,7 @@ func running(name, slot, node string) *corev1.Pod {
 // indexed is a client of the objects with the indexes of a member's cache.
 func indexed(funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(testKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(testKeys)).
+		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(DefaultKeys)).
 		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, controllerUID).Build()
 }
 
@@ -79,7 +79,7 @@ func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *sub
 
 func spotAndOnDemandNodes() []client.Object {
 	node := func(name, capacityType string) client.Object {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{steerKey: capacityType}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{SteerKey: capacityType}}}
 	}
 	return []client.Object{node("node-od", "on-demand"), node("node-spot", "spot")}
 }
@@ -97,15 +97,15 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 		s := newShell(t, nil, false)
 		s.cache(spotAndOnDemandNodes()...)
 		set := counted(10) // its controller does not count those that are being deleted
-		s.cache(namespace("true", nil), deployment(10, "true", annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		s.cache(namespace("true", nil), deployment(10, "true", Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
 		sub := webOf(set, indexed(interceptor.Funcs{}, cached...), indexed(interceptor.Funcs{}, append(live, cached...)...))
 		var r Result
 		for range 2 {
-			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, testSettings)
+			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, DefaultSettings)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r = Plan(o, policyOf(50, 5), testSettings, time.Now())
+			r = Plan(o, PolicyOf(50, 5), DefaultSettings, time.Now())
 			time.Sleep(time.Until(recheck))
 		}
 		slipped := 0
@@ -121,7 +121,7 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 }
 
 func TestPodsAreCountedAsTheirControllerCountsThem(t *testing.T) {
-	dying, failed := Pod{GoneBy: epoch}, Pod{Finished: true}
+	dying, failed := Pod{GoneBy: Epoch}, Pod{Finished: true}
 	for name, c := range map[string]struct {
 		subject *subject
 		pod     Pod
@@ -156,7 +156,7 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 		set := counted(10)
 		s.cache(namespace("true", nil), deployment(10, "true", mixed("50")), set)
 		sub := webOf(set, indexed(interceptor.Funcs{}), apiServer)
-		settings := testSettings
+		settings := DefaultSettings
 		settings.ReadOnly = true
 		began := time.Now()
 		for time.Since(began) < time.Hour {
@@ -164,7 +164,7 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := Plan(o, policyOf(50, 1), settings, time.Now()); lists > 0 && (r.SpotActual != 10 || r.State != StateReadOnly) {
+			if r := Plan(o, PolicyOf(50, 1), settings, time.Now()); lists > 0 && (r.SpotActual != 10 || r.State != StateReadOnly) {
 				t.Fatalf("after %s the plan sees %d of 10 pods: %s: %s", time.Since(began), r.SpotActual, r.State, r.Reason)
 			}
 			time.Sleep(10 * time.Second)
@@ -192,7 +192,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	dir := s.follower.directory
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	pod := s.podFacts(dir, running("web-1-0", "", "node-spot"))
-	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, epoch)
+	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, Epoch)
 	nodes := spotAndOnDemandNodes()
 	s.cache(nodes...)
 	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Doom != nil {
@@ -213,10 +213,10 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	set := counted(1)
 	search := func(at time.Time) bool { found, _ := o.wantsList(1, 0, at); return found }
-	if search(epoch); !search(epoch.Add(liveListPatience)) {
+	if search(Epoch); !search(Epoch.Add(liveListPatience)) {
 		t.Fatal("no search")
 	}
-	at := epoch.Add(2 * liveListPatience)
+	at := Epoch.Add(2 * liveListPatience)
 	o.keepFound([]foundPod{{Pod: Pod{UID: "gone"}}}, at)
 	w := newWriting(func(string) error { return notFound }, succeed)
 	plan := Result{Stamps: []Stamp{{Pod: "gone", Name: "web-1-0"}}}

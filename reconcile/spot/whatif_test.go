@@ -16,7 +16,7 @@ import (
 // plannedOf is a plan of ten replicas on spot, of which seven belong there.
 func plannedOf(t *testing.T) planned {
 	t.Helper()
-	p := planned{observed: observedOf(replicas(10, policy.Mix{Percent: 100, Managed: true}), 10), policy: policyOf(70, 1), settings: testSettings, at: epoch}
+	p := planned{observed: ObservedOf(Replicas(10, policy.Mix{Percent: 100, Managed: true}), 10), policy: PolicyOf(70, 1), settings: DefaultSettings, at: Epoch}
 	p.plan = Plan(p.observed, p.policy, p.settings, p.at)
 	return p
 }
@@ -34,8 +34,8 @@ func TestAHypothesisIsPlannedLikeAPolicyAndChangesNothing(t *testing.T) {
 		"more replicas": {Hypothesis{Replicas: ptr.To(20)}, 14, func(p policy.Policy) bool { return p.PercentageSource == policy.SourceWorkload }},
 		"nothing":       {Hypothesis{}, 7, func(p policy.Policy) bool { return p.PercentageSource == policy.SourceWorkload }},
 	} {
-		got := c.h.apply(last, testKeys)
-		plan := Plan(got.observed, got.policy, got.settings, epoch)
+		got := c.h.apply(last, DefaultKeys)
+		plan := Plan(got.observed, got.policy, got.settings, Epoch)
 		if plan.SpotWanted != c.spot || !c.check(got.policy) {
 			t.Errorf("%s: %d on spot wanted, want %d; policy %+v", name, plan.SpotWanted, c.spot, got.policy)
 		}
@@ -47,12 +47,12 @@ func TestAHypothesisIsPlannedLikeAPolicyAndChangesNothing(t *testing.T) {
 
 func TestAHypothesisHealsTheValueThatItNames(t *testing.T) {
 	last := plannedOf(t)
-	last.policy = policy.Parse(testKeys, annotations("spot-percentage", "lots", "min-on-demand", "some"), nil, policy.Defaults{})
-	one := Hypothesis{Percentage: ptr.To(50)}.apply(last, testKeys)
-	if len(one.policy.Problems) != 1 || one.policy.Problems[0].Key != testKeys.MinOnDemand() {
+	last.policy = policy.Parse(DefaultKeys, Annotations("spot-percentage", "lots", "min-on-demand", "some"), nil, policy.Defaults{})
+	one := Hypothesis{Percentage: ptr.To(50)}.apply(last, DefaultKeys)
+	if len(one.policy.Problems) != 1 || one.policy.Problems[0].Key != DefaultKeys.MinOnDemand() {
 		t.Errorf("problems %v", one.policy.Problems)
 	}
-	both := Hypothesis{Percentage: ptr.To(50), MinOnDemand: ptr.To(0)}.apply(last, testKeys)
+	both := Hypothesis{Percentage: ptr.To(50), MinOnDemand: ptr.To(0)}.apply(last, DefaultKeys)
 	if !both.policy.Valid() || len(last.policy.Problems) != 2 {
 		t.Errorf("problems %v, of the policy itself %v", both.policy.Problems, last.policy.Problems)
 	}
@@ -60,13 +60,13 @@ func TestAHypothesisHealsTheValueThatItNames(t *testing.T) {
 
 func TestTheFirstMovesOfAHypothesisAreThoseOfThePlan(t *testing.T) {
 	last := plannedOf(t)
-	got := Hypothesis{Percentage: ptr.To(50)}.apply(last, testKeys)
-	plan := Plan(got.observed, got.policy, got.settings, epoch)
+	got := Hypothesis{Percentage: ptr.To(50)}.apply(last, DefaultKeys)
+	plan := Plan(got.observed, got.policy, got.settings, Epoch)
 	moves := firstMoves(&plan)
 	if len(moves) != 1 || moves[0].From != capacity.Spot || moves[0].For != PurposeMove || moves[0].Strategy != policy.StrategyEvict || !moves[0].At.IsZero() {
 		t.Errorf("moves %+v", moves)
 	}
-	view := viewOf("m", policy.WorkloadKey{}, &planned{got.observed, got.policy, got.settings, plan, epoch})
+	view := viewOf("m", policy.WorkloadKey{}, &planned{got.observed, got.policy, got.settings, plan, Epoch})
 	if n := excessIn(&view); n != 5 {
 		t.Errorf("%d replicas would have to move, want 5", n)
 	}
@@ -76,13 +76,13 @@ func TestTheJournalKeepsTheLastMovesOfAWorkload(t *testing.T) {
 	var j journal
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "cart"}}
 	for i := range 25 {
-		j.moved(key, Move{At: epoch.Add(time.Duration(i) * time.Second)})
+		j.moved(key, Move{At: Epoch.Add(time.Duration(i) * time.Second)})
 	}
 	moves := j.lastMoves(key)
-	if len(moves) != keptMoves || !moves[0].At.Equal(epoch.Add(24*time.Second)) || !moves[9].At.Equal(epoch.Add(15*time.Second)) {
+	if len(moves) != keptMoves || !moves[0].At.Equal(Epoch.Add(24*time.Second)) || !moves[9].At.Equal(Epoch.Add(15*time.Second)) {
 		t.Errorf("moves %+v", moves)
 	}
-	j.planned(key, planned{at: epoch})
+	j.planned(key, planned{at: Epoch})
 	j.forget(key)
 	if _, ok := j.last(key); ok || len(j.lastMoves(key)) > 0 {
 		t.Error("a workload that is gone is remembered")
@@ -90,9 +90,9 @@ func TestTheJournalKeepsTheLastMovesOfAWorkload(t *testing.T) {
 }
 
 func TestAnEventIsSaidOnceForAChange(t *testing.T) {
-	minor := policy.Parse(testKeys, annotations("spot-percentage", "50", "strategy", "both"), nil, policy.Defaults{})
+	minor := policy.Parse(DefaultKeys, Annotations("spot-percentage", "50", "strategy", "both"), nil, policy.Defaults{})
 	unprotected := WorkloadView{State: StateConverged, SpotActual: 7, OnDemandActual: 3, Unprotected: true}
-	invalid := policy.Parse(testKeys, annotations("spot-percentage", "lots"), nil, policy.Defaults{})
+	invalid := policy.Parse(DefaultKeys, Annotations("spot-percentage", "lots"), nil, policy.Defaults{})
 	waiting := func(waits ...Wait) WorkloadView {
 		return WorkloadView{State: StateWaiting, Reason: "3 replicas should move to spot", Waits: waits}
 	}
@@ -109,7 +109,7 @@ func TestAnEventIsSaidOnceForAChange(t *testing.T) {
 		"it is new":                                  {WorkloadView{}, true, converged, "Converged"},
 		"it waits":                                   {converged, true, waiting(Wait{Kind: WaitBudget, Subject: "cart"}), "Waiting"},
 		"it waits for something else":                {waiting(Wait{Kind: WaitBudget, Subject: "cart"}), true, waiting(Wait{Kind: WaitWindow}), "Waiting"},
-		"other numbers, other times":                 {waiting(Wait{Kind: WaitWindow, Until: epoch, Replicas: 1}), true, waiting(Wait{Kind: WaitWindow, Replicas: 2}), ""},
+		"other numbers, other times":                 {waiting(Wait{Kind: WaitWindow, Until: Epoch, Replicas: 1}), true, waiting(Wait{Kind: WaitWindow, Replicas: 2}), ""},
 		"what comes and goes with every batch":       {waiting(Wait{Kind: WaitWindow}), true, waiting(Wait{Kind: WaitWindow}, Wait{Kind: WaitCooldown}), ""},
 		"a batch says itself what it moves":          {converged, true, WorkloadView{State: StateMoving}, ""},
 		"it became invalid":                          {converged, true, WorkloadView{State: StateInvalid, Policy: invalid}, "InvalidPolicy"},
@@ -138,7 +138,7 @@ func TestAnEventIsSaidOnceForAChange(t *testing.T) {
 
 func TestWaitsAreShownWithTheSoonestToEndFirst(t *testing.T) {
 	p := plannedOf(t)
-	p.plan.Waits = []Wait{{Kind: WaitBudget, Subject: "b"}, {Kind: WaitWindow, Until: epoch.Add(time.Hour)}, {Kind: WaitBudget, Subject: "a"}, {Kind: WaitCooldown, Until: epoch}}
+	p.plan.Waits = []Wait{{Kind: WaitBudget, Subject: "b"}, {Kind: WaitWindow, Until: Epoch.Add(time.Hour)}, {Kind: WaitBudget, Subject: "a"}, {Kind: WaitCooldown, Until: Epoch}}
 	view := viewOf("m", policy.WorkloadKey{}, &p)
 	var got []string
 	for _, w := range view.Waits {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,12 +51,8 @@ type event struct {
 	size int // of the owner, if not negative
 }
 
-const testOwner = types.UID("owner")
-
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
 func newWorld(seed uint64, wanted int, pol policy.Policy) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: epoch, wanted: wanted, known: wanted, policy: pol,
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: Epoch, wanted: wanted, known: wanted, policy: pol,
 		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
 	w.restart()
 	return w
@@ -160,7 +155,7 @@ func (w *world) control() {
 		w.create("")
 	}
 	if over := len(alive) - w.wanted; over > 0 {
-		slices.SortFunc(alive, deletedFirst)
+		slices.SortFunc(alive, DeletedFirst)
 		for _, p := range alive[:over] {
 			w.remove(p)
 		}
@@ -181,12 +176,6 @@ func (w *world) controlOrdinals(alive []*Pod) {
 			w.create(fmt.Sprintf("db-%d", number))
 		}
 	}
-}
-
-// deletedFirst is the order in which a ReplicaSet that shrinks takes pods away.
-func deletedFirst(a, b *Pod) int {
-	cost := func(p *Pod) int { n, _ := strconv.Atoi(p.DeletionCost); return n }
-	return cmp.Or(compareBool(a.Bound, b.Bound), compareBool(a.Ready, b.Ready), cmp.Compare(cost(a), cost(b)), ByAge(b, a))
 }
 
 // create admits a pod and stores it, unless it is refused in between.
@@ -221,7 +210,7 @@ func (w *world) create(name string) {
 	if w.rand.Float64() < w.refuse {
 		return
 	}
-	p := &Pod{Name: name, UID: id, Owner: testOwner, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
+	p := &Pod{Name: name, UID: id, Owner: OwnerUID, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
 		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
 	if !w.ordinals && answer.Capacity != capacity.Unknown {
 		p.DeletionCost = w.mix().Cost(answer.Slot)
@@ -271,7 +260,7 @@ func (w *world) kill() {
 
 func (w *world) observed() Observed {
 	o := Observed{Ordinals: w.ordinals, Replicas: w.known, LastMove: w.lastMove,
-		Owners: []Owner{{UID: testOwner, Name: "owner", Replicas: w.known, Accounting: w.acc.Summary(w.known, w.now)}}}
+		Owners: []Owner{{UID: OwnerUID, Name: "owner", Replicas: w.known, Accounting: w.acc.Summary(w.known, w.now)}}}
 	for _, p := range w.cache {
 		if known := w.acc.pods[p.UID]; known != nil && known.freed {
 			p.Evicted = true

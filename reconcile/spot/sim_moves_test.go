@@ -1,0 +1,31 @@
+package spot
+
+import (
+	"testing"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+)
+
+// A policy asks for capacity that is not there: twenty healthy replicas used to be given up for it.
+func TestMovesIntoCapacityThatIsNotThereCostOneReplica(t *testing.T) {
+	for _, percent := range []int{100, 0} {
+		c := newSimCluster(3)
+		c.strict = true
+		c.addNode(map[int]capacity.Type{100: capacity.Spot, 0: capacity.OnDemand}[percent], 40)
+		w := &simWorkload{name: "w", replicas: 40, size: 1, policy: PolicyOf(percent, 0), settings: DefaultSettings}
+		c.workloads = append(c.workloads, w)
+		c.newSet(w, w.replicas)
+		h := newSimHub(c)
+		h.until(t, "at rest", 2*time.Minute, func() bool { return h.atRest() && h.exactMix() })
+		w.policy = PolicyOf(100-percent, 0)
+		clear(h.moves)
+		for range 900 {
+			h.tick(time.Second, 0)
+			h.deliver(0)
+		}
+		if _, ready := h.supply(w); ready < 39 || h.moves[w] != 1 {
+			t.Errorf("from %d %% on spot: %d replicas moved, %d of 40 are ready", percent, h.moves[w], ready)
+		}
+	}
+}
