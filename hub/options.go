@@ -13,6 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -74,11 +75,11 @@ func spotOptions(h *Hub) (spot.Options, error) {
 	}
 	return spot.Options{
 		Interruptions: interruptions,
-		Ceilings:      spot.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
+		Ceilings:      plan.CeilingLimits{Member: c.MaxMovesPerMember, Hub: c.MaxMovesPerHub},
 		Probes: spot.ProbeOptions{Namespace: c.Probe.Namespace, Image: c.Probe.Image, Times: shortage.Settings{
 			FirstProbe: c.Probe.FirstAfter, MostBetween: c.Probe.AtMostAfter, ProbeTime: c.Probe.Timeout, NodeStart: c.NodeStartTimeout}},
 		Keys: keys, Capacity: labels, Defaults: config.SpotDefaults(&c.Defaults), Namespaces: namespaces, Kinds: kinds,
-		Settings: spot.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
+		Settings: plan.Settings{MaxMoves: c.MaxMoves.MoveLimit, Cooldown: c.MoveCooldown, ReadOnly: c.ReadOnly,
 			Strategy: policy.Strategy(c.Strategy), PendingTimeout: c.PendingTimeout},
 		SpotTolerations: append([]corev1.Toleration(nil), c.Tolerations...),
 		WorkloadSeries:  h.config.Metrics.WorkloadsPerMember,

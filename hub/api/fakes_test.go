@@ -26,6 +26,7 @@ import (
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -365,7 +366,7 @@ func (l workloadLists) Get(member, kind, namespace, name string) (spot.WorkloadV
 func (l workloadLists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool) {
 	view, ok := l.Get(member, kind, namespace, name)
 	view.Pods = nil
-	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: capacity.Spot, For: spot.PurposeMove, Strategy: policy.StrategyEvict}}}
+	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict}}}
 	answer.Then.Planned = now
 	if h.Percentage != nil {
 		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, policy.SourceRequest
@@ -420,7 +421,7 @@ func (r *replica) workload(member, namespace, name string) {
 	defer r.mu.Unlock()
 	percentage := 70
 	r.workloads = append(r.workloads, spot.WorkloadView{
-		Member: member, WorkloadKey: workloadKey(namespace, spot.KindDeployment, name), State: spot.StateConverged,
+		Member: member, WorkloadKey: workloadKey(namespace, spot.KindDeployment, name), State: plan.StateConverged,
 		Policy:   policy.Policy{Percentage: &percentage, PercentageSource: policy.SourceNamespace},
 		Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6, OnDemandActual: 3, Unassigned: 1,
 		Pods: []spot.PodView{{Name: name + "-0", Slot: 0, Wanted: capacity.OnDemand, Actual: capacity.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},

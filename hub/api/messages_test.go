@@ -17,6 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -48,20 +49,20 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := spot.WorkloadView{
-		Member: "prod", WorkloadKey: workloadKey("shop", spot.KindStatefulSet, "db"), State: spot.StateInvalid, Reason: "why",
+		Member: "prod", WorkloadKey: workloadKey("shop", spot.KindStatefulSet, "db"), State: plan.StateInvalid, Reason: "why",
 		Policy: policy.Policy{
 			MinOnDemand: &floor, MinOnDemandSource: policy.SourceDefault, PercentageSource: policy.SourceWorkload,
 			Window: nightly, WindowSource: policy.SourceNamespace,
 			Problems: []policy.Problem{{Key: "k", Value: "v", Rule: "r", Source: policy.SourceWorkload}},
 		},
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
-		Doomed: 7, Released: 8, Settings: spot.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
-		Waits:       []spot.Wait{{Kind: spot.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
-		Moves:       []spot.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: spot.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
+		Doomed: 7, Released: 8, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
+		Waits:       []plan.Wait{{Kind: plan.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
+		Moves:       []spot.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
 		Explanation: []string{"So it is."},
 		Pods: []spot.PodView{
 			{Name: "db-0", Slot: 0, Wanted: capacity.Spot, Actual: capacity.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
-				Doomed: true, Released: true, Waits: spot.WaitWindow},
+				Doomed: true, Released: true, Waits: plan.WaitWindow},
 			{Name: "db-1", Slot: -1},
 		},
 	}

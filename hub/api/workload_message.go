@@ -12,6 +12,7 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -97,7 +98,7 @@ func windowMessage(pol *policy.Policy, now time.Time) *plimsollv1.DisruptionWind
 	}
 }
 
-func waitMessage(w *spot.Wait) *plimsollv1.Wait {
+func waitMessage(w *plan.Wait) *plimsollv1.Wait {
 	return &plimsollv1.Wait{
 		Kind: waitKinds[w.Kind], Subject: w.Subject, Replicas: count(w.Replicas), Since: moment(w.Since), Until: moment(w.Until), Reason: w.Reason,
 	}
@@ -114,13 +115,13 @@ func nameOfWorkload(shown *plimsollv1.Workload) lists.Position {
 	return lists.Position{shown.GetCluster(), shown.GetNamespace(), shown.GetKind(), shown.GetName()}
 }
 
-var workloadStates = map[spot.State]plimsollv1.WorkloadState{
-	spot.StateUnmanaged: plimsollv1.WorkloadState_WORKLOAD_STATE_UNMANAGED,
-	spot.StateConverged: plimsollv1.WorkloadState_WORKLOAD_STATE_CONVERGED,
-	spot.StateMoving:    plimsollv1.WorkloadState_WORKLOAD_STATE_MOVING,
-	spot.StateWaiting:   plimsollv1.WorkloadState_WORKLOAD_STATE_WAITING,
-	spot.StateInvalid:   plimsollv1.WorkloadState_WORKLOAD_STATE_INVALID,
-	spot.StateReadOnly:  plimsollv1.WorkloadState_WORKLOAD_STATE_READ_ONLY,
+var workloadStates = map[plan.State]plimsollv1.WorkloadState{
+	plan.StateUnmanaged: plimsollv1.WorkloadState_WORKLOAD_STATE_UNMANAGED,
+	plan.StateConverged: plimsollv1.WorkloadState_WORKLOAD_STATE_CONVERGED,
+	plan.StateMoving:    plimsollv1.WorkloadState_WORKLOAD_STATE_MOVING,
+	plan.StateWaiting:   plimsollv1.WorkloadState_WORKLOAD_STATE_WAITING,
+	plan.StateInvalid:   plimsollv1.WorkloadState_WORKLOAD_STATE_INVALID,
+	plan.StateReadOnly:  plimsollv1.WorkloadState_WORKLOAD_STATE_READ_ONLY,
 }
 
 var sources = map[policy.Source]plimsollv1.ValueSource{
@@ -136,29 +137,29 @@ var strategies = map[policy.Strategy]plimsollv1.MoveStrategy{
 	policy.StrategyRelease: plimsollv1.MoveStrategy_MOVE_STRATEGY_RELEASE,
 }
 
-var purposes = map[spot.Purpose]plimsollv1.MovePurpose{
-	spot.PurposeMove:         plimsollv1.MovePurpose_MOVE_PURPOSE_MIX,
-	spot.PurposeDrought:      plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT,
-	spot.PurposeInterruption: plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
-	spot.PurposeFinish:       plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
-	spot.PurposeAdvisory:     plimsollv1.MovePurpose_MOVE_PURPOSE_ADVISORY,
+var purposes = map[plan.Purpose]plimsollv1.MovePurpose{
+	plan.PurposeMove:         plimsollv1.MovePurpose_MOVE_PURPOSE_MIX,
+	plan.PurposeDrought:      plimsollv1.MovePurpose_MOVE_PURPOSE_DROUGHT,
+	plan.PurposeInterruption: plimsollv1.MovePurpose_MOVE_PURPOSE_INTERRUPTION,
+	plan.PurposeFinish:       plimsollv1.MovePurpose_MOVE_PURPOSE_FINISH,
+	plan.PurposeAdvisory:     plimsollv1.MovePurpose_MOVE_PURPOSE_ADVISORY,
 }
 
-var waitKinds = map[spot.WaitKind]plimsollv1.WaitKind{
-	spot.WaitWindow:      plimsollv1.WaitKind_WAIT_KIND_WINDOW,
-	spot.WaitCooldown:    plimsollv1.WaitKind_WAIT_KIND_COOLDOWN,
-	spot.WaitBudget:      plimsollv1.WaitKind_WAIT_KIND_BUDGET,
-	spot.WaitRollout:     plimsollv1.WaitKind_WAIT_KIND_ROLLOUT,
-	spot.WaitUnexplained: plimsollv1.WaitKind_WAIT_KIND_UNEXPLAINED,
-	spot.WaitReplacement: plimsollv1.WaitKind_WAIT_KIND_REPLACEMENT,
-	spot.WaitDry:         plimsollv1.WaitKind_WAIT_KIND_DRY,
-	spot.WaitCapacity:    plimsollv1.WaitKind_WAIT_KIND_CAPACITY,
-	spot.WaitCeiling:     plimsollv1.WaitKind_WAIT_KIND_CEILING,
-	spot.WaitPaused:      plimsollv1.WaitKind_WAIT_KIND_PAUSED,
-	spot.WaitReadOnly:    plimsollv1.WaitKind_WAIT_KIND_READ_ONLY,
-	spot.WaitTemplate:    plimsollv1.WaitKind_WAIT_KIND_TEMPLATE,
-	spot.WaitProtected:   plimsollv1.WaitKind_WAIT_KIND_PROTECTED,
-	spot.WaitRefused:     plimsollv1.WaitKind_WAIT_KIND_REFUSED,
+var waitKinds = map[plan.WaitKind]plimsollv1.WaitKind{
+	plan.WaitWindow:      plimsollv1.WaitKind_WAIT_KIND_WINDOW,
+	plan.WaitCooldown:    plimsollv1.WaitKind_WAIT_KIND_COOLDOWN,
+	plan.WaitBudget:      plimsollv1.WaitKind_WAIT_KIND_BUDGET,
+	plan.WaitRollout:     plimsollv1.WaitKind_WAIT_KIND_ROLLOUT,
+	plan.WaitUnexplained: plimsollv1.WaitKind_WAIT_KIND_UNEXPLAINED,
+	plan.WaitReplacement: plimsollv1.WaitKind_WAIT_KIND_REPLACEMENT,
+	plan.WaitDry:         plimsollv1.WaitKind_WAIT_KIND_DRY,
+	plan.WaitCapacity:    plimsollv1.WaitKind_WAIT_KIND_CAPACITY,
+	plan.WaitCeiling:     plimsollv1.WaitKind_WAIT_KIND_CEILING,
+	plan.WaitPaused:      plimsollv1.WaitKind_WAIT_KIND_PAUSED,
+	plan.WaitReadOnly:    plimsollv1.WaitKind_WAIT_KIND_READ_ONLY,
+	plan.WaitTemplate:    plimsollv1.WaitKind_WAIT_KIND_TEMPLATE,
+	plan.WaitProtected:   plimsollv1.WaitKind_WAIT_KIND_PROTECTED,
+	plan.WaitRefused:     plimsollv1.WaitKind_WAIT_KIND_REFUSED,
 }
 
 var capacities = map[capacity.Type]plimsollv1.CapacityType{

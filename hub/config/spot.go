@@ -8,6 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -61,7 +62,7 @@ func Interruptions(config *SpotConfig) (spot.Interruptions, error) {
 			Within: c.Within, Ignore: c.Ignore,
 		}
 		if c.Advisory {
-			signs[i].Weight = spot.WeightAdvisory
+			signs[i].Weight = plan.WeightAdvisory
 		}
 	}
 	return spot.NewInterruptions(signs...)

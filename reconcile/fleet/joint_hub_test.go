@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -129,7 +129,7 @@ func (h *jointHub) act() {
 		split := policy.FleetSplit{Replicas: w.SpotNow + w.OnDemandNow, OnDemand: w.OnDemandNow}
 		if m.split == nil || *m.split != split {
 			m.split = &split
-			m.last.Stamps = []spot.Stamp{{}} // it has not been planned for yet
+			m.last.Stamps = []plan.Stamp{{}} // it has not been planned for yet
 			s.last.settled = false
 			h.seen[m.name] = nil
 			h.writes++

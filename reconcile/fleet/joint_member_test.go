@@ -12,12 +12,13 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // jointPod is a pod of the model.
 type jointPod struct {
-	spot.Pod
+	plan.Pod
 	readyAt time.Time // when it will be ready, if it has a node
 }
 
@@ -25,7 +26,7 @@ type jointPod struct {
 func (p *jointPod) serves() bool { return p.Ready && p.Supply() }
 
 // jointMember is a cluster with one ReplicaSet, whose controller, scheduler and kubelets are the model's, and whose spot placement
-// is the real one: slots by [spot.Accounting], moves by [spot.Plan].
+// is the real one: slots by [spot.Accounting], moves by [plan.Plan].
 type jointMember struct {
 	name, domain string
 	now          *time.Time
@@ -38,7 +39,7 @@ type jointMember struct {
 	away     time.Time // since when it is out of the hub's reach; zero: it is not
 	split    *policy.FleetSplit
 	slots    *spot.Accounting
-	last     spot.Result
+	last     plan.Result
 	lastMove time.Time
 	dry      time.Time // since when spot has no room, as far as spot placement knows
 	full     time.Time // since when a probe finds room again
@@ -104,9 +105,9 @@ func costOf(p *jointPod) int {
 // create makes a pod, which spot placement gives its slot and type. Out of reach nobody does, and the pod goes on-demand.
 func (m *jointMember) create() {
 	m.made++
-	p := &jointPod{Pod: spot.Pod{
+	p := &jointPod{Pod: plan.Pod{
 		Name: fmt.Sprintf("%s-%d", m.name, m.made), UID: types.UID(fmt.Sprintf("%s-%d", m.name, m.made)), Owner: m.owner(),
-		Slot: spot.NoSlot, Capacity: capacity.OnDemand, Created: *m.now, UnreadySince: *m.now, Version: 1, Hash: "hash",
+		Slot: plan.NoSlot, Capacity: capacity.OnDemand, Created: *m.now, UnreadySince: *m.now, Version: 1, Hash: "hash",
 	}}
 	if m.away.IsZero() && m.split != nil {
 		policy := m.policy()
@@ -184,7 +185,7 @@ func (m *jointMember) setRoom(room int, notice time.Duration) {
 	running := m.onSpot()
 	for _, p := range running[min(room, len(running)):] {
 		if p.Doom == nil {
-			p.Doom = &spot.Doom{Node: p.Node, Notice: "taken back", Since: *m.now, By: m.now.Add(notice)}
+			p.Doom = &plan.Doom{Node: p.Node, Notice: "taken back", Since: *m.now, By: m.now.Add(notice)}
 			m.write(p)
 		}
 	}
@@ -218,7 +219,7 @@ func (m *jointMember) place() {
 	if m.split == nil {
 		return
 	}
-	o := spot.Observed{Replicas: m.replicas, LastMove: m.lastMove, Owners: []spot.Owner{{
+	o := plan.Observed{Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{{
 		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now), DrySince: m.dry, SpotOnTrial: m.trial,
 	}}}
 	for _, p := range m.sorted() {
@@ -226,7 +227,7 @@ func (m *jointMember) place() {
 		m.slots.Mark(&pod)
 		o.Pods = append(o.Pods, pod)
 	}
-	m.last = spot.Plan(o, m.policy(), spot.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
+	m.last = plan.Plan(o, m.policy(), plan.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
 	for _, s := range m.last.Stamps {
 		if p := m.pods[s.Pod]; p != nil {
 			p.Slot = s.Slot
@@ -241,7 +242,7 @@ func (m *jointMember) place() {
 		if p == nil || !m.slots.Free(e.Pod, *m.now) {
 			continue
 		}
-		if e.For == spot.PurposeMove {
+		if e.For == plan.PurposeMove {
 			m.lastMove = *m.now
 		}
 		m.end(p, fmt.Sprintf("it is evicted for %s", e.For))
@@ -254,7 +255,7 @@ func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
 // restart forgets what a hub process knows of the member, and lists its pods anew.
 func (m *jointMember) restart() {
 	m.slots = spot.NewAccounting(false)
-	m.last, m.lastMove = spot.Result{Stamps: []spot.Stamp{{}}}, time.Time{}
+	m.last, m.lastMove = plan.Result{Stamps: []plan.Stamp{{}}}, time.Time{}
 	m.dry, m.full, m.trial = time.Time{}, time.Time{}, false
 	if m.away.IsZero() {
 		for _, p := range m.sorted() {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // How long an [Accounting] believes in what it has not seen.
@@ -21,7 +22,7 @@ const (
 // Accounting knows, for one direct owner of pods, which slots are held and what was promised to pods that the cache does
 // not show yet. It gives every new pod of the owner its slot and capacity type; see [Accounting.Reserve].
 //
-// A slot is held by a pod that is supply ([Pod.Supply]), or by a reservation whose pod was not seen yet: a pod whose node
+// A slot is held by a pod that is supply ([plan.Pod.Supply]), or by a reservation whose pod was not seen yet: a pod whose node
 // goes holds none, so that its replacement finds its slot free. Methods take the time from the
 // caller, who must not let it run backwards by more than clocks do. It is not safe for concurrent use: the caller locks.
 type Accounting struct {
@@ -56,15 +57,15 @@ type seen struct {
 	capacity capacity.Type
 	version  uint64
 	at       time.Time
-	alive    bool      // as observed
-	doomed   bool      // as observed: its node goes for certain
-	released *Released // as observed, or as we are about to write it: it is no business of its owner any more
-	freed    bool      // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
-	missing  bool      // freed for the list's sake: the pod is gone, or its owner has let it go because it was released
-	letGo    bool      // released was not observed yet
-	doubted  bool      // the write by which it is freed or let go was not answered
-	before   time.Time // the last move before this pod was freed or let go
-	freedAt  time.Time // when it was, or when we gave up waiting for the answer
+	alive    bool           // as observed
+	doomed   bool           // as observed: its node goes for certain
+	released *plan.Released // as observed, or as we are about to write it: it is no business of its owner any more
+	freed    bool           // evicted by us, or missing in a live list: holds nothing, whatever the cache shows
+	missing  bool           // freed for the list's sake: the pod is gone, or its owner has let it go because it was released
+	letGo    bool           // released was not observed yet
+	doubted  bool           // the write by which it is freed or let go was not answered
+	before   time.Time      // the last move before this pod was freed or let go
+	freedAt  time.Time      // when it was, or when we gave up waiting for the answer
 }
 
 func (s *seen) holds() bool { return s.alive && !s.freed && !s.doomed && s.released == nil }
@@ -85,16 +86,16 @@ func NewAccounting(ordinals bool) *Accounting {
 }
 
 // Observe takes in what the cache, a live read or the answer to a write shows of one pod of the owner, in any order: an
-// older version than one already known is ignored for [SettleTime], after which it is news: the member's store was restored from a
+// older version than one already known is ignored for [plan.SettleTime], after which it is news: the member's store was restored from a
 // backup, for instance. The reservation that the pod was admitted on is consumed by the first
 // pod that names it.
-func (a *Accounting) Observe(p *Pod, now time.Time) {
+func (a *Accounting) Observe(p *plan.Pod, now time.Time) {
 	known := a.pods[p.UID]
-	if known != nil && p.Version < known.version && now.Sub(known.at) < SettleTime {
+	if known != nil && p.Version < known.version && now.Sub(known.at) < plan.SettleTime {
 		return
 	}
 	if grave, dead := a.gone[p.UID]; dead {
-		if p.Version <= grave.version && now.Sub(grave.at) < SettleTime {
+		if p.Version <= grave.version && now.Sub(grave.at) < plan.SettleTime {
 			return
 		}
 		delete(a.gone, p.UID)
@@ -172,7 +173,7 @@ func (a *Accounting) Free(uid types.UID, now time.Time) bool {
 
 // LetGo says that we are about to release a pod: from now on it is no business of its owner, and its slot is free for the
 // replacement. It returns false when there is no such pod, or it is going already. r is kept.
-func (a *Accounting) LetGo(uid types.UID, r *Released, now time.Time) bool {
+func (a *Accounting) LetGo(uid types.UID, r *plan.Released, now time.Time) bool {
 	a.endDoubt(uid, now)
 	known := a.pods[uid]
 	if known == nil || !known.alive || known.freed || known.released != nil {
@@ -211,15 +212,15 @@ func (a *Accounting) Restore(uid types.UID) {
 
 // Unanswered says that nobody answered the write after the last [Accounting.Free] or [Accounting.LetGo] of a pod: it may
 // have been done. So it counts as done, and as a move, until what is observed tells; a pod that is still as it was when
-// [SettleTime] has passed, the longest that a cache lags behind, gets back what it held. To count it as failed at once would
+// [plan.SettleTime] has passed, the longest that a cache lags behind, gets back what it held. To count it as failed at once would
 // let the next plan take another pod as well. Pods whose node goes are to go all of them, so there it is taken back at once,
 // to be tried again; but of a StatefulSet one goes at a time.
-func (a *Accounting) Unanswered(uid types.UID, purpose Purpose, now time.Time) {
+func (a *Accounting) Unanswered(uid types.UID, purpose plan.Purpose, now time.Time) {
 	known := a.pods[uid]
 	if known == nil || !known.alive || (!known.freed && !known.letGo) {
 		return
 	}
-	if purpose == PurposeInterruption && a.ordinals == nil {
+	if purpose == plan.PurposeInterruption && a.ordinals == nil {
 		a.Restore(uid)
 		return
 	}
@@ -230,18 +231,18 @@ func (a *Accounting) Unanswered(uid types.UID, purpose Purpose, now time.Time) {
 		a.movedAt = now
 	}
 	known.doubted, known.freedAt = true, now
-	a.unansweredUntil = now.Add(SettleTime)
+	a.unansweredUntil = now.Add(plan.SettleTime)
 }
 
 // endDoubt takes back an unanswered write of a pod that is still as it was, when the cache would show it.
 func (a *Accounting) endDoubt(uid types.UID, now time.Time) {
-	if known := a.pods[uid]; known != nil && known.doubted && now.Sub(known.freedAt) >= SettleTime {
+	if known := a.pods[uid]; known != nil && known.doubted && now.Sub(known.freedAt) >= plan.SettleTime {
 		a.Restore(uid)
 	}
 }
 
 // Mark sets what is known of a pod beyond the cache's word: that we evicted it, or are releasing it.
-func (a *Accounting) Mark(p *Pod) {
+func (a *Accounting) Mark(p *plan.Pod) {
 	known := a.pods[p.UID]
 	if known == nil {
 		return
@@ -265,7 +266,7 @@ func (a *Accounting) LastMove() time.Time { return a.movedAt }
 // it and were observed before are gone, whatever the cache still shows, and so are reservations that are older by more
 // than a second, within which an admitted pod is stored. After a takeover it is what decisions can rely on; see
 // [Accounting.TakeOver].
-func (a *Accounting) Sync(pods []Pod, asked, now time.Time) {
+func (a *Accounting) Sync(pods []plan.Pod, asked, now time.Time) {
 	listed := make(map[types.UID]struct{}, len(pods))
 	for i := range pods {
 		listed[pods[i].UID] = struct{}{}
@@ -306,10 +307,10 @@ func (a *Accounting) Release(id string) {
 }
 
 // Live returns the reservation with the id, if its pod was not seen and its slot was not given out again.
-func (a *Accounting) Live(id string) (Reservation, bool) {
+func (a *Accounting) Live(id string) (plan.Reservation, bool) {
 	r := a.promised.find(id)
 	if r == 0 || a.promised.at(r).lost {
-		return Reservation{}, false
+		return plan.Reservation{}, false
 	}
 	live := a.promised.show(r)
 	live.ID = id
@@ -320,16 +321,16 @@ func (a *Accounting) Live(id string) (Reservation, bool) {
 func (a *Accounting) Reservations() int { return a.reserved.All }
 
 // Summary returns what a plan has to know beyond the pods. wanted is how many replicas the owner wants.
-func (a *Accounting) Summary(wanted int, now time.Time) Summary {
+func (a *Accounting) Summary(wanted int, now time.Time) plan.Summary {
 	a.Expire(now)
-	s := Summary{UnprovenUntil: a.unprovenUntil(now)}
+	s := plan.Summary{UnprovenUntil: a.unprovenUntil(now)}
 	if a.unansweredUntil.After(now) {
 		s.UnansweredUntil = a.unansweredUntil
 	}
 	fresh := a.visible.All + a.lost.All
 	for r := a.waiting.first; r != 0; r = a.promised.at(r).links[inAll].next {
 		s.Reserved = append(s.Reserved, a.promised.show(r))
-		if now.Sub(a.promised.madeAt(r)) >= SettleTime {
+		if now.Sub(a.promised.madeAt(r)) >= plan.SettleTime {
 			continue
 		}
 		fresh++
@@ -365,7 +366,7 @@ func (a *Accounting) count(known *seen, n int) {
 
 // movesAt returns how many of our evictions still wait for their replacement.
 func (a *Accounting) movesAt(now time.Time) int {
-	if now.Sub(a.movedAt) > SettleTime {
+	if now.Sub(a.movedAt) > plan.SettleTime {
 		return 0
 	}
 	return a.moves

@@ -10,6 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -17,7 +20,7 @@ func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
 	for _, lag := range []string{"nothing visible", "visible late", "visible in any order", "visible at once"} {
 		t.Run(lag, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				w := newWorld(rapid.Uint64().Draw(t, "seed"), 100, PolicyOf(70, 1))
+				w := newWorld(rapid.Uint64().Draw(t, "seed"), 100, spottest.PolicyOf(70, 1))
 				for range 100 {
 					w.create("")
 					w.pass(time.Duration(rapid.IntRange(0, 25).Draw(t, "ms"))*time.Millisecond, 8*time.Second)
@@ -46,7 +49,7 @@ func TestABurstFromAnEmptyCacheIsExact(t *testing.T) {
 }
 
 func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
-	w := newWorld(1, 0, PolicyOf(70, 1))
+	w := newWorld(1, 0, spottest.PolicyOf(70, 1))
 	for _, n := range []int{100, 37, 80, 5, 64, 0, 10} {
 		w.scale(n)
 		w.deliver(len(w.events))
@@ -56,7 +59,7 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 		if err := w.exact(); err != nil {
 			t.Fatalf("at %d: %v", n, err)
 		}
-		if r := w.act(0); len(r.Evictions)+len(r.Stamps) > 0 || r.State != StateConverged {
+		if r := w.act(0); len(r.Evictions)+len(r.Stamps) > 0 || r.State != plan.StateConverged {
 			t.Fatalf("at %d: %+v", n, r)
 		}
 	}
@@ -65,25 +68,25 @@ func TestScalingUpAndDownNeverNeedsAMove(t *testing.T) {
 // A pod that somebody takes away can be replaced before the cache shows it gone. Of an ordinal there is only one.
 func TestAnOrdinalThatIsReplacedWhileItsOldPodIsStillSeenHoldsMovesBack(t *testing.T) {
 	a, mix := NewAccounting(true), policy.Mix{Percent: 40, Floor: 3, Managed: true}
-	var pods []Pod
-	for i, pod := range Replicas(5, policy.Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
+	var pods []plan.Pod
+	for i, pod := range plantest.Replicas(5, policy.Mix{Managed: true}) { // all of them on-demand, two of which belong on spot
 		pod.Name = fmt.Sprintf("db-%d", i)
-		a.Observe(&pod, Epoch)
+		a.Observe(&pod, spottest.Epoch)
 		pods = append(pods, pod)
 	}
-	a.Reserve(Ask{ID: "r", Wanted: 5, Mix: mix, Ordinal: 1}, Epoch)
-	plan := func(now time.Time) Result {
-		return Plan(Observed{Ordinals: true, Replicas: 5, Pods: pods,
-			Owners: []Owner{{UID: OwnerUID, Name: "db", Replicas: 5, Accounting: a.Summary(5, now)}}}, PolicyOf(40, 3), DefaultSettings, now)
+	a.Reserve(Ask{ID: "r", Wanted: 5, Mix: mix, Ordinal: 1}, spottest.Epoch)
+	planFor := func(now time.Time) plan.Result {
+		return plan.Plan(plan.Observed{Ordinals: true, Replicas: 5, Pods: pods,
+			Owners: []plan.Owner{{UID: spottest.OwnerUID, Name: "db", Replicas: 5, Accounting: a.Summary(5, now)}}}, spottest.PolicyOf(40, 3), plantest.DefaultSettings, now)
 	}
-	if r := plan(Epoch.Add(time.Second)); len(r.Evictions) > 0 || WaitOf(&r, WaitUnexplained) == nil {
+	if r := planFor(spottest.Epoch.Add(time.Second)); len(r.Evictions) > 0 || plantest.WaitOf(&r, plan.WaitUnexplained) == nil {
 		t.Errorf("%d evictions, waits %+v", len(r.Evictions), r.Waits)
 	}
-	if r := plan(Epoch.Add(SettleTime)); len(r.Evictions) != 1 {
+	if r := planFor(spottest.Epoch.Add(plan.SettleTime)); len(r.Evictions) != 1 {
 		t.Errorf("%d evictions once it is certain that the pod was refused", len(r.Evictions))
 	}
-	a.Gone(pods[1].UID, 100, Epoch)
-	if n := a.Summary(5, Epoch.Add(time.Second)).Unexplained; n != 0 {
+	a.Gone(pods[1].UID, 100, spottest.Epoch)
+	if n := a.Summary(5, spottest.Epoch.Add(time.Second)).Unexplained; n != 0 {
 		t.Errorf("%d unexplained when the old pod is seen to be gone", n)
 	}
 }
@@ -94,15 +97,15 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		t.Run(fmt.Sprintf("live lists %v", live), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				m := DrawMix(t)
+				m := spottest.DrawMix(t)
 				n := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 120)).Draw(t, "replicas")
-				w := newWorld(rapid.Uint64().Draw(t, "seed"), n, PolicyOf(m.Percent, m.Floor))
+				w := newWorld(rapid.Uint64().Draw(t, "seed"), n, spottest.PolicyOf(m.Percent, m.Floor))
 				w.live, w.ordinals = live, rapid.IntRange(0, 3).Draw(t, "ordinals") == 0
 				w.restart()
 				if rapid.Bool().Draw(t, "policy changes") {
-					w.policy = PolicyOf(rapid.IntRange(0, 100).Draw(t, "percent before"), m.Floor+rapid.IntRange(0, 9).Draw(t, "floor before"))
+					w.policy = spottest.PolicyOf(rapid.IntRange(0, 100).Draw(t, "percent before"), m.Floor+rapid.IntRange(0, 9).Draw(t, "floor before"))
 					w.control()
-					w.policy = PolicyOf(m.Percent, m.Floor)
+					w.policy = spottest.PolicyOf(m.Percent, m.Floor)
 				}
 				w.refuse = rapid.SampledFrom([]float64{0, 0.2, 0.6}).Draw(t, "refused")
 				lag := rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 5 * time.Second}).Draw(t, "lag")
@@ -150,7 +153,7 @@ func TestTheFloorStandsThroughChurnRefusalsAndALaggingCache(t *testing.T) {
 
 func TestRefusedPodsDoNotClimbBeyondTheWantedSlots(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true}
-	now := Epoch
+	now := spottest.Epoch
 	for i := range 13 {
 		answer := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 3, Mix: m, Final: true}, now)
 		if answer.Slot >= 3 {
@@ -164,7 +167,7 @@ func TestRefusedPodsDoNotClimbBeyondTheWantedSlots(t *testing.T) {
 }
 
 func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
-	w := newWorld(1, 100, PolicyOf(70, 1))
+	w := newWorld(1, 100, spottest.PolicyOf(70, 1))
 	w.refuse = 1
 	for i := range 100 {
 		if i == 90 {
@@ -190,9 +193,9 @@ func TestAQuotaThatIsRaisedLeavesTheMixExact(t *testing.T) {
 func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
-		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 9, Mix: m}, Epoch.Add(time.Duration(i)*2*time.Second))
+		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 9, Mix: m}, spottest.Epoch.Add(time.Duration(i)*2*time.Second))
 	}
-	a.Observe(&Pod{UID: "a", Slot: 2, Capacity: m.Of(2), Reservation: "2", Version: 1}, Epoch.Add(7*time.Second))
+	a.Observe(&plan.Pod{UID: "a", Slot: 2, Capacity: m.Of(2), Reservation: "2", Version: 1}, spottest.Epoch.Add(7*time.Second))
 	for id, want := range map[string]bool{"0": false, "1": true, "2": false, "3": true} {
 		if _, live := a.Live(id); live != want {
 			t.Errorf("reservation %s is live: %v", id, live)
@@ -206,11 +209,11 @@ func TestAPodThatWasOvertakenLongAgoDoesNotExist(t *testing.T) {
 // With an on-demand pod that may be missing, an on-demand slot is filled, not a spot slot with the wrong type.
 func TestWhereTheFloorNeedsOnDemandTheOldestOnDemandSlotIsUsedAgain(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 100, Floor: 2, Managed: true}
-	ask := func(id string) Answer { return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: true}, Epoch) }
+	ask := func(id string) Answer { return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: true}, spottest.Epoch) }
 	for i := range 4 {
 		ask(fmt.Sprint(i))
 	}
-	a.Observe(&Pod{UID: "a", Slot: 0, Capacity: capacity.OnDemand, Reservation: "0", Version: 1}, Epoch)
+	a.Observe(&plan.Pod{UID: "a", Slot: 0, Capacity: capacity.OnDemand, Reservation: "0", Version: 1}, spottest.Epoch)
 	for _, id := range []string{"again", "and again"} {
 		if got := ask(id); got.Slot != 1 || got.Capacity != capacity.OnDemand || !got.Reused {
 			t.Errorf("%s: %+v", id, got)
@@ -219,7 +222,7 @@ func TestWhereTheFloorNeedsOnDemandTheOldestOnDemandSlotIsUsedAgain(t *testing.T
 }
 
 func TestGuessesKeepTheMixNearItsShare(t *testing.T) {
-	w := newWorld(7, 100, PolicyOf(70, 1))
+	w := newWorld(7, 100, spottest.PolicyOf(70, 1))
 	w.control()
 	w.start(100)
 	w.pass(time.Minute, 0)
@@ -236,46 +239,46 @@ func TestGuessesKeepTheMixNearItsShare(t *testing.T) {
 func TestAnEvictionThatFailedIsNoMove(t *testing.T) {
 	a := NewAccounting(false)
 	for i := range 2 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, Epoch)
+		a.Observe(&plan.Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, spottest.Epoch)
 	}
-	a.Free("0", Epoch)
-	a.Free("1", Epoch.Add(time.Second))
+	a.Free("0", spottest.Epoch)
+	a.Free("1", spottest.Epoch.Add(time.Second))
 	a.Restore("1")
-	if got := a.LastMove(); !got.Equal(Epoch) {
+	if got := a.LastMove(); !got.Equal(spottest.Epoch) {
 		t.Errorf("last move %v", got)
 	}
 }
 
 func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
-	released := &Released{Owner: "set", At: Epoch, For: PurposeMove}
-	shown := func(change func(*Pod)) Pod {
-		p := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 2}
+	released := &plan.Released{Owner: "set", At: spottest.Epoch, For: plan.PurposeMove}
+	shown := func(change func(*plan.Pod)) plan.Pod {
+		p := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 2}
 		change(&p)
 		return p
 	}
-	asked, gaveUp := Epoch, Epoch.Add(2*time.Second)
+	asked, gaveUp := spottest.Epoch, spottest.Epoch.Add(2*time.Second)
 	for name, test := range map[string]struct {
 		begin func(*Accounting)
-		pod   Pod           // that is observed
+		pod   plan.Pod      // that is observed
 		after time.Duration // since we gave up waiting
 		held  int           // slots, then
 		moved time.Time     // the last move, then
 	}{
-		"eviction, not shown yet":        {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*Pod) {}), after: SettleTime - 1, moved: gaveUp},
-		"eviction, not done":             {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
-		"eviction, shown":                {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *Pod) { p.GoneBy = gaveUp }), after: SettleTime, moved: gaveUp},
-		"release, not shown yet":         {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*Pod) {}), after: SettleTime - 1, moved: gaveUp},
-		"release, not done":              {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
-		"release, shown":                 {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(p *Pod) { p.Released = released }), after: SettleTime, moved: gaveUp},
-		"nothing was asked":              {begin: func(*Accounting) {}, pod: shown(func(*Pod) {}), after: SettleTime, held: 1},
-		"taken back meanwhile":           {begin: func(a *Accounting) { a.Free("0", asked); a.Restore("0") }, pod: shown(func(*Pod) {}), after: 1, held: 1},
-		"eviction, its pod has finished": {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *Pod) { p.Finished = true }), after: SettleTime, moved: gaveUp},
+		"eviction, not shown yet":        {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*plan.Pod) {}), after: plan.SettleTime - 1, moved: gaveUp},
+		"eviction, not done":             {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(*plan.Pod) {}), after: plan.SettleTime, held: 1},
+		"eviction, shown":                {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *plan.Pod) { p.GoneBy = gaveUp }), after: plan.SettleTime, moved: gaveUp},
+		"release, not shown yet":         {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*plan.Pod) {}), after: plan.SettleTime - 1, moved: gaveUp},
+		"release, not done":              {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(*plan.Pod) {}), after: plan.SettleTime, held: 1},
+		"release, shown":                 {begin: func(a *Accounting) { a.LetGo("0", released, asked) }, pod: shown(func(p *plan.Pod) { p.Released = released }), after: plan.SettleTime, moved: gaveUp},
+		"nothing was asked":              {begin: func(*Accounting) {}, pod: shown(func(*plan.Pod) {}), after: plan.SettleTime, held: 1},
+		"taken back meanwhile":           {begin: func(a *Accounting) { a.Free("0", asked); a.Restore("0") }, pod: shown(func(*plan.Pod) {}), after: 1, held: 1},
+		"eviction, its pod has finished": {begin: func(a *Accounting) { a.Free("0", asked) }, pod: shown(func(p *plan.Pod) { p.Finished = true }), after: plan.SettleTime, moved: gaveUp},
 	} {
 		a := NewAccounting(false)
-		a.Observe(&Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, Epoch)
+		a.Observe(&plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, spottest.Epoch)
 		test.begin(a)
-		a.Unanswered("0", PurposeMove, gaveUp)
-		if s := a.Summary(1, gaveUp); a.LastMove().IsZero() != s.UnansweredUntil.IsZero() || (!s.UnansweredUntil.IsZero() && !s.UnansweredUntil.Equal(gaveUp.Add(SettleTime))) {
+		a.Unanswered("0", plan.PurposeMove, gaveUp)
+		if s := a.Summary(1, gaveUp); a.LastMove().IsZero() != s.UnansweredUntil.IsZero() || (!s.UnansweredUntil.IsZero() && !s.UnansweredUntil.Equal(gaveUp.Add(plan.SettleTime))) {
 			t.Errorf("%s: last move %v, in doubt until %v", name, a.LastMove(), s.UnansweredUntil)
 		}
 		a.Observe(&test.pod, gaveUp.Add(test.after))
@@ -288,33 +291,33 @@ func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 
 func TestDoubtsAboutPodsThatNobodyObservesEndAsWell(t *testing.T) {
 	a := NewAccounting(false)
-	stray := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1, Released: &Released{Owner: "set", At: Epoch}}
-	a.Observe(&stray, Epoch)
-	if !a.Free("0", Epoch) {
+	stray := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1, Released: &plan.Released{Owner: "set", At: spottest.Epoch}}
+	a.Observe(&stray, spottest.Epoch)
+	if !a.Free("0", spottest.Epoch) {
 		t.Fatal("a released pod cannot be evicted")
 	}
-	a.Unanswered("0", PurposeFinish, Epoch)
+	a.Unanswered("0", plan.PurposeFinish, spottest.Epoch)
 	if !a.LastMove().IsZero() {
 		t.Error("the end of a release counts as a move")
 	}
-	if a.Free("0", Epoch.Add(SettleTime-1)) {
+	if a.Free("0", spottest.Epoch.Add(plan.SettleTime-1)) {
 		t.Error("it is evicted again while it may be going")
 	}
-	if !a.Free("0", Epoch.Add(SettleTime)) {
+	if !a.Free("0", spottest.Epoch.Add(plan.SettleTime)) {
 		t.Error("it is never evicted again")
 	}
 }
 
 func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
 	a := NewAccounting(false)
-	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
-	a.Observe(&pod, Epoch)
-	a.LetGo("0", &Released{Owner: "set", At: Epoch}, Epoch)
-	a.Unanswered("0", PurposeMove, Epoch)
-	if a.Free("0", Epoch.Add(time.Second)) {
+	pod := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
+	a.Observe(&pod, spottest.Epoch)
+	a.LetGo("0", &plan.Released{Owner: "set", At: spottest.Epoch}, spottest.Epoch)
+	a.Unanswered("0", plan.PurposeMove, spottest.Epoch)
+	if a.Free("0", spottest.Epoch.Add(time.Second)) {
 		t.Error("it is evicted, and its owner may count on it")
 	}
-	a.Observe(&pod, Epoch.Add(SettleTime))
+	a.Observe(&pod, spottest.Epoch.Add(plan.SettleTime))
 	marked := pod
 	if a.Mark(&marked); marked.Released != nil || a.visible.All != 1 || a.slots.count(0) != 1 {
 		t.Errorf("it is released for ever: %+v", marked)
@@ -324,61 +327,61 @@ func TestWhatMayNotHaveBeenReleasedIsNotEvictedAsReleased(t *testing.T) {
 func TestABatchWithUnansweredEvictionsKeepsItsCoolDown(t *testing.T) {
 	a := NewAccounting(false)
 	for i := range 3 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, Epoch)
+		a.Observe(&plan.Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacity.Spot, Version: 1}, spottest.Epoch)
 	}
-	a.Free("0", Epoch)
-	a.Free("1", Epoch.Add(time.Millisecond)) // answered
-	a.Unanswered("0", PurposeMove, Epoch.Add(5*time.Second))
-	if got := a.LastMove(); !got.Equal(Epoch.Add(5 * time.Second)) {
+	a.Free("0", spottest.Epoch)
+	a.Free("1", spottest.Epoch.Add(time.Millisecond)) // answered
+	a.Unanswered("0", plan.PurposeMove, spottest.Epoch.Add(5*time.Second))
+	if got := a.LastMove(); !got.Equal(spottest.Epoch.Add(5 * time.Second)) {
 		t.Errorf("last move %v", got)
 	}
-	a.Observe(&Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, Epoch.Add(15*time.Second))
-	if got := a.LastMove(); !got.Equal(Epoch.Add(time.Millisecond)) {
+	a.Observe(&plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}, spottest.Epoch.Add(15*time.Second))
+	if got := a.LastMove(); !got.Equal(spottest.Epoch.Add(time.Millisecond)) {
 		t.Errorf("last move %v when the doubt has ended, want that of the other", got)
 	}
 }
 
 func TestAnInterruptionIsTriedAgainAtOnceUnlessItIsSeenToBeDone(t *testing.T) {
 	a := NewAccounting(false)
-	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
-	a.Observe(&pod, Epoch)
-	a.Free("0", Epoch)
-	a.Unanswered("0", PurposeInterruption, Epoch)
-	if !a.Free("0", Epoch.Add(time.Second)) {
+	pod := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1}
+	a.Observe(&pod, spottest.Epoch)
+	a.Free("0", spottest.Epoch)
+	a.Unanswered("0", plan.PurposeInterruption, spottest.Epoch)
+	if !a.Free("0", spottest.Epoch.Add(time.Second)) {
 		t.Error("it waits")
 	}
-	pod.Version, pod.GoneBy = 2, Epoch.Add(30*time.Second)
-	a.Observe(&pod, Epoch.Add(2*time.Second))
-	a.Unanswered("0", PurposeInterruption, Epoch.Add(3*time.Second))
-	if got := a.LastMove(); !got.Equal(Epoch.Add(time.Second)) {
+	pod.Version, pod.GoneBy = 2, spottest.Epoch.Add(30*time.Second)
+	a.Observe(&pod, spottest.Epoch.Add(2*time.Second))
+	a.Unanswered("0", plan.PurposeInterruption, spottest.Epoch.Add(3*time.Second))
+	if got := a.LastMove(); !got.Equal(spottest.Epoch.Add(time.Second)) {
 		t.Errorf("a move that is seen to be done is taken back: last move %v", got)
 	}
 }
 
 func TestAReservationIsConsumedExactlyOnce(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
-	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, Epoch)
-	pod := Pod{UID: "a", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 1}
-	a.Observe(&pod, Epoch)
+	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, spottest.Epoch)
+	pod := plan.Pod{UID: "a", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 1}
+	a.Observe(&pod, spottest.Epoch)
 	if _, live := a.Live("one"); live || a.Reservations() != 0 {
 		t.Fatal("the reservation is not consumed")
 	}
-	copied := Pod{UID: "b", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 2}
-	a.Observe(&copied, Epoch)
-	a.Observe(&pod, Epoch)
+	copied := plan.Pod{UID: "b", Slot: first.Slot, Capacity: first.Capacity, Reservation: "one", Version: 2}
+	a.Observe(&copied, spottest.Epoch)
+	a.Observe(&pod, spottest.Epoch)
 	if a.visible.All != 2 || a.slots.count(first.Slot) != 2 {
 		t.Errorf("%d visible, %d on the slot", a.visible.All, a.slots.count(first.Slot))
 	}
-	if next := a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, Epoch); next.Slot != 1 {
+	if next := a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, spottest.Epoch); next.Slot != 1 {
 		t.Errorf("next slot %d", next.Slot)
 	}
 }
 
 func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
-	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, Epoch)
-	a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, Epoch)
-	again := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, Epoch.Add(time.Second))
+	first := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, spottest.Epoch)
+	a.Reserve(Ask{ID: "two", Wanted: 4, Mix: m}, spottest.Epoch)
+	again := a.Reserve(Ask{ID: "one", Wanted: 4, Mix: m}, spottest.Epoch.Add(time.Second))
 	if again.Slot != first.Slot || again.Capacity != first.Capacity || a.Reservations() != 2 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
@@ -386,15 +389,15 @@ func TestTheSameRequestGetsTheSameAnswer(t *testing.T) {
 
 func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
-	if got := a.Reserve(Ask{ID: "dry", Wanted: 1, Mix: m, DryRun: true}, Epoch); got.Slot != 0 || a.Reservations() != 0 {
+	if got := a.Reserve(Ask{ID: "dry", Wanted: 1, Mix: m, DryRun: true}, spottest.Epoch); got.Slot != 0 || a.Reservations() != 0 {
 		t.Errorf("%+v", got)
 	}
-	a.Reserve(Ask{ID: "one", Wanted: 1, Mix: m}, Epoch)
-	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, Epoch); got.Doubt != DoubtWanted || a.Reservations() != 1 {
+	a.Reserve(Ask{ID: "one", Wanted: 1, Mix: m}, spottest.Epoch)
+	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, spottest.Epoch); got.Doubt != DoubtWanted || a.Reservations() != 1 {
 		t.Errorf("%+v", got)
 	}
-	a.Observe(&Pod{UID: "a", Reservation: "one", Capacity: capacity.OnDemand, Version: 1}, Epoch)
-	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, Epoch); got.Doubt != DoubtGone || a.Reservations() != 0 {
+	a.Observe(&plan.Pod{UID: "a", Reservation: "one", Capacity: capacity.OnDemand, Version: 1}, spottest.Epoch)
+	if got := a.Reserve(Ask{ID: "two", Wanted: 1, Mix: m}, spottest.Epoch); got.Doubt != DoubtGone || a.Reservations() != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -402,13 +405,13 @@ func TestDryRunsAndDoubtsReserveNothing(t *testing.T) {
 func TestReservationsEndByThemselves(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 5 {
-		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, Epoch)
+		a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Mix: m, Final: true}, spottest.Epoch)
 	}
-	a.Retain(func(types.UID) bool { return true }, Epoch.Add(ReservationTTL+time.Second))
+	a.Retain(func(types.UID) bool { return true }, spottest.Epoch.Add(ReservationTTL+time.Second))
 	if a.Reservations() != 0 || a.lost.All != 0 || len(a.promised.items) != 0 || a.slots.free() != 0 {
 		t.Errorf("left: %+v", a)
 	}
-	a.Reserve(Ask{ID: "x", Wanted: 2, Mix: m}, Epoch)
+	a.Reserve(Ask{ID: "x", Wanted: 2, Mix: m}, spottest.Epoch)
 	a.Release("x")
 	a.Release("x")
 	if a.Reservations() != 0 || a.slots.free() != 0 {
@@ -419,16 +422,16 @@ func TestReservationsEndByThemselves(t *testing.T) {
 func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true} // slots: on-demand, spot, on-demand, spot
 	for i := range 4 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, Epoch)
+		a.Observe(&plan.Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, spottest.Epoch)
 	}
-	if !a.Free("2", Epoch) || a.Free("2", Epoch) || a.Free("unknown", Epoch) {
+	if !a.Free("2", spottest.Epoch) || a.Free("2", spottest.Epoch) || a.Free("unknown", spottest.Epoch) {
 		t.Error("a pod is freed once, if it is there")
 	}
-	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, Epoch)
+	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, spottest.Epoch)
 	if got.Slot != 2 || got.Capacity != capacity.OnDemand || !got.Moved || got.Doubt != DoubtNone {
 		t.Errorf("the replacement gets %+v", got)
 	}
-	a.Observe(&Pod{UID: "2", Slot: 2, Capacity: capacity.OnDemand, Version: 2}, Epoch) // the cache still shows it
+	a.Observe(&plan.Pod{UID: "2", Slot: 2, Capacity: capacity.OnDemand, Version: 2}, spottest.Epoch) // the cache still shows it
 	if a.slots.count(2) != 1 {
 		t.Errorf("%d hold slot 2", a.slots.count(2))
 	}
@@ -436,24 +439,24 @@ func TestOurEvictionFreesTheSlotBeforeItIsAnswered(t *testing.T) {
 	if a.slots.count(2) != 2 || a.visible.All != 4 {
 		t.Error("a failed eviction gives the slot back")
 	}
-	if got := a.Reserve(Ask{ID: "s", Wanted: 6, Mix: m}, Epoch); got.Moved {
+	if got := a.Reserve(Ask{ID: "s", Wanted: 6, Mix: m}, spottest.Epoch); got.Moved {
 		t.Error("only replacements of evicted pods are marked")
 	}
 }
 
 func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, Epoch) // the answer to a stamp
-	a.Observe(&Pod{UID: "a", Slot: 7, Capacity: capacity.Spot, Version: 8}, Epoch) // the cache behind it
+	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, spottest.Epoch) // the answer to a stamp
+	a.Observe(&plan.Pod{UID: "a", Slot: 7, Capacity: capacity.Spot, Version: 8}, spottest.Epoch) // the cache behind it
 	if a.slots.count(3) != 1 || a.slots.count(7) != 0 {
 		t.Error("the older version counts")
 	}
-	a.Gone("a", 10, Epoch)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, Epoch)
+	a.Gone("a", 10, spottest.Epoch)
+	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 9}, spottest.Epoch)
 	if a.visible.All != 0 {
 		t.Error("a late answer brings a pod back that is gone")
 	}
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 12}, Epoch) // it lost its label and has it again
+	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 12}, spottest.Epoch) // it lost its label and has it again
 	if a.visible.All != 1 {
 		t.Error("a pod that has its label again is not seen")
 	}
@@ -462,16 +465,16 @@ func TestAnOlderVersionOfAPodChangesNothing(t *testing.T) {
 // After a member's store was restored from a backup, numbers are lower than before, and stay so.
 func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 5000}, Epoch)
-	a.Gone("b", 5000, Epoch)
+	a.Observe(&plan.Pod{UID: "a", Slot: 3, Capacity: capacity.Spot, Version: 5000}, spottest.Epoch)
+	a.Gone("b", 5000, spottest.Epoch)
 	for _, uid := range []types.UID{"a", "b"} {
-		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, Epoch.Add(SettleTime-1))
+		a.Observe(&plan.Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, spottest.Epoch.Add(plan.SettleTime-1))
 	}
 	if a.slots.count(3) != 1 || a.slots.count(1) != 0 {
 		t.Error("a late answer counts")
 	}
 	for _, uid := range []types.UID{"a", "b"} {
-		a.Observe(&Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, Epoch.Add(SettleTime))
+		a.Observe(&plan.Pod{UID: uid, Slot: 1, Capacity: capacity.OnDemand, Version: 2500}, spottest.Epoch.Add(plan.SettleTime))
 	}
 	if a.slots.count(3) != 0 || a.slots.count(1) != 2 {
 		t.Error("what the member shows since is ignored")
@@ -481,15 +484,15 @@ func TestAnOlderVersionCountsOnceNoLateAnswerCanBeItsReason(t *testing.T) {
 func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	for i := range 4 {
-		a.Observe(&Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, Epoch)
+		a.Observe(&plan.Pod{UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: m.Of(i), Version: 1}, spottest.Epoch)
 	}
-	later := Epoch.Add(time.Minute)
-	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}, {UID: "1", Slot: 1, Capacity: capacity.Spot, Version: 1}, {UID: "3", Slot: 3, Capacity: capacity.Spot, Version: 1}}, later, later)
+	later := spottest.Epoch.Add(time.Minute)
+	a.Sync([]plan.Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}, {UID: "1", Slot: 1, Capacity: capacity.Spot, Version: 1}, {UID: "3", Slot: 3, Capacity: capacity.Spot, Version: 1}}, later, later)
 	got := a.Reserve(Ask{ID: "r", Wanted: 4, Mix: m}, later)
 	if got.Slot != 2 || got.Moved {
 		t.Errorf("%+v", got)
 	}
-	a.Sync([]Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}}, later.Add(5*time.Second), later.Add(5*time.Second))
+	a.Sync([]plan.Pod{{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}}, later.Add(5*time.Second), later.Add(5*time.Second))
 	if a.Reservations() != 0 || a.visible.All != 1 {
 		t.Errorf("%d reservations, %d visible", a.Reservations(), a.visible.All)
 	}
@@ -497,14 +500,14 @@ func TestALiveListSettlesWhatTheCacheDoesNotShow(t *testing.T) {
 
 func TestAnAccountingForgetsWhatTheCacheForgot(t *testing.T) {
 	a := NewAccounting(false)
-	a.Observe(&Pod{UID: "lost", Slot: 0, Capacity: capacity.Spot, Version: 1}, Epoch)
-	a.Observe(&Pod{UID: "kept", Slot: 1, Capacity: capacity.Spot, Version: 1}, Epoch)
+	a.Observe(&plan.Pod{UID: "lost", Slot: 0, Capacity: capacity.Spot, Version: 1}, spottest.Epoch)
+	a.Observe(&plan.Pod{UID: "kept", Slot: 1, Capacity: capacity.Spot, Version: 1}, spottest.Epoch)
 	kept := func(uid types.UID) bool { return uid == "kept" }
-	a.Retain(kept, Epoch.Add(time.Second)) // too early: it may have been read live just now
+	a.Retain(kept, spottest.Epoch.Add(time.Second)) // too early: it may have been read live just now
 	if a.visible.All != 2 {
 		t.Error("forgotten too early")
 	}
-	a.Retain(kept, Epoch.Add(ReservationTTL+time.Second))
+	a.Retain(kept, spottest.Epoch.Add(ReservationTTL+time.Second))
 	if a.visible.All != 1 || a.slots.free() != 0 {
 		t.Error("the lost pod holds its slot")
 	}
@@ -518,12 +521,12 @@ func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T
 		if spot[i] {
 			capacityType = capacity.Spot
 		}
-		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacityType, Version: 1}, Epoch)
+		a.Observe(&plan.Pod{Name: fmt.Sprintf("db-%d", i), UID: types.UID(fmt.Sprint(i)), Slot: i, Capacity: capacityType, Version: 1}, spottest.Epoch)
 	}
 	ask := func(id string, ordinal, percent int) Answer {
-		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: policy.Mix{Percent: percent, Managed: true}}, Epoch)
+		return a.Reserve(Ask{ID: id, Wanted: 10, Ordinal: ordinal, Mix: policy.Mix{Percent: percent, Managed: true}}, spottest.Epoch)
 	}
-	a.Gone("5", 2, Epoch)
+	a.Gone("5", 2, spottest.Epoch)
 	if got := ask("a", 5, 20); got.Capacity != capacity.Spot || got.Slot != 5 {
 		t.Errorf("ordinal 5 comes back as %+v", got)
 	}
@@ -544,7 +547,7 @@ func TestAStatefulSetsOrdinalKeepsItsTypeUntilThePolicyWantsAnother(t *testing.T
 func TestANewOrdinalGoesWhereItsSlotSays(t *testing.T) {
 	a, m := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}
 	for i := range 6 { // ordinals start at 3, and the cache does not show that the set grew
-		got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Ordinal: 3 + i, Start: 3, Mix: m}, Epoch)
+		got := a.Reserve(Ask{ID: fmt.Sprint(i), Wanted: 2, Ordinal: 3 + i, Start: 3, Mix: m}, spottest.Epoch)
 		if got.Slot != i || got.Capacity != m.Of(i) {
 			t.Errorf("ordinal %d: %+v, want slot %d, %s", 3+i, got, i, m.Of(i))
 		}

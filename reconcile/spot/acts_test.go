@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -69,8 +72,8 @@ func deniedByPolicy(pod string) error {
 }
 
 // acting is a workload whose pods are in the accounting of the shell.
-func (s *shell) acting(c client.Client, pods []Pod) *subject {
-	o := s.follower.directory.ensureOwner(OwnerUID, kindReplicaSet)
+func (s *shell) acting(c client.Client, pods []plan.Pod) *subject {
+	o := s.follower.directory.ensureOwner(spottest.OwnerUID, kindReplicaSet)
 	for i := range pods {
 		o.slots.Observe(&pods[i], time.Now())
 	}
@@ -88,10 +91,10 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 		"nobody answers":      {context.DeadlineExceeded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
-			pods[0].Slot, pods[1].Slot = NoSlot, NoSlot // they slipped past the webhook
-			DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
-			plan := Plan(ObservedOf(pods, 10), PolicyOf(100, 0), DefaultSettings, Epoch)
+			pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
+			pods[0].Slot, pods[1].Slot = plan.NoSlot, plan.NoSlot // they slipped past the webhook
+			plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 5, 6, 7, 8, 9)
+			plan := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 			if len(plan.Stamps) != 2 || len(plan.Evictions) != 5 {
 				t.Fatalf("%d stamps and %d evictions planned", len(plan.Stamps), len(plan.Evictions))
 			}
@@ -102,7 +105,7 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 				return nil
 			}, succeed)
 			s := newShell(t, nil, false)
-			_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
+			_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, spottest.Epoch)
 			if w.evictions.Load() != 5 || w.patches.Load() != 2 {
 				t.Errorf("%d evictions and %d patches, want 5 and 2", w.evictions.Load(), w.patches.Load())
 			}
@@ -117,15 +120,15 @@ func TestAPodThatCannotBeStampedStopsNoUrgentEvictionAndNoOtherStamp(t *testing.
 }
 
 func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
-	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Weight: WeightDeadline, Since: Epoch.Add(-100 * time.Second), By: Epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
-	DoomSlots(pods, Doom{Node: "r", Notice: "shutdown", Weight: WeightDeadline, Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 1, 2, 9)
-	settings := DefaultSettings
+	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Weight: plan.WeightDeadline, Since: spottest.Epoch.Add(-100 * time.Second), By: spottest.Epoch.Add(20 * time.Second)}, 5, 6, 7, 8)
+	plantest.DoomSlots(pods, plan.Doom{Node: "r", Notice: "shutdown", Weight: plan.WeightDeadline, Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 1, 2, 9)
+	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(ObservedOf(pods, 10), PolicyOf(100, 0), settings, Epoch)
+	plan := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(100, 0), settings, spottest.Epoch)
 	if len(plan.Releases) != 3 || len(plan.Evictions) != 4 {
 		t.Fatalf("%d releases and %d evictions planned", len(plan.Releases), len(plan.Evictions))
 	}
@@ -136,19 +139,19 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 		return nil
 	}, succeed)
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, spottest.Epoch)
 	if w.evictions.Load() != 4 || w.patches.Load() != 3 || err == nil {
 		t.Errorf("%d evictions, %d releases tried, error %v", w.evictions.Load(), w.patches.Load(), err)
 	}
 }
 
 func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
-	pods := Replicas(40, policy.Mix{Percent: 100, Managed: true})
-	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, UpTo(40)...)
-	plan := Plan(ObservedOf(pods, 40), PolicyOf(100, 0), DefaultSettings, Epoch)
+	pods := plantest.Replicas(40, policy.Mix{Percent: 100, Managed: true})
+	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(40)...)
+	plan := plan.Plan(plantest.ObservedOf(pods, 40), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	w := newWriting(succeed, func(string) error { return apierrors.NewInternalError(errors.New("etcd is gone")) })
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, spottest.Epoch)
 	if w.evictions.Load() != 40 || err == nil || strings.Count(err.Error(), "etcd is gone") != keptErrors || !strings.HasSuffix(err.Error(), "32 further writes failed") {
 		t.Errorf("%d evictions tried, error %v", w.evictions.Load(), err)
 	}
@@ -157,15 +160,15 @@ func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 // What a policy refuses is told with the pod's name, and not repeated with every plan.
 func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
-		pods[0].Slot = NoSlot
+		pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
+		pods[0].Slot = plan.NoSlot
 		w := newWriting(deniedByPolicy, succeed)
 		s := newShell(t, nil, false)
 		sub := s.acting(w, pods)
-		var plan Result
+		var decided plan.Result
 		for range 120 { // an hour, planned twice a minute
-			plan = Plan(ObservedOf(pods, 10), PolicyOf(100, 0), DefaultSettings, time.Now())
-			result, err := s.act(t.Context(), s.follower.directory, sub, &plan, time.Now())
+			decided = plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(100, 0), plantest.DefaultSettings, time.Now())
+			result, err := s.act(t.Context(), s.follower.directory, sub, &decided, time.Now())
 			if err != nil {
 				t.Fatalf("a refusal is an error: %v, %v", result, err)
 			}
@@ -174,27 +177,27 @@ func TestAStampThatAPolicyRefusesIsAWaitAndIsTriedLessAndLessOften(t *testing.T)
 		if n := w.patches.Load(); n > 6 {
 			t.Errorf("a pod was stamped in vain %d times in an hour", n)
 		}
-		wait := WaitOf(&plan, WaitRefused)
-		if plan.State != StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || plan.Recheck.IsZero() {
-			t.Fatalf("%s: %s, wait %+v, next %s", plan.State, plan.Reason, wait, plan.Recheck)
+		wait := plantest.WaitOf(&decided, plan.WaitRefused)
+		if decided.State != plan.StateWaiting || wait == nil || wait.Replicas != 1 || !wait.Until.After(time.Now().Add(-time.Minute)) || decided.Recheck.IsZero() {
+			t.Fatalf("%s: %s, wait %+v, next %s", decided.State, decided.Reason, wait, decided.Recheck)
 		}
 		for _, want := range []string{pods[0].Name, "validate.kyverno.svc", "labels are immutable"} {
-			if !strings.Contains(plan.Reason, want) {
-				t.Errorf("the reason does not name %q: %s", want, plan.Reason)
+			if !strings.Contains(decided.Reason, want) {
+				t.Errorf("the reason does not name %q: %s", want, decided.Reason)
 			}
 		}
 	})
 }
 
 func TestStampsThatAreAllRefusedEndBeforeThousandsAreTried(t *testing.T) {
-	pods := Replicas(1000, policy.Mix{Percent: 100, Managed: true})
+	pods := plantest.Replicas(1000, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
-		pods[i].Slot = NoSlot
+		pods[i].Slot = plan.NoSlot
 	}
 	w := newWriting(deniedByPolicy, succeed)
 	s := newShell(t, nil, false)
-	plan := Plan(ObservedOf(pods, 1000), PolicyOf(100, 0), DefaultSettings, Epoch)
-	if _, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch); err != nil {
+	plan := plan.Plan(plantest.ObservedOf(pods, 1000), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
+	if _, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, spottest.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.patches.Load(); n < maxDenials || n > maxDenials+parallelWrites {
@@ -206,23 +209,23 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 	w := newWriting(deniedByPolicy, succeed)
 	s := newShell(t, nil, false)
 	dir, now := s.follower.directory, time.Now()
-	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	for i := range pods {
 		pods[i].Hash = "abc"
 	}
-	settings := DefaultSettings
+	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(ObservedOf(pods, 10), PolicyOf(0, 0), settings, now)
-	if len(plan.Releases) == 0 {
+	decided := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(0, 0), settings, now)
+	if len(decided.Releases) == 0 {
 		t.Fatal("nothing is released")
 	}
-	_, err := s.act(t.Context(), dir, s.acting(w, pods), &plan, now)
-	if err != nil || plan.State != StateWaiting || !strings.Contains(plan.Reason, "cannot be released") {
-		t.Errorf("%s: %s, error %v", plan.State, plan.Reason, err)
+	_, err := s.act(t.Context(), dir, s.acting(w, pods), &decided, now)
+	if err != nil || decided.State != plan.StateWaiting || !strings.Contains(decided.Reason, "cannot be released") {
+		t.Errorf("%s: %s, error %v", decided.State, decided.Reason, err)
 	}
-	o := ObservedOf(pods, 10)
+	o := plantest.ObservedOf(pods, 10)
 	o.NoRelease = dir.releaseDenied(o.Owners, now.Add(time.Second))
-	again := Plan(o, PolicyOf(0, 0), settings, now.Add(time.Second))
+	again := plan.Plan(o, spottest.PolicyOf(0, 0), settings, now.Add(time.Second))
 	if !strings.Contains(strings.Join(again.Notes, " "), "labels are immutable") || len(again.Releases) != 0 {
 		t.Errorf("plan after the refusal: %+v", again)
 	}
@@ -232,9 +235,9 @@ func TestPodsWhoseReleaseAPolicyRefusesAreEvictedForAWhile(t *testing.T) {
 }
 
 func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
-	pods := Replicas(3, policy.Mix{Percent: 100, Managed: true})
-	DoomSlots(pods, Doom{Node: "s", Notice: "spot-itn", Since: Epoch, By: Epoch.Add(2 * time.Minute)}, 0, 1, 2)
-	plan := Plan(ObservedOf(pods, 3), PolicyOf(100, 0), DefaultSettings, Epoch)
+	pods := plantest.Replicas(3, policy.Mix{Percent: 100, Managed: true})
+	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, 0, 1, 2)
+	decided := plan.Plan(plantest.ObservedOf(pods, 3), spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	w := newWriting(succeed, func(pod string) error {
 		if pod == pods[1].Name {
 			return deniedByPolicy(pod)
@@ -242,8 +245,8 @@ func TestAnEvictionThatAPolicyRefusesHoldsUpNoOther(t *testing.T) {
 		return nil
 	})
 	s := newShell(t, nil, false)
-	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &plan, Epoch)
-	wait := WaitOf(&plan, WaitRefused)
+	_, err := s.act(t.Context(), s.follower.directory, s.acting(w, pods), &decided, spottest.Epoch)
+	wait := plantest.WaitOf(&decided, plan.WaitRefused)
 	if err != nil || w.evictions.Load() != 3 || wait == nil || wait.Replicas != 1 || !strings.Contains(wait.Reason, pods[1].Name) {
 		t.Errorf("%d evictions, wait %+v, error %v", w.evictions.Load(), wait, err)
 	}
@@ -277,18 +280,18 @@ func TestADenialIsARefusalOfThisWriteAndNotOfTheMoment(t *testing.T) {
 func TestDenialsOfOneBatchCountAsOne(t *testing.T) {
 	var d denials
 	for range 8 {
-		if until := d.note("set", "no", Epoch); !until.Equal(Epoch.Add(denialRetry)) {
+		if until := d.note("set", "no", spottest.Epoch); !until.Equal(spottest.Epoch.Add(denialRetry)) {
 			t.Fatalf("tried again at %s", until)
 		}
 	}
-	if until := d.note("set", "no", Epoch.Add(denialRetry)); !until.Equal(Epoch.Add(3 * denialRetry)) {
+	if until := d.note("set", "no", spottest.Epoch.Add(denialRetry)); !until.Equal(spottest.Epoch.Add(3 * denialRetry)) {
 		t.Errorf("a further refusal: tried again at %s", until)
 	}
 }
 
 func TestDenialsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	var d denials
-	now := Epoch
+	now := spottest.Epoch
 	for i := range 10_000 {
 		d.note(types.UID(fmt.Sprint(i)), "no", now)
 		now = now.Add(time.Minute)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // SpotToleration is the one that pods for spot nodes get.
@@ -19,7 +20,7 @@ var SpotToleration = corev1.Toleration{Key: "spot", Operator: corev1.TolerationO
 // MustPatcher returns a patcher with [SpotToleration].
 func MustPatcher(t testing.TB) *Patcher {
 	t.Helper()
-	return NewPatcher(DefaultKeys, []corev1.Toleration{SpotToleration})
+	return NewPatcher(spottest.DefaultKeys, []corev1.Toleration{SpotToleration})
 }
 
 // IncomingOf reads off a pod what admission knows of it.
@@ -40,7 +41,7 @@ func IncomingOf(pod *corev1.Pod) *Incoming {
 }
 
 // Patched applies a patch the way an API server does.
-func Patched(t TB, pod *corev1.Pod, patch []byte) *corev1.Pod {
+func Patched(t spottest.TB, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	if len(patch) == 0 {
 		return pod.DeepCopy()

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -24,7 +25,7 @@ type Incoming struct {
 	Tolerations []corev1.Toleration
 	// Spreads are the pod's topology spread constraints.
 	Spreads []IncomingSpread
-	// Together are the topology keys over which pods of both capacity types are to be spread together; see [Spread].
+	// Together are the topology keys over which pods of both capacity types are to be spread together; see [plan.Spread].
 	Together []string
 	// ReplicaSet is true where the pod's owner is one, or shrinks like one: by the deletion costs of its pods.
 	ReplicaSet bool
@@ -89,7 +90,7 @@ func (p *Patcher) Admit(dst []byte, in *Incoming, s *capacity.Steering, a *Accou
 // AppendPatch appends the JSON patch that gives a pod the slot and capacity type of a reservation, nothing if it has them.
 // Of the pod's own, only what contradicts is overridden: its value of the node label that steers, other node labels of
 // capacity with the other type or that no node of the member carries, and required affinities that allow the other type alone.
-func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *capacity.Steering, r Reservation) []byte {
+func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *capacity.Steering, r plan.Reservation) []byte {
 	ops := patch{b: dst, start: len(dst)}
 	p.stamp(&ops, in, r)
 	if r.Capacity != capacity.Unknown {
@@ -103,7 +104,7 @@ func (p *Patcher) AppendPatch(dst []byte, in *Incoming, s *capacity.Steering, r 
 }
 
 // stamp sets the slot, the reservation and what goes with them.
-func (p *Patcher) stamp(ops *patch, in *Incoming, r Reservation) {
+func (p *Patcher) stamp(ops *patch, in *Incoming, r plan.Reservation) {
 	slot := strconv.Itoa(r.Slot)
 	switch {
 	case r.Slot < 0: // an ordinal below the first one that is known; it is stamped when more is known
@@ -152,7 +153,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 
 // copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
-	_, own := policy.OwnCost(ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
+	_, own := policy.OwnCost(plan.ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
 	return own
 }
 

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -20,7 +23,7 @@ func BenchmarkReserve(b *testing.B) {
 	for _, n := range []int{100, 5000} {
 		b.Run(fmt.Sprintf("growing to %d", n), func(b *testing.B) {
 			b.ReportAllocs()
-			a, now, i := NewAccounting(false), Epoch, 0
+			a, now, i := NewAccounting(false), spottest.Epoch, 0
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
 				a.Reserve(Ask{ID: ids[i%1000], Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 1, Managed: true}}, now)
@@ -33,7 +36,7 @@ func BenchmarkReserve(b *testing.B) {
 	for _, n := range []int{100, 80_000} { // no pod of which is seen
 		b.Run(fmt.Sprintf("at capacity of %d", n), func(b *testing.B) {
 			b.ReportAllocs()
-			a, now, i := NewAccounting(false), Epoch, 0
+			a, now, i := NewAccounting(false), spottest.Epoch, 0
 			m := policy.Mix{Percent: 70, Floor: n / 4, Managed: true}
 			for range n {
 				i++
@@ -56,7 +59,7 @@ func BenchmarkOrdinals(b *testing.B) {
 			for b.Loop() {
 				a := NewAccounting(true)
 				for i := range n {
-					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 3, Managed: true}}, Epoch)
+					a.Reserve(Ask{ID: strconv.Itoa(i), Ordinal: i, Wanted: n, Mix: policy.Mix{Percent: 70, Floor: 3, Managed: true}}, spottest.Epoch)
 				}
 			}
 		})
@@ -67,8 +70,8 @@ func BenchmarkAdmitPatch(b *testing.B) {
 	p := MustPatcher(b)
 	in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web", "pod-template-hash": "7d4b9c"},
 		Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}
-	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
-	steering, dst := MustLabels(b).Configured(), make([]byte, 0, 1024)
+	r := plan.Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
+	steering, dst := spottest.MustLabels(b).Configured(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
 		dst = p.AppendPatch(dst[:0], in, steering, r)
@@ -77,24 +80,24 @@ func BenchmarkAdmitPatch(b *testing.B) {
 
 // BenchmarkPlan80000 is one plan of a very large workload.
 func BenchmarkPlan80000(b *testing.B) {
-	for name, pol := range map[string]policy.Policy{"converged": PolicyOf(70, 3), "moving": PolicyOf(30, 3)} {
+	for name, pol := range map[string]policy.Policy{"converged": spottest.PolicyOf(70, 3), "moving": spottest.PolicyOf(30, 3)} {
 		b.Run(name, func(b *testing.B) {
-			o := ObservedOf(Replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
+			o := plantest.ObservedOf(plantest.Replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, pol, DefaultSettings, Epoch)
+				plan.Plan(o, pol, plantest.DefaultSettings, spottest.Epoch)
 			}
 		})
 	}
 }
 
 func BenchmarkPlan100(b *testing.B) {
-	for name, pol := range map[string]policy.Policy{"converged": PolicyOf(70, 1), "moving": PolicyOf(30, 1)} {
+	for name, pol := range map[string]policy.Policy{"converged": spottest.PolicyOf(70, 1), "moving": spottest.PolicyOf(30, 1)} {
 		b.Run(name, func(b *testing.B) {
-			o := ObservedOf(Replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
+			o := plantest.ObservedOf(plantest.Replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
 			b.ReportAllocs()
 			for b.Loop() {
-				Plan(o, pol, DefaultSettings, Epoch)
+				plan.Plan(o, pol, plantest.DefaultSettings, spottest.Epoch)
 			}
 		})
 	}

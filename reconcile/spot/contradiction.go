@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // contradictionMemo remembers the answer for a template while the nodes stay what they are: admissions ask for it.
@@ -14,14 +15,14 @@ type contradictionMemo struct {
 
 type contradictionFound struct {
 	nodes uint64 // the table's generation
-	what  Contradiction
+	what  plan.Contradiction
 	since time.Time
 }
 
 // contradiction returns what of the nodes pods of a template cannot have, and since when that is known.
-func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contradictionMemo, capacityType capacity.Labels, now time.Time) (Contradiction, time.Time) {
+func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contradictionMemo, capacityType capacity.Labels, now time.Time) (plan.Contradiction, time.Time) {
 	if len(needs) == 0 {
-		return ContradictionNone, time.Time{}
+		return plan.ContradictionNone, time.Time{}
 	}
 	before, generation := memo.last.Load(), t.generation.Load()
 	if before != nil && before.nodes == generation {
@@ -30,7 +31,7 @@ func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contrad
 	found := &contradictionFound{nodes: generation, since: now}
 	if !t.scaled.Load() {
 		t.mu.RLock()
-		found.what = ContradictionOf(needs, capacityType, t.labelled())
+		found.what = plan.ContradictionOf(needs, capacityType, t.labelled())
 		t.mu.RUnlock()
 	}
 	if before != nil && before.what == found.what {
@@ -42,15 +43,15 @@ func (t *nodeTable) contradiction(needs capacity.NodeRequirements, memo *contrad
 
 // contradictionLocked tells which nodes are not what an owner's template asks for, and since when. The caller holds the
 // directory's mu.
-func (d *directory) contradictionLocked(o *owner) (Contradiction, time.Time) {
+func (d *directory) contradictionLocked(o *owner) (plan.Contradiction, time.Time) {
 	if o.template == nil {
-		return ContradictionNone, time.Time{}
+		return plan.ContradictionNone, time.Time{}
 	}
 	return d.nodes.contradiction(o.template.needs, &o.template.memo, d.capacity, time.Now())
 }
 
 // observeContradictions sets what the nodes cannot give to the templates of a workload's owners.
-func (d *directory) observeContradictions(o *Observed) {
+func (d *directory) observeContradictions(o *plan.Observed) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for i := range o.Owners {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 const testSteer = "karpenter.sh/capacity-type"
@@ -30,7 +32,7 @@ func twoOfEach() *nodeTable {
 	} {
 		node := &corev1.Node{}
 		node.Name, node.Labels = name, labels
-		t.set(node, &Interruptions{}, Epoch)
+		t.set(node, &Interruptions{}, spottest.Epoch)
 	}
 	return t
 }
@@ -50,29 +52,29 @@ func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T
 	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{in("metadata.name", "o2")}}
 	for name, c := range map[string]struct {
 		spec corev1.PodSpec
-		want Contradiction
+		want plan.Contradiction
 	}{
-		"it asks for nothing":                 {corev1.PodSpec{}, ContradictionNone},
-		"both types have it":                  {corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, ContradictionNone},
-		"only on-demand nodes have it":        {corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, ContradictionSpot},
-		"only spot nodes have it":             {corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, ContradictionOnDemand},
-		"no node has it":                      {corev1.PodSpec{NodeSelector: map[string]string{"zone": "d"}}, ContradictionBoth},
-		"what steers is no demand of its own": {corev1.PodSpec{NodeSelector: map[string]string{testSteer: "on-demand"}}, ContradictionNone},
-		"values without overlap":              {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("zone", "c", "d")))}, ContradictionSpot},
+		"it asks for nothing":                 {corev1.PodSpec{}, plan.ContradictionNone},
+		"both types have it":                  {corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, plan.ContradictionNone},
+		"only on-demand nodes have it":        {corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, plan.ContradictionSpot},
+		"only spot nodes have it":             {corev1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, plan.ContradictionOnDemand},
+		"no node has it":                      {corev1.PodSpec{NodeSelector: map[string]string{"zone": "d"}}, plan.ContradictionBoth},
+		"what steers is no demand of its own": {corev1.PodSpec{NodeSelector: map[string]string{testSteer: "on-demand"}}, plan.ContradictionNone},
+		"values without overlap":              {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("zone", "c", "d")))}, plan.ContradictionSpot},
 		"two demands, each of which some spot node meets": {corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}, Affinity: requiredAffinity(expressions(
-			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"9"}}))}, ContradictionNone},
+			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"9"}}))}, plan.ContradictionNone},
 		"a number that is too high for spot": {corev1.PodSpec{Affinity: requiredAffinity(expressions(
-			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"8"}}))}, ContradictionSpot},
-		"an alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "b")))}, ContradictionNone},
-		"no alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "c")))}, ContradictionSpot},
-		"it names its node":                 {corev1.PodSpec{Affinity: requiredAffinity(named)}, ContradictionSpot},
-		"it must not be where spot is":      {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a", "b"}}))}, ContradictionSpot},
-		"a label that only spot is without": {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "disk", Operator: corev1.NodeSelectorOpExists}))}, ContradictionSpot},
+			corev1.NodeSelectorRequirement{Key: "cpus", Operator: corev1.NodeSelectorOpLt, Values: []string{"8"}}))}, plan.ContradictionSpot},
+		"an alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "b")))}, plan.ContradictionNone},
+		"no alternative that spot meets":    {corev1.PodSpec{Affinity: requiredAffinity(expressions(in("disk", "local")), expressions(in("zone", "c")))}, plan.ContradictionSpot},
+		"it names its node":                 {corev1.PodSpec{Affinity: requiredAffinity(named)}, plan.ContradictionSpot},
+		"it must not be where spot is":      {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a", "b"}}))}, plan.ContradictionSpot},
+		"a label that only spot is without": {corev1.PodSpec{Affinity: requiredAffinity(expressions(corev1.NodeSelectorRequirement{Key: "disk", Operator: corev1.NodeSelectorOpExists}))}, plan.ContradictionSpot},
 	} {
 		capacityType := testCapacity(t)
 		needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&c.spec, "shop", "", capacityType))
 		var memo contradictionMemo
-		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, Epoch); got != c.want {
+		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, spottest.Epoch); got != c.want {
 			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
 		}
 	}
@@ -82,23 +84,23 @@ func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
 	nodes, capacityType := twoOfEach(), testCapacity(t)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
 	var memo contradictionMemo
-	if got, since := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionSpot || !since.Equal(Epoch) {
+	if got, since := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
 		t.Fatalf("%q since %s", got, since)
 	}
 	another := &corev1.Node{}
 	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
-	nodes.set(another, &Interruptions{}, Epoch)
-	if got, since := nodes.contradiction(needs, &memo, capacityType, Epoch.Add(time.Hour)); got != ContradictionSpot || !since.Equal(Epoch) {
-		t.Errorf("%q since %s: it has stood since %s", got, since, Epoch)
+	nodes.set(another, &Interruptions{}, spottest.Epoch)
+	if got, since := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch.Add(time.Hour)); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
+		t.Errorf("%q since %s: it has stood since %s", got, since, spottest.Epoch)
 	}
 	fits := &corev1.Node{}
 	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
-	nodes.set(fits, &Interruptions{}, Epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionNone {
+	nodes.set(fits, &Interruptions{}, spottest.Epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q, though a spot node fits", got)
 	}
-	nodes.remove("s3", Epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionSpot {
+	nodes.remove("s3", spottest.Epoch)
+	if got, _ := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot {
 		t.Errorf("%q, though no spot node fits any more", got)
 	}
 }
@@ -109,15 +111,15 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 	made := twoOfEach()
 	node := &corev1.Node{}
 	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", "karpenter.sh/nodepool": "general"}
-	made.set(node, &Interruptions{}, Epoch)
+	made.set(node, &Interruptions{}, spottest.Epoch)
 	var memo contradictionMemo
-	if got, _ := made.contradiction(needs, &memo, capacityType, Epoch); got != ContradictionNone {
+	if got, _ := made.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where Karpenter makes nodes to measure", got)
 	}
 	none := twoOfEach()
-	none.remove("s1", Epoch)
-	none.remove("s2", Epoch)
-	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, Epoch); got != ContradictionNone {
+	none.remove("s1", spottest.Epoch)
+	none.remove("s2", spottest.Epoch)
+	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where there is no spot node at all", got)
 	}
 }
@@ -125,21 +127,21 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
 	nodes, capacityType, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
-	nodes.contradiction(needs, memo, capacityType, Epoch)
-	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, Epoch) }); n > 0 {
+	nodes.contradiction(needs, memo, capacityType, spottest.Epoch)
+	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, spottest.Epoch) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
-	for c, follows := range map[Contradiction]string{
-		ContradictionSpot:     "placed on-demand",
-		ContradictionOnDemand: "that belong on-demand wait",
-		ContradictionBoth:     "New replicas wait",
+	for c, follows := range map[plan.Contradiction]string{
+		plan.ContradictionSpot:     "placed on-demand",
+		plan.ContradictionOnDemand: "that belong on-demand wait",
+		plan.ContradictionBoth:     "New replicas wait",
 	} {
-		view := &WorkloadView{State: StateWaiting, Contradiction: c}
+		view := &WorkloadView{State: plan.StateWaiting, Contradiction: c}
 		for _, known := range []bool{false, true} { // what a person has to mend is said after a restart, too
-			all := announcements(&WorkloadView{State: StateWaiting}, known, view)
+			all := announcements(&WorkloadView{State: plan.StateWaiting}, known, view)
 			if len(all) != 1 || !all[0].warning || all[0].reason != "Contradiction" || !strings.Contains(all[0].message, follows) {
 				t.Errorf("%q: %+v", c, all)
 			}

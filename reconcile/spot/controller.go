@@ -17,6 +17,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -139,7 +140,7 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 		return reconcile.Done(), err
 	}
 	now := time.Now()
-	plan := Plan(observed, pol, settings, now)
+	plan := plan.Plan(observed, pol, settings, now)
 	e.metrics.planTook(time.Since(now))
 	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
@@ -163,7 +164,7 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 
 // observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when
 // to look again although nothing has changed.
-func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings Settings) (o Observed, recheck time.Time, err error) {
+func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject, settings plan.Settings) (o plan.Observed, recheck time.Time, err error) {
 	now := time.Now()
 	if o, err = e.observe(ctx, s.client, dir, s.key.Namespace, s.sources, e.takenOver(s.member, dir), now); err != nil {
 		return o, recheck, err
@@ -175,7 +176,7 @@ func (e *Engine) observeSubject(ctx context.Context, dir *directory, s *subject,
 	recheck = when.Earlier(recheck, dir.observeSupply(ctx, s.key, &o, settings, now))
 	dir.observeSpreads(&o)
 	e.budgets(ctx, s.client, dir, s.key.Namespace, &o)
-	doomed := slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
+	doomed := slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Doom != nil }) // the floor is released, whatever the strategy
 	if (settings.Strategy == policy.StrategyRelease || doomed) && !o.Ordinals && o.NoRelease == "" {
 		o.NoRelease = cmp.Or(dir.releaseDenied(o.Owners, now), dir.selectors.reason(ctx, s.live, s.key.Namespace, now))
 	}

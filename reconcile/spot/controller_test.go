@@ -6,6 +6,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 func TestAStatefulSetThatKeepsTwoRevisionsOnPurposeIsAtRest(t *testing.T) {
@@ -27,7 +30,7 @@ func TestAStatefulSetThatKeepsTwoRevisionsOnPurposeIsAtRest(t *testing.T) {
 		set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(10)), UpdateStrategy: test.strategy},
 			Status: appsv1.StatefulSetStatus{CurrentRevision: "a", UpdateRevision: "b", UpdatedReplicas: test.updated}}
 		cached := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(10))}}
-		StatefulSetKind(DefaultKeys, MustLabels(t)).Keep(set, cached)
+		StatefulSetKind(spottest.DefaultKeys, spottest.MustLabels(t)).Keep(set, cached)
 		for _, set := range []*appsv1.StatefulSet{set, cached} {
 			if got := rollingSet(set); got != test.rolling {
 				t.Errorf("%s: rolling %t, want %t", name, got, test.rolling)
@@ -59,7 +62,7 @@ func TestARolloutThatIsPausedOrGivenUpIsStalled(t *testing.T) {
 		"failing otherwise": {appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: condition(corev1.ConditionFalse, "FailedCreate")}}, false},
 	} {
 		var cached appsv1.Deployment
-		DeploymentKind(DefaultKeys).Keep(&c.d, &cached)
+		DeploymentKind(spottest.DefaultKeys).Keep(&c.d, &cached)
 		if got := stalledRollout(&cached); got != c.want || len(cached.Status.Conditions) > 1 {
 			t.Errorf("%s: stalled %v, cached conditions %v", name, got, cached.Status.Conditions)
 		}
@@ -70,7 +73,7 @@ func TestARolloutThatIsPausedOrGivenUpIsStalled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cached := kind.object()
-		if kind.cached(DefaultKeys, MustLabels(t)).Keep(obj, cached); !kind.stalled(cached) || kind.stalled(kind.object()) {
+		if kind.cached(spottest.DefaultKeys, spottest.MustLabels(t)).Keep(obj, cached); !kind.stalled(cached) || kind.stalled(kind.object()) {
 			t.Errorf("a paused %s is not stalled", name)
 		}
 	}
@@ -81,12 +84,12 @@ func TestAPlanMadeBeforeItsWorkloadIsSeenIsShownOnceItIs(t *testing.T) {
 	s.cache(namespace("true", nil))
 	d := deployment(2, "true", mixed("50"))
 	key := keyOf(KindDeployment, d)
-	s.follower.directory.setView(WorkloadView{Member: testMember, WorkloadKey: key, State: StateConverged})
+	s.follower.directory.setView(WorkloadView{Member: testMember, WorkloadKey: key, State: plan.StateConverged})
 	if n := len(s.List(testMember, "")); n != 0 {
 		t.Errorf("%d workloads are shown before one is known", n)
 	}
 	s.cache(d)
-	if views := s.List(testMember, "shop"); len(views) != 1 || views[0].State != StateConverged {
+	if views := s.List(testMember, "shop"); len(views) != 1 || views[0].State != plan.StateConverged {
 		t.Errorf("shows %+v, want the plan that was made", views)
 	}
 	s.follower.gone(d)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -121,7 +122,7 @@ func (r configuredReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	}
 	if len(sources) == 0 {
 		sources = []source{{
-			Owner: Owner{UID: obj.GetUID(), Name: obj.GetName(), Replicas: r.kind.wanted(obj)},
+			Owner: plan.Owner{UID: obj.GetUID(), Name: obj.GetName(), Replicas: r.kind.wanted(obj)},
 			kind:  r.kind.Name(), selector: r.kind.selector(obj), status: r.kind.counted(obj),
 		}}
 	}

@@ -8,13 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // settled returns a world whose replicas are all ready where the policy before wants them, for long enough.
 func settled(t *rapid.T, ordinals bool) *world {
 	n := rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(1, 150)).Draw(t, "replicas")
-	before := DrawMix(t)
-	w := newWorld(rapid.Uint64().Draw(t, "seed"), n, PolicyOf(before.Percent, before.Floor))
+	before := spottest.DrawMix(t)
+	w := newWorld(rapid.Uint64().Draw(t, "seed"), n, spottest.PolicyOf(before.Percent, before.Floor))
 	w.ordinals = ordinals
 	w.restart()
 	w.control()
@@ -38,8 +40,8 @@ func TestAPolicyChangeMovesExactlyTheDifference(t *testing.T) {
 
 func checkPolicyChange(t *rapid.T, w *world) {
 	n, before := w.wanted, w.mix()
-	after := DrawMix(t)
-	w.policy = PolicyOf(after.Percent, after.Floor)
+	after := spottest.DrawMix(t)
+	w.policy = spottest.PolicyOf(after.Percent, after.Floor)
 	limit := w.settings.MaxMoves.Of(n)
 	if w.ordinals {
 		limit = 1
@@ -72,7 +74,7 @@ func checkPolicyChange(t *rapid.T, w *world) {
 		if moving := n - readyOf(w); moving > limit {
 			t.Fatalf("%d replicas are on the move, the limit is %d", moving, limit)
 		}
-		if r.State == StateConverged && len(w.events) == 0 {
+		if r.State == plan.StateConverged && len(w.events) == 0 {
 			break
 		}
 		if rapid.IntRange(0, 3).Draw(t, "start") > 0 {
@@ -104,11 +106,11 @@ func within(times []time.Time, now time.Time, d time.Duration) int {
 
 // The predecessor needs about six minutes.
 func TestAHundredReplicasGoFromSeventyToThirtyPercentWithASlowStart(t *testing.T) {
-	w := newWorld(1, 100, PolicyOf(70, 1))
+	w := newWorld(1, 100, spottest.PolicyOf(70, 1))
 	w.control()
 	w.start(100)
 	w.pass(time.Second, 0)
-	w.policy = PolicyOf(30, 1)
+	w.policy = spottest.PolicyOf(30, 1)
 	var batches []int
 	for w.pass(time.Minute, 0); len(batches) < 5; w.pass(time.Second, 0) {
 		if n := len(w.act(0).Evictions); n > 0 {
@@ -144,14 +146,14 @@ func abs(n int) int { return max(n, -n) }
 // Pods that exist when a workload is enabled have no slots, and capacity types as it happens.
 func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := DrawMix(t)
+		m := spottest.DrawMix(t)
 		n := rapid.IntRange(1, 60).Draw(t, "replicas")
-		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, PolicyOf(m.Percent, m.Floor))
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, spottest.PolicyOf(m.Percent, m.Floor))
 		w.control()
 		w.start(n)
 		spot := 0
 		for _, p := range w.sorted() {
-			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), ""
+			p.Slot, p.DeletionCost = rapid.OneOf(rapid.Just(plan.NoSlot), rapid.IntRange(0, 2*n)).Draw(t, "slot"), ""
 			p.Capacity = rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 			if p.Capacity == capacity.Spot {
 				spot++
@@ -162,7 +164,7 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 		first := w.act(0)
 		seen := map[int]bool{}
 		for _, p := range w.alive() {
-			if seen[p.Slot] || p.Slot == NoSlot {
+			if seen[p.Slot] || p.Slot == plan.NoSlot {
 				t.Fatalf("after one plan, %s has slot %d", p.Name, p.Slot)
 			}
 			seen[p.Slot] = true
@@ -186,8 +188,8 @@ func TestExistingPodsAreAdoptedWithAsFewMovesAsTheirTypesAllow(t *testing.T) {
 // The API server lets a pod through as it is when our answer is late.
 func TestPodsThatSlippedPastTheWebhookAreAdopted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := DrawMix(t)
-		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "replicas"), PolicyOf(m.Percent, m.Floor))
+		m := spottest.DrawMix(t)
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "replicas"), spottest.PolicyOf(m.Percent, m.Floor))
 		w.ordinals = rapid.Bool().Draw(t, "ordinals")
 		w.restart()
 		w.lose = rapid.SampledFrom([]float64{0.1, 0.5, 1}).Draw(t, "lost")
@@ -212,7 +214,7 @@ func TestAPlanOverAConvergedWorkloadDoesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := settled(t, rapid.Bool().Draw(t, "ordinals"))
 		r := w.plan()
-		if r.State != StateConverged || len(r.Stamps)+len(r.Evictions) > 0 || !r.Recheck.IsZero() {
+		if r.State != plan.StateConverged || len(r.Stamps)+len(r.Evictions) > 0 || !r.Recheck.IsZero() {
 			t.Fatalf("%+v", r)
 		}
 	})

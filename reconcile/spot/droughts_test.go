@@ -7,23 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // dryWorkload is a workload of one owner, on spot, whose first pod has been unschedulable for so long.
-func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, Observed) {
+func dryWorkload(d *directory, waited time.Duration, now time.Time) (policy.WorkloadKey, plan.Observed) {
 	o := d.ensureOwner("set-web-1", "ReplicaSet")
 	shape := capacity.Requirements{CPU: 500}
 	o.shape = &shape
 	key := policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
-	return key, Observed{Owners: []Owner{{UID: "set-web-1"}}, Pods: []Pod{
+	return key, plan.Observed{Owners: []plan.Owner{{UID: "set-web-1"}}, Pods: []plan.Pod{
 		{UID: "1", Owner: "set-web-1", Capacity: capacity.Spot, UnschedulableSince: now.Add(-waited)},
 		{UID: "2", Owner: "set-web-1", Capacity: capacity.OnDemand, Bound: true, Ready: true},
 	}}
 }
 
 func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
-	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
+	now, settings := time.Now(), plan.Settings{PendingTimeout: time.Minute}
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, early := dryWorkload(d, 20*time.Second, now)
 	overdue := d.observeDrought(key, &early, settings, now)
@@ -49,18 +50,18 @@ func TestAPodThatWaitsTooLongMakesSpotDryForItsOwner(t *testing.T) {
 func TestAWorkloadIsToldWhenNoProbeCanBeMade(t *testing.T) {
 	dir := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	d := dir.droughts
-	dry, wet := Observed{Owners: []Owner{{DrySince: time.Now()}}}, Observed{Owners: []Owner{{}}}
+	dry, wet := plan.Observed{Owners: []plan.Owner{{DrySince: time.Now()}}}, plan.Observed{Owners: []plan.Owner{{}}}
 	if !d.SetProblem("create pods: forbidden") || d.SetProblem("create pods: forbidden") {
 		t.Error("a problem is news once")
 	}
-	for o, want := range map[*Observed]int{&dry: 1, &wet: 0} {
-		var plan Result
+	for o, want := range map[*plan.Observed]int{&dry: 1, &wet: 0} {
+		var plan plan.Result
 		if dir.noteProblems(o, &plan); len(plan.Notes) != want {
 			t.Errorf("got %v, want %d notes", plan.Notes, want)
 		}
 	}
 	d.SetProblem("")
-	var plan Result
+	var plan plan.Result
 	if dir.noteProblems(&dry, &plan); len(plan.Notes) != 0 {
 		t.Errorf("the problem is over, and %v is told", plan.Notes)
 	}
@@ -70,14 +71,14 @@ func TestNoDroughtIsFoundWhereNothingMayBeWritten(t *testing.T) {
 	now := time.Now()
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
-	d.observeDrought(key, &observed, Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
+	d.observeDrought(key, &observed, plan.Settings{PendingTimeout: time.Minute, ReadOnly: true}, now)
 	if !observed.Owners[0].DrySince.IsZero() || d.droughts.Decisions(capacity.Spot) != 0 {
 		t.Error("a verdict would need a probe")
 	}
 }
 
 func TestAVerdictEndsWhenNobodyHasSuchPodsAnyMore(t *testing.T) {
-	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
+	now, settings := time.Now(), plan.Settings{PendingTimeout: time.Minute}
 	d := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, nil)
 	key, observed := dryWorkload(d, time.Hour, now)
 	d.observeDrought(key, &observed, settings, now)

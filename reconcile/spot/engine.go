@@ -20,6 +20,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -30,7 +31,7 @@ type Options struct {
 	// Interruptions tell which nodes are about to go.
 	Interruptions Interruptions
 	Defaults      policy.Defaults
-	Settings      Settings
+	Settings      plan.Settings
 	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets.
 	Kinds []WorkloadKind
 	// Namespaces restricts placement to namespaces that match, beside their enabled label. Nil: all.
@@ -46,9 +47,9 @@ type Options struct {
 	// admission. Nil: it always may, and no other replica ever did.
 	Acts func(member string) bool
 	// Ceilings bound the moves of members and of the hub.
-	Ceilings CeilingLimits
-	// Moves shares out the moves. Nil: a [Ceiling] of this process with Ceilings.
-	Moves MoveBudget
+	Ceilings plan.CeilingLimits
+	// Moves shares out the moves. Nil: a [plan.Ceiling] of this process with Ceilings.
+	Moves plan.MoveBudget
 	// Probes say how it is found out whether spot has room again.
 	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
@@ -72,7 +73,7 @@ type Engine struct {
 
 	kinds   kindTable
 	patcher *Patcher
-	moves   MoveBudget
+	moves   plan.MoveBudget
 	metrics *metrics
 	splits  splits
 
@@ -110,7 +111,7 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	o.Probes = o.Probes.withDefaults()
 	if o.Moves == nil {
-		o.Moves = NewCeiling(o.Ceilings)
+		o.Moves = plan.NewCeiling(o.Ceilings)
 	}
 	e := &Engine{Options: o, moves: o.Moves, members: map[string]*member{}}
 	var err error
@@ -276,7 +277,7 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 }
 
 // settingsFor returns the settings as they hold for one workload.
-func (e *Engine) settingsFor(member string, p *policy.Policy) Settings {
+func (e *Engine) settingsFor(member string, p *policy.Policy) plan.Settings {
 	s := e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
 	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
 		s.Paused, s.PausedBy = true, "the member"

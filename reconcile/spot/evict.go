@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 const (
@@ -38,7 +39,7 @@ type refusal struct {
 }
 
 // evict takes pods away, and collects what became of it.
-func (a *action) evict(ctx context.Context, batch []Eviction) {
+func (a *action) evict(ctx context.Context, batch []plan.Eviction) {
 	a.eviction.run(ctx, a.subject.client, a.dir, a.subject.key.Namespace, batch)
 	for _, d := range a.eviction.denied {
 		a.denials.add(d, a.now.Add(denialRetry))
@@ -48,8 +49,8 @@ func (a *action) evict(ctx context.Context, batch []Eviction) {
 }
 
 // evict takes pods away, and returns how many were evicted for each purpose; see eviction.
-func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) (map[Purpose]int, *refusal, error) {
-	b := eviction{evicted: map[Purpose]int{}}
+func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, namespace string, batch []plan.Eviction) (map[plan.Purpose]int, *refusal, error) {
+	b := eviction{evicted: map[plan.Purpose]int{}}
 	b.run(ctx, c, dir, namespace, batch)
 	return b.evicted, b.refused, b.errs.join()
 }
@@ -59,7 +60,7 @@ func (e *Engine) evict(ctx context.Context, c client.Client, dir *directory, nam
 // pod waits, and with it those for which the same would be said. Nor is one by an admission policy, which speaks of one pod.
 type eviction struct {
 	mu      sync.Mutex
-	evicted map[Purpose]int
+	evicted map[plan.Purpose]int
 	refused *refusal
 	ready   bool     // what was refused served; what does not serve may go all the same
 	denied  []string // what admission policies said
@@ -67,7 +68,7 @@ type eviction struct {
 }
 
 // run evicts a batch.
-func (b *eviction) run(ctx context.Context, c client.Client, dir *directory, namespace string, batch []Eviction) {
+func (b *eviction) run(ctx context.Context, c client.Client, dir *directory, namespace string, batch []plan.Eviction) {
 	var group errgroup.Group // whose failures do not cut off the calls that are under way
 	group.SetLimit(parallelWrites)
 	for i := range batch {
@@ -80,12 +81,12 @@ func (b *eviction) run(ctx context.Context, c client.Client, dir *directory, nam
 }
 
 // one evicts one pod.
-func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, namespace string, move *Eviction) error {
+func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, namespace string, move *plan.Eviction) error {
 	o := dir.owner(move.Owner)
 	switch {
 	case b.pointless(move):
 		return nil
-	case o == nil && move.For != PurposeFinish:
+	case o == nil && move.For != plan.PurposeFinish:
 		return nil // the owner is gone, and its pods are going
 	case o != nil && !o.letGo(move.Pod):
 		return nil // gone already
@@ -121,7 +122,7 @@ func (b *eviction) deny(message string) {
 }
 
 // pointless counts a pod with those that wait when the same word would be said of it.
-func (b *eviction) pointless(move *Eviction) bool {
+func (b *eviction) pointless(move *plan.Eviction) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refused == nil || (!move.Ready && b.ready) {
@@ -131,7 +132,7 @@ func (b *eviction) pointless(move *Eviction) bool {
 	return true
 }
 
-func (b *eviction) done(move *Eviction) {
+func (b *eviction) done(move *plan.Eviction) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.evicted[move.For]++
@@ -155,7 +156,7 @@ func (o *owner) letGo(pod types.UID) bool {
 }
 
 // failed takes back that a pod was to be evicted or released, unless the write may have been done all the same.
-func (o *owner) failed(pod types.UID, purpose Purpose, doubt bool) {
+func (o *owner) failed(pod types.UID, purpose plan.Purpose, doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if doubt {
@@ -213,7 +214,7 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-func evictPod(ctx context.Context, c client.Client, namespace string, move *Eviction) error {
+func evictPod(ctx context.Context, c client.Client, namespace string, move *plan.Eviction) error {
 	preconditions := metav1.Preconditions{UID: &move.Pod}
 	if move.Version != 0 {
 		preconditions.ResourceVersion = new(strconv.FormatUint(move.Version, 10))

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // answering makes a client whose evictions are answered by a function of the pod's name.
@@ -41,7 +42,7 @@ func refusedBy(budget string) error {
 func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer  error
-		purpose Purpose // PurposeMove if empty
+		purpose plan.Purpose // PurposeMove if empty
 		refused bool
 		doubted bool
 	}{
@@ -60,7 +61,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}, refused: true},
 		"no connection":   {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}},
 		"connection lost": {answer: &url.Error{Op: "Post", URL: "https://a", Err: &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}}, doubted: true},
-		"its node goes":   {answer: context.DeadlineExceeded, purpose: PurposeInterruption},
+		"its node goes":   {answer: context.DeadlineExceeded, purpose: plan.PurposeInterruption},
 	} {
 		s := newShell(t, nil, false)
 		s.cache(namespace("true", nil), deployment(2, "true", mixed("70")), replicaSet(2, 2))
@@ -72,7 +73,7 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 			return test.answer
 		})
 		n, refused, err := s.evict(context.Background(), c, s.follower.directory, "shop",
-			[]Eviction{{Pod: pod.UID, Name: pod.Name, Owner: "set-web-1", For: cmp.Or(test.purpose, PurposeMove)}})
+			[]plan.Eviction{{Pod: pod.UID, Name: pod.Name, Owner: "set-web-1", For: cmp.Or(test.purpose, plan.PurposeMove)}})
 		if len(n) != 0 || (refused != nil) != test.refused || (err == nil) != test.refused {
 			t.Errorf("%s: %v evicted, refused %v, error %v", name, n, refused, err)
 		}
@@ -93,11 +94,11 @@ func TestAnEvictionThatFailedTakesTheSlotBackUnlessItMayHaveBeenDone(t *testing.
 func TestARefusalNamesTheBudgetAndHoldsBackOnlyWhatServes(t *testing.T) {
 	s := newShell(t, nil, false)
 	s.cache(namespace("true", nil), deployment(4, "true", mixed("70")), replicaSet(4, 4))
-	var batch []Eviction
+	var batch []plan.Eviction
 	for i, name := range []string{"web-1-0", "web-1-1", "web-1-2", "web-1-3"} {
 		pod := stored(name, s.place(incoming(i)))
 		s.cache(pod)
-		batch = append(batch, Eviction{Pod: pod.UID, Name: name, Owner: "set-web-1", For: PurposeInterruption, Ready: i < 3})
+		batch = append(batch, plan.Eviction{Pod: pod.UID, Name: name, Owner: "set-web-1", For: plan.PurposeInterruption, Ready: i < 3})
 	}
 	c := answering(func(pod string) error {
 		if pod == "web-1-3" {
@@ -106,7 +107,7 @@ func TestARefusalNamesTheBudgetAndHoldsBackOnlyWhatServes(t *testing.T) {
 		return refusedBy("web")
 	})
 	n, refused, err := s.evict(context.Background(), c, s.follower.directory, "shop", batch)
-	if err != nil || n[PurposeInterruption] != 1 {
+	if err != nil || n[plan.PurposeInterruption] != 1 {
 		t.Errorf("%v evicted, error %v", n, err)
 	}
 	if refused == nil || refused.pods != 3 || refused.budget != "web" || refused.retry != budgetRetry || !strings.Contains(refused.message, "needs 8 healthy pods") {

@@ -8,6 +8,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -154,7 +155,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	v := FleetView{
 		At:       last.at,
 		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
-		Settled: len(last.plan.Stamps) == 0 || last.plan.WaitsFor(WaitRefused), Start: dir.droughts.StartTime(time.Now()),
+		Settled: len(last.plan.Stamps) == 0 || last.plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
@@ -173,7 +174,7 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 }
 
 // add counts a pod. One of unknown type counts as spot: it is not one of the floor.
-func (v *FleetView) add(pod *Pod) {
+func (v *FleetView) add(pod *plan.Pod) {
 	c, dry := &v.Spot, !v.SpotDrySince.IsZero()
 	if pod.Capacity == capacity.OnDemand {
 		c, dry = &v.OnDemand, !v.OnDemandDrySince.IsZero()

@@ -13,6 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -44,14 +47,14 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
 	view := WorkloadView{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
 	s.metrics.planned(&view)
-	s.metrics.moved(testMember, map[Purpose]int{PurposeMove: 2, PurposeDrought: 1})
+	s.metrics.moved(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1})
 	s.leave(s.members[testMember])
 
 	// A reconcile that was under way when the member left.
 	ns := namespace("true", nil)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(ns).Build()
 	s.metrics.planned(&view)
-	s.moves.Grant(MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
+	s.moves.Grant(plan.MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
 	sub := subject{member: testMember, key: view.WorkloadKey, meta: &metav1.ObjectMeta{}, client: c, live: c, events: noEvents{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -63,7 +66,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 			t.Errorf("%s of a member that is gone: %v", name, left)
 		}
 	}
-	if n := s.moves.(*Ceiling).Movers(); n > 0 {
+	if n := s.moves.(*plan.Ceiling).Movers(); n > 0 {
 		t.Errorf("%d movers of a member that is gone", n)
 	}
 }
@@ -106,15 +109,15 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 
 func TestTheAccountingForgetsPodsThatTheCacheDoesNotHave(t *testing.T) {
 	o := &owner{slots: NewAccounting(false)}
-	pods := Replicas(3, policy.Mix{})
+	pods := plantest.Replicas(3, policy.Mix{})
 	for i := range pods {
-		o.slots.Observe(&pods[i], Epoch)
+		o.slots.Observe(&pods[i], spottest.Epoch)
 	}
-	o.retain(pods, Epoch.Add(time.Hour))
+	o.retain(pods, spottest.Epoch.Add(time.Hour))
 	if o.slots.Known() != 3 {
 		t.Fatalf("%d pods are known of 3 that are cached", o.slots.Known())
 	}
-	o.retain(pods[:2], Epoch.Add(time.Hour))
+	o.retain(pods[:2], spottest.Epoch.Add(time.Hour))
 	if o.slots.Known() != 2 {
 		t.Errorf("%d pods are known of 2 that are cached", o.slots.Known())
 	}
@@ -126,7 +129,7 @@ func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
 	key := keyOf(KindDeployment, deployment(1, "true", nil))
 	s.metrics.planned(&WorkloadView{Member: testMember, WorkloadKey: key, SpotWanted: 7, SpotActual: 5, OnDemandWanted: 3, OnDemandActual: 4})
 	for range 2 {
-		s.metrics.moved(testMember, map[Purpose]int{PurposeMove: 2, PurposeDrought: 1, PurposeInterruption: 4, PurposeFinish: 9})
+		s.metrics.moved(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1, plan.PurposeInterruption: 4, plan.PurposeFinish: 9})
 	}
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
 	s.place(incoming(0))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -56,7 +57,7 @@ func (e *Engine) toldMove(member string, key policy.WorkloadKey, m Move) {
 }
 
 // toldDoom tells that a node is about to go, once for each notice.
-func (e *Engine) toldDoom(member string, before, now *Doom) {
+func (e *Engine) toldDoom(member string, before, now *plan.Doom) {
 	if now == nil || now.Gone || before != nil && before.Notice == now.Notice {
 		return
 	}

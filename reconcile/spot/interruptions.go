@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // Sign is one way in which a node is said to go away soon: a taint or a condition. Fields that are empty match anything,
@@ -30,7 +31,7 @@ type Sign struct {
 	// Within is how soon after the sign the node goes at the latest; 0: nobody knows.
 	Within time.Duration
 	// Weight is what the sign is worth. A sign with Within has a deadline and cannot be advisory.
-	Weight Weight
+	Weight plan.Weight
 	// Ignore says that what matches means nothing, whatever a later sign says.
 	Ignore bool
 }
@@ -42,10 +43,10 @@ type Sign struct {
 // takes it off again if they do not come. When they are there, and in all cases that nobody can stop, such as an interruption,
 // it deletes the node, which is certain, and drains it.
 var knownSigns = []Sign{
-	{Taint: "karpenter.sh/disrupted", Weight: WeightAdvisory},
-	{Taint: "karpenter.sh/disruption", Value: "disrupting", Weight: WeightAdvisory}, // before Karpenter 1.0
+	{Taint: "karpenter.sh/disrupted", Weight: plan.WeightAdvisory},
+	{Taint: "karpenter.sh/disruption", Value: "disrupting", Weight: plan.WeightAdvisory}, // before Karpenter 1.0
 	{Taint: "aws-node-termination-handler/spot-itn", Within: 2 * time.Minute},
-	{Taint: "aws-node-termination-handler/rebalance-recommendation", Weight: WeightAdvisory},
+	{Taint: "aws-node-termination-handler/rebalance-recommendation", Weight: plan.WeightAdvisory},
 	{Taint: "aws-node-termination-handler/asg-lifecycle-termination"},
 	{Taint: "aws-node-termination-handler/scheduled-maintenance"},
 	{Taint: "cloud.google.com/impending-node-termination", Within: 30 * time.Second},
@@ -57,7 +58,7 @@ var knownSigns = []Sign{
 	{Condition: "VMEventScheduled", Reason: "TerminateScheduled"},
 	{Condition: "VMEventScheduled", Reason: "RedeployScheduled"},
 	{Taint: "ToBeDeletedByClusterAutoscaler"},
-	{Taint: corev1.TaintNodeOutOfService, Weight: WeightDeadline}, // it is down already
+	{Taint: corev1.TaintNodeOutOfService, Weight: plan.WeightDeadline}, // it is down already
 	// The kubelet's graceful shutdown; it has no reason of its own.
 	{Condition: string(corev1.NodeReady), Status: corev1.ConditionFalse, Message: "node is shutting down", Within: 30 * time.Second},
 }
@@ -93,7 +94,7 @@ func (s *Sign) validate() error {
 		return fmt.Errorf("taint %q: effect %q: want NoSchedule, PreferNoSchedule or NoExecute", phrase.Value(s.Taint), phrase.Value(string(s.Effect)))
 	case s.Within < 0:
 		return fmt.Errorf("%q: within %s: want no less than 0", phrase.Value(s.Taint+s.Condition), s.Within)
-	case s.Within > 0 && s.Weight == WeightAdvisory:
+	case s.Within > 0 && s.Weight == plan.WeightAdvisory:
 		return fmt.Errorf("%q: within %s: an advisory sign has no deadline", phrase.Value(s.Taint+s.Condition), s.Within)
 	case !slices.Contains(states, s.Status):
 		return fmt.Errorf("condition %q: status %q: want True, False or Unknown", phrase.Value(s.Condition), phrase.Value(string(s.Status)))
@@ -106,10 +107,10 @@ func (s *Sign) validate() error {
 
 // Of returns the doom of a node; nil: it stays. Of several notices the one with the most weight counts, the first of those that
 // weigh the same. now is when it was announced where the node does not say.
-func (in *Interruptions) Of(node *corev1.Node, now time.Time) *Doom {
-	var doom *Doom
+func (in *Interruptions) Of(node *corev1.Node, now time.Time) *plan.Doom {
+	var doom *plan.Doom
 	if !node.DeletionTimestamp.IsZero() {
-		doom = &Doom{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
+		doom = &plan.Doom{Node: node.Name, Notice: "the node is being deleted", Since: node.DeletionTimestamp.Time}
 	}
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
@@ -134,17 +135,17 @@ func (in *Interruptions) Of(node *corev1.Node, now time.Time) *Doom {
 	return doom
 }
 
-func (s *Sign) doom(node, notice string, since time.Time) *Doom {
-	d := &Doom{Node: node, Notice: notice, Since: since, Weight: s.Weight}
+func (s *Sign) doom(node, notice string, since time.Time) *plan.Doom {
+	d := &plan.Doom{Node: node, Notice: notice, Since: since, Weight: s.Weight}
 	if s.Within > 0 {
-		d.By, d.Weight = since.Add(s.Within), WeightDeadline
+		d.By, d.Weight = since.Add(s.Within), plan.WeightDeadline
 	}
 	return d
 }
 
 // heavier returns the doom with the more weight, a unless b has more; a may be nil.
-func heavier(a, b *Doom) *Doom {
-	order := [...]int{WeightAdvisory: 0, WeightCertain: 1, WeightDeadline: 2}
+func heavier(a, b *plan.Doom) *plan.Doom {
+	order := [...]int{plan.WeightAdvisory: 0, plan.WeightCertain: 1, plan.WeightDeadline: 2}
 	if a == nil || order[b.EffectiveWeight()] > order[a.EffectiveWeight()] {
 		return b
 	}

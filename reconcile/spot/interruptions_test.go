@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 func taintedNode(taints ...corev1.Taint) *corev1.Node {
@@ -110,7 +112,7 @@ func TestANoticeThatSaysNothingIsRefused(t *testing.T) {
 		"an unknown status":      {Condition: "B", Status: "Maybe"},
 		"a key that cannot be":   {Taint: "not a key"},
 		"a time in the past":     {Taint: "a", Within: -time.Second},
-		"a wish with a deadline": {Taint: "a", Within: time.Minute, Weight: WeightAdvisory},
+		"a wish with a deadline": {Taint: "a", Within: time.Minute, Weight: plan.WeightAdvisory},
 		"a condition of no type": {Condition: "-"},
 	} {
 		if _, err := NewInterruptions(sign); err == nil {
@@ -155,7 +157,7 @@ func TestADoomTellsWhenItWasAnnouncedAndByWhenTheNodeGoes(t *testing.T) {
 }
 
 func TestANoticeWeighsWhatItsSignIsWorth(t *testing.T) {
-	configured, err := NewInterruptions(Sign{Taint: "example.com/maybe", Weight: WeightAdvisory}, Sign{Taint: "ToBeDeletedByClusterAutoscaler", Weight: WeightAdvisory})
+	configured, err := NewInterruptions(Sign{Taint: "example.com/maybe", Weight: plan.WeightAdvisory}, Sign{Taint: "ToBeDeletedByClusterAutoscaler", Weight: plan.WeightAdvisory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,18 +167,18 @@ func TestANoticeWeighsWhatItsSignIsWorth(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   *Interruptions
 		node *corev1.Node
-		want Weight
+		want plan.Weight
 	}{
-		"Karpenter's taint, which may be taken off again": {&Interruptions{}, taintedNode(karpenter), WeightAdvisory},
-		"the node that Karpenter has deleted":             {&Interruptions{}, deleted, WeightCertain},
-		"a rebalance recommendation":                      {&Interruptions{}, taintedNode(corev1.Taint{Key: "aws-node-termination-handler/rebalance-recommendation"}), WeightAdvisory},
-		"a spot interruption":                             {&Interruptions{}, taintedNode(interrupted), WeightDeadline},
-		"of two notices the heavier":                      {&Interruptions{}, taintedNode(karpenter, interrupted), WeightDeadline},
-		"in either order":                                 {&Interruptions{}, taintedNode(interrupted, karpenter), WeightDeadline},
-		"Cluster Autoscaler":                              {&Interruptions{}, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), WeightCertain},
-		"out of service":                                  {&Interruptions{}, taintedNode(corev1.Taint{Key: corev1.TaintNodeOutOfService}), WeightDeadline},
-		"a configured wish":                               {&configured, taintedNode(corev1.Taint{Key: "example.com/maybe"}), WeightAdvisory},
-		"a known sign that is configured to be one":       {&configured, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), WeightAdvisory},
+		"Karpenter's taint, which may be taken off again": {&Interruptions{}, taintedNode(karpenter), plan.WeightAdvisory},
+		"the node that Karpenter has deleted":             {&Interruptions{}, deleted, plan.WeightCertain},
+		"a rebalance recommendation":                      {&Interruptions{}, taintedNode(corev1.Taint{Key: "aws-node-termination-handler/rebalance-recommendation"}), plan.WeightAdvisory},
+		"a spot interruption":                             {&Interruptions{}, taintedNode(interrupted), plan.WeightDeadline},
+		"of two notices the heavier":                      {&Interruptions{}, taintedNode(karpenter, interrupted), plan.WeightDeadline},
+		"in either order":                                 {&Interruptions{}, taintedNode(interrupted, karpenter), plan.WeightDeadline},
+		"Cluster Autoscaler":                              {&Interruptions{}, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), plan.WeightCertain},
+		"out of service":                                  {&Interruptions{}, taintedNode(corev1.Taint{Key: corev1.TaintNodeOutOfService}), plan.WeightDeadline},
+		"a configured wish":                               {&configured, taintedNode(corev1.Taint{Key: "example.com/maybe"}), plan.WeightAdvisory},
+		"a known sign that is configured to be one":       {&configured, taintedNode(corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler"}), plan.WeightAdvisory},
 	} {
 		if doom := c.in.Of(c.node, time.Now()); doom == nil || doom.EffectiveWeight() != c.want {
 			t.Errorf("%s: %+v", name, doom)

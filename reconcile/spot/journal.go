@@ -8,6 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -19,7 +20,7 @@ type Move struct {
 	At   time.Time
 	Pod  string
 	From capacity.Type
-	For  Purpose
+	For  plan.Purpose
 	// Strategy tells whether the pod was evicted or released.
 	Strategy policy.Strategy
 	Why      string
@@ -27,10 +28,10 @@ type Move struct {
 
 // planned is what a plan was made from, and the plan. Nothing in it is ever changed.
 type planned struct {
-	observed Observed
+	observed plan.Observed
 	policy   policy.Policy
-	settings Settings
-	plan     Result
+	settings plan.Settings
+	plan     plan.Result
 	at       time.Time
 }
 
@@ -105,8 +106,8 @@ func (d *directory) noteMove(o *owner, m Move) {
 
 // explain says in plain sentences what was planned.
 func (p *planned) explain() []string {
-	lines := Explain(p.observed.Replicas, &p.policy, &p.plan)
-	if fallBacks := ExplainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
+	lines := plan.Explain(p.observed.Replicas, &p.policy, &p.plan)
+	if fallBacks := plan.ExplainFallBacks(&p.policy, p.settings.PendingTimeout); fallBacks != "" {
 		lines = append(lines, fallBacks)
 	}
 	if by := p.settings.ReadOnlyBy; p.settings.ReadOnly {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -100,8 +101,8 @@ func podKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Pod{}, Labels: labels.NewSelector().Add(*managed), Keep: func(from, into client.Object) {
 		src, dst := from.(*corev1.Pod), into.(*corev1.Pod)
 		shape := dst.Annotations[annotationShape] // by another declaration of the kind
-		dst.Labels = pick(src.Labels, keys.Slot(), TemplateHash)
-		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, policy.DeletionCost, AnnotationDoNotDisrupt, AnnotationSafeToEvict)
+		dst.Labels = pick(src.Labels, keys.Slot(), plan.TemplateHash)
+		dst.Annotations = pickPrefix(src.Annotations, keys.Prefix, policy.DeletionCost, plan.AnnotationDoNotDisrupt, plan.AnnotationSafeToEvict)
 		dst.Spec.NodeName = src.Spec.NodeName
 		dst.Spec.NodeSelector = pick(src.Spec.NodeSelector, capacityType.Keys()...)
 		dst.Spec.Affinity = capacityType.KeepAffinity(dst.Spec.NodeSelector, src.Spec.Affinity)

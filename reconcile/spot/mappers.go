@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -49,7 +50,7 @@ func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
 
 // workloadOfReleased names the Deployment that a pod was released from: that of its ReplicaSet or, when that is gone, the one
 // that the pod names.
-func (e *Engine) workloadOfReleased(cache client.Reader, namespace string, r *Released) []types.NamespacedName {
+func (e *Engine) workloadOfReleased(cache client.Reader, namespace string, r *plan.Released) []types.NamespacedName {
 	key := types.NamespacedName{Namespace: namespace, Name: r.OwnerName}
 	var set appsv1.ReplicaSet
 	err := cache.Get(context.Background(), key, &set, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})

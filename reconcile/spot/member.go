@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -101,7 +102,7 @@ func (m *member) follow(ctx context.Context) {
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
 	f.directory.toldMove = func(key policy.WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
-	f.directory.nodes.announced = func(before, now *Doom) { m.engine.toldDoom(m.name, before, now) }
+	f.directory.nodes.announced = func(before, now *plan.Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -60,12 +61,12 @@ func (m *metrics) planned(v *WorkloadView) {
 func (m *metrics) planTook(d time.Duration) { m.plans.Observe(d.Seconds()) }
 
 // moved notes pods that were taken away, or released, by purpose. What ends a release was counted when it began.
-func (m *metrics) moved(member string, counts map[Purpose]int) {
+func (m *metrics) moved(member string, counts map[plan.Purpose]int) {
 	for purpose, n := range counts {
 		switch purpose {
-		case PurposeMove:
+		case plan.PurposeMove:
 			m.moves.WithLabelValues(member).Add(float64(n))
-		case PurposeDrought, PurposeInterruption, PurposeAdvisory:
+		case plan.PurposeDrought, plan.PurposeInterruption, plan.PurposeAdvisory:
 			m.urgent.WithLabelValues(member, string(purpose)).Add(float64(n))
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // nodePoolOf is a NodePool whose nodes have one of these capacity types.
 func nodePoolOf(operator corev1.NodeSelectorOperator, values ...any) unstructured.Unstructured {
 	pool := unstructured.Unstructured{Object: map[string]any{}}
-	requirements := []any{map[string]any{"key": SteerKey, "operator": string(operator), "values": values}}
+	requirements := []any{map[string]any{"key": spottest.SteerKey, "operator": string(operator), "values": values}}
 	_ = unstructured.SetNestedSlice(pool.Object, requirements, "spec", "template", "spec", "requirements")
 	return pool
 }
@@ -40,7 +41,7 @@ const (
 
 func TestReservedCapacityOfANodePoolIsUsedBeforeItsFirstNode(t *testing.T) {
 	labelled := unstructured.Unstructured{Object: map[string]any{}}
-	_ = unstructured.SetNestedStringMap(labelled.Object, map[string]string{SteerKey: "reserved"}, "spec", "template", "metadata", "labels")
+	_ = unstructured.SetNestedStringMap(labelled.Object, map[string]string{spottest.SteerKey: "reserved"}, "spec", "template", "metadata", "labels")
 	for name, c := range map[string]struct {
 		pools []unstructured.Unstructured
 		nodes []map[string]string
@@ -50,13 +51,13 @@ func TestReservedCapacityOfANodePoolIsUsedBeforeItsFirstNode(t *testing.T) {
 		"spot and on-demand":        {[]unstructured.Unstructured{nodePoolOf("In", "spot", "on-demand")}, nil, byKarpentersLabel},
 		"reserved beside on-demand": {[]unstructured.Unstructured{nodePoolOf("In", "on-demand", "reserved")}, nil, byReserved},
 		"a pool of reserved alone": {[]unstructured.Unstructured{nodePoolOf("In", "on-demand"), nodePoolOf("In", "reserved")},
-			[]map[string]string{{SteerKey: "on-demand"}, {SteerKey: "spot"}}, byReserved},
+			[]map[string]string{{spottest.SteerKey: "on-demand"}, {spottest.SteerKey: "spot"}}, byReserved},
 		"by a label of the template": {[]unstructured.Unstructured{labelled}, nil, byReserved},
 		"reserved left out":          {[]unstructured.Unstructured{nodePoolOf("NotIn", "reserved")}, nil, byKarpentersLabel},
 		"nobody names it":            {[]unstructured.Unstructured{nodePoolOf("Exists")}, nil, byKarpentersLabel},
 	} {
 		census := &census{}
-		census.begin(MustLabels(t), nil, nil)
+		census.begin(spottest.MustLabels(t), nil, nil)
 		if got := steeredByPools(t, census, &signServer{claims: c.pools}, c.nodes...); got != c.want {
 			t.Errorf("%s: on-demand pods go by %s, want %s", name, got, c.want)
 		}
@@ -66,7 +67,7 @@ func TestReservedCapacityOfANodePoolIsUsedBeforeItsFirstNode(t *testing.T) {
 func TestANodePoolThatGoesTakesItsReservedCapacityWithIt(t *testing.T) {
 	told := 0
 	c := &census{}
-	c.begin(MustLabels(t), nil, func(*capacity.Steering) { told++ })
+	c.begin(spottest.MustLabels(t), nil, func(*capacity.Steering) { told++ })
 	reserved := &signServer{claims: []unstructured.Unstructured{nodePoolOf("In", "reserved")}}
 	for range 2 {
 		if got := steeredByPools(t, c, reserved); got != byReserved {
@@ -81,7 +82,7 @@ func TestANodePoolThatGoesTakesItsReservedCapacityWithIt(t *testing.T) {
 // Where Karpenter has no nodes and another's nodes carry their own labels, on-demand pods go to nodes of any of them that are not spot.
 func TestANodePoolDoesNotHideTheNodesOfAnotherProvider(t *testing.T) {
 	c := &census{}
-	c.begin(MustLabels(t), nil, nil)
+	c.begin(spottest.MustLabels(t), nil, nil)
 	pools := &signServer{claims: []unstructured.Unstructured{nodePoolOf("In", "reserved")}}
 	got := steeredByPools(t, c, pools, map[string]string{labelEKS: "SPOT"}, map[string]string{labelEKS: "ON_DEMAND"})
 	if !strings.Contains(got, "NotIn") || !strings.Contains(got, labelEKS) {

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -253,10 +255,10 @@ func TestAMemberThatDoesNotAnswerGivesNoSign(t *testing.T) {
 }
 
 func TestAPodIsNotJudgedBeforeItWasLookedWhetherANodeIsComing(t *testing.T) {
-	now, settings := time.Now(), Settings{PendingTimeout: time.Minute}
+	now, settings := time.Now(), plan.Settings{PendingTimeout: time.Minute}
 	server := &signServer{}
 	d := signDirectory(t, server)
-	ask := func(waited time.Duration) (Observed, time.Time) {
+	ask := func(waited time.Duration) (plan.Observed, time.Time) {
 		key, o := dryWorkload(d, waited, now)
 		recheck := d.observeSupply(context.Background(), key, &o, settings, now)
 		return o, recheck
@@ -281,12 +283,12 @@ func TestAPodIsNotJudgedBeforeItWasLookedWhetherANodeIsComing(t *testing.T) {
 }
 
 func TestOfAPodIsKeptWhatTellsThatItHasANodeOrShallStay(t *testing.T) {
-	kind := podKind(DefaultKeys, MustLabels(t))
+	kind := podKind(spottest.DefaultKeys, spottest.MustLabels(t))
 	src := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{NominatedNodeName: "n1"}}
-	read := func() Pod {
+	read := func() plan.Pod {
 		dst := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: src.Spec.NodeName}}
 		kind.Keep(src, dst)
-		return PodOf(DefaultKeys, dst, capacity.Spot)
+		return plan.PodOf(spottest.DefaultKeys, dst, capacity.Spot)
 	}
 	if p := read(); !p.NodeComing || p.DoNotDisrupt {
 		t.Errorf("%+v", p)

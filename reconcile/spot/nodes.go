@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // goneFor is how long a node that has gone is remembered: longer than its pods stay, which Kubernetes deletes after a minute.
@@ -33,7 +34,7 @@ type nodeTable struct {
 	census census // of the capacity labels that they carry
 
 	// announced is told of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
-	announced func(before, now *Doom)
+	announced func(before, now *plan.Doom)
 
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
 	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
@@ -42,7 +43,7 @@ type nodeTable struct {
 // nodeFacts are replaced, never changed.
 type nodeFacts struct {
 	labels map[string]string
-	doom   *Doom // nil: it stays
+	doom   *plan.Doom // nil: it stays
 	start  nodeStart
 }
 
@@ -71,7 +72,7 @@ func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (be
 	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
 		doom = known.doom
 	}
-	var doomed *Doom
+	var doomed *plan.Doom
 	if known != nil {
 		before, doomed = known.labels, known.doom
 	}
@@ -99,7 +100,7 @@ func (t *nodeTable) remove(name string, now time.Time) {
 	t.generation.Add(1)
 	t.census.replace(known.labels, nil)
 	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
-	t.gone[name] = &nodeFacts{labels: known.labels, doom: &Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+	t.gone[name] = &nodeFacts{labels: known.labels, doom: &plan.Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
 }
 
 // labelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.
@@ -112,7 +113,7 @@ func (t *nodeTable) labelsOf(name string) (map[string]string, bool) {
 }
 
 // doomOf returns the doom of a node; nil when it stays, or is not known: its pods may be seen before it is.
-func (t *nodeTable) doomOf(name string) *Doom {
+func (t *nodeTable) doomOf(name string) *plan.Doom {
 	if f := t.find(name); f != nil {
 		return f.doom
 	}
@@ -132,8 +133,8 @@ func (t *nodeTable) find(name string) *nodeFacts {
 }
 
 // podFacts reads a pod, with what its node tells.
-func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) Pod {
-	facts := PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.labelsOf))
+func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
+	facts := plan.PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.labelsOf))
 	facts.Doom, facts.NodeJoined = dir.nodes.doomOf(pod.Spec.NodeName), dir.nodes.joinedOf(pod.Spec.NodeName)
 	return facts
 }

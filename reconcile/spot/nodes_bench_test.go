@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // largeNode is a node as a cloud makes them: some 40 labels, 50 images, conditions and annotations. It is decoded, so that it
@@ -54,7 +56,7 @@ func BenchmarkCachedNodes(b *testing.B) {
 			whole := largeNode(b, i)
 			cached[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion}}
 			kind.Keep(whole, cached[i])
-			table.set(cached[i], &in, Epoch)
+			table.set(cached[i], &in, spottest.Epoch)
 		}
 		b.ReportMetric(float64(heapInUse()-before)/nodes, "B/node")
 		runtime.KeepAlive(cached)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -23,7 +24,7 @@ var readOnlyList = client.UnsafeDisableDeepCopy
 
 // source is a direct owner of pods as the cache shows it.
 type source struct {
-	Owner
+	plan.Owner
 	kind     string
 	selector *metav1.LabelSelector
 	status   int // replicas that its controller has counted
@@ -79,7 +80,7 @@ func (e *Engine) stillHolds(member string) func(types.UID) bool {
 
 func replicaSetSource(set *appsv1.ReplicaSet) source {
 	return source{
-		Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas)},
+		Owner: plan.Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas)},
 		kind:  kindReplicaSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
 	}
 }
@@ -90,14 +91,14 @@ func statefulSetSource(set *appsv1.StatefulSet) source {
 		start = int(set.Spec.Ordinals.Start)
 	}
 	return source{
-		Owner: Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas), Start: start},
+		Owner: plan.Owner{UID: set.UID, Name: set.Name, Replicas: replicasOf(set.Spec.Replicas), Start: start},
 		kind:  KindStatefulSet, selector: set.Spec.Selector, status: int(set.Status.Replicas),
 	}
 }
 
 // observe reads the pods of the sources from the cache and adds what the accounting knows beyond it.
-func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, taken, now time.Time) (Observed, error) {
-	observed := Observed{Owners: make([]Owner, 0, len(sources))}
+func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, namespace string, sources []source, taken, now time.Time) (plan.Observed, error) {
+	observed := plan.Observed{Owners: make([]plan.Owner, 0, len(sources))}
 	for _, s := range sources {
 		var list corev1.PodList
 		err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{ownerUIDIndex: string(s.UID)}, readOnlyList)
@@ -124,7 +125,7 @@ func (e *Engine) observe(ctx context.Context, c client.Reader, dir *directory, n
 }
 
 // retain has the accounting forget pods that the cache, which was just observed, does not have. The caller holds mu.
-func (o *owner) retain(cached []Pod, now time.Time) {
+func (o *owner) retain(cached []plan.Pod, now time.Time) {
 	if o.slots.Known() <= len(cached) { // it knows of no others, for it has observed these
 		o.slots.ForgetOld(now)
 		return
@@ -158,7 +159,7 @@ func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.Worklo
 }
 
 // podReason says what is special about a pod; empty: nothing.
-func podReason(pod *Pod, mix policy.Mix) string {
+func podReason(pod *plan.Pod, mix policy.Mix) string {
 	switch {
 	case !pod.GoneBy.IsZero():
 		return "is being deleted"
@@ -166,7 +167,7 @@ func podReason(pod *Pod, mix policy.Mix) string {
 		return "has finished"
 	case pod.Capacity == capacity.Unknown:
 		return "its capacity type is not known"
-	case mix.Of(pod.Slot) != pod.Capacity && mix.Managed && pod.Slot != NoSlot:
+	case mix.Of(pod.Slot) != pod.Capacity && mix.Managed && pod.Slot != plan.NoSlot:
 		return "runs on " + string(pod.Capacity) + ", its slot is for " + string(mix.Of(pod.Slot))
 	case !pod.Bound:
 		return "waits for a node"

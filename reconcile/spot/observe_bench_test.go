@@ -8,6 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // cachedPods answers lists of pods as the cache does: by copying the structs, and nothing that they point to.
@@ -26,7 +29,7 @@ func (c *cachedPods) List(_ context.Context, list client.ObjectList, _ ...client
 func BenchmarkObserve(b *testing.B) {
 	for _, replicas := range []int{100, 10_000, 80_000} {
 		b.Run(fmt.Sprint(replicas), func(b *testing.B) {
-			e, err := NewEngine(Options{Keys: DefaultKeys, Capacity: MustLabels(b), Settings: DefaultSettings})
+			e, err := NewEngine(Options{Keys: spottest.DefaultKeys, Capacity: spottest.MustLabels(b), Settings: plantest.DefaultSettings})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -122,7 +123,7 @@ func (c ordinalCounts) before(number int) (t capacity.Tally) {
 func (a *Accounting) decideOrdinal(ask *Ask) decision {
 	d := decision{slot: ask.Ordinal - ask.Start, reason: reasonSlot}
 	if d.slot < 0 { // the StatefulSet's first ordinal was raised and we do not know yet
-		d.slot = NoSlot
+		d.slot = plan.NoSlot
 	}
 	wanted := max(ask.Wanted, d.slot+1)
 	if ask.Mix.Managed && ask.Mix.Dry {
@@ -143,7 +144,7 @@ func (a *Accounting) decideOrdinal(ask *Ask) decision {
 
 // holdOrdinal remembers the type that an ordinal was given, in place of an earlier reservation for it. One that is far
 // from those that are wanted is answered and not remembered: there can be any number of requests for such pods.
-func (a *Accounting) holdOrdinal(r Reservation, ask *Ask) {
+func (a *Accounting) holdOrdinal(r plan.Reservation, ask *Ask) {
 	a.ordinals.start, a.ordinals.wanted = ask.Start, ask.Wanted
 	if !a.ordinals.near(ask.Ordinal) {
 		return
@@ -168,7 +169,7 @@ func (a *Accounting) forgetOrdinalOf(r ref) {
 
 // observeOrdinal remembers the type of a pod's ordinal. While a reservation for the ordinal waits, a pod that was seen
 // before it, or came on another reservation, is one of the past; a new one without any was admitted without our answer.
-func (a *Accounting) observeOrdinal(p *Pod) {
+func (a *Accounting) observeOrdinal(p *plan.Pod) {
 	number, ok := phrase.Ordinal(p.Name)
 	if !ok || p.Capacity == capacity.Unknown {
 		return

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -17,7 +19,7 @@ func slowDecision(known map[int]capacity.Type, ask *Ask) capacity.Type {
 	if ask.Mix.Managed && ask.Mix.Dry {
 		return capacity.OnDemand
 	}
-	slot := max(ask.Ordinal-ask.Start, NoSlot)
+	slot := max(ask.Ordinal-ask.Start, plan.NoSlot)
 	wanted := max(ask.Wanted, slot+1)
 	var others capacity.Tally
 	for number, capacityType := range known {
@@ -36,7 +38,7 @@ func slowDecision(known map[int]capacity.Type, ask *Ask) capacity.Type {
 func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, known, pods := NewAccounting(true), map[int]capacity.Type{}, map[int]types.UID{}
-		start, wanted, mix, now, serial := rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), DrawMix(t), Epoch, 0
+		start, wanted, mix, now, serial := rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), spottest.DrawMix(t), spottest.Epoch, 0
 		ordinal := func(t *rapid.T) int { return rapid.IntRange(0, 24).Draw(t, "ordinal") }
 		t.Repeat(map[string]func(*rapid.T){
 			"admit": func(t *rapid.T) {
@@ -54,7 +56,7 @@ func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 				if w := a.ordinals.known[number]; w != nil && w.waiting != 0 {
 					return // whose pod this would be is another question
 				}
-				p := Pod{Name: fmt.Sprintf("db-%d", number), UID: types.UID(fmt.Sprint(serial)), Version: uint64(serial),
+				p := plan.Pod{Name: fmt.Sprintf("db-%d", number), UID: types.UID(fmt.Sprint(serial)), Version: uint64(serial),
 					Capacity: rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")}
 				a.Observe(&p, now)
 				known[number], pods[number] = p.Capacity, p.UID
@@ -67,7 +69,7 @@ func TestOrdinalsAreAnsweredAsIfAllOfThemWereCounted(t *testing.T) {
 				}
 			},
 			"change": func(t *rapid.T) {
-				start, wanted, mix = rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), DrawMix(t)
+				start, wanted, mix = rapid.IntRange(0, 5).Draw(t, "start"), rapid.IntRange(0, 12).Draw(t, "wanted"), spottest.DrawMix(t)
 				mix.Dry = rapid.IntRange(0, 5).Draw(t, "dry") == 0
 			},
 			"wait": func(*rapid.T) { now = now.Add(time.Minute) },
@@ -105,7 +107,7 @@ func TestOrdinalsAreCountedLikeInAList(t *testing.T) {
 }
 
 func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
-	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, Epoch
+	a, m, now := NewAccounting(true), policy.Mix{Percent: 50, Floor: 1, Managed: true}, spottest.Epoch
 	ask := func(ordinal int) Answer {
 		now = now.Add(time.Millisecond)
 		return a.Reserve(Ask{ID: fmt.Sprintf("request-%d", ordinal), Ordinal: ordinal, Wanted: 10, Mix: m}, now)
@@ -116,7 +118,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 	for i := range 100_000 { // pods that nobody wants, made and deleted by hand
 		ask(i * 1000)
 		uid := types.UID(fmt.Sprint(i))
-		a.Observe(&Pod{Name: fmt.Sprintf("db-%d", i*1000), UID: uid, Capacity: capacity.OnDemand, Version: uint64(2*i + 1)}, now)
+		a.Observe(&plan.Pod{Name: fmt.Sprintf("db-%d", i*1000), UID: uid, Capacity: capacity.OnDemand, Version: uint64(2*i + 1)}, now)
 		a.Gone(uid, uint64(2*i+2), now)
 	}
 	if n, reserved := len(a.ordinals.known), a.Reservations(); n > 4*spareOrdinals || reserved > 2*spareOrdinals {
@@ -130,7 +132,7 @@ func TestOrdinalsThatNobodyNeedsAreForgotten(t *testing.T) {
 func TestAnOrdinalFarFromTheWantedOnesIsAnsweredAllTheSame(t *testing.T) {
 	a, m := NewAccounting(true), policy.Mix{Percent: 50, Managed: true}
 	for _, ordinal := range []int{100_000, 100_001} {
-		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, Epoch)
+		got := a.Reserve(Ask{ID: fmt.Sprint(ordinal), Ordinal: ordinal, Wanted: 2, Mix: m}, spottest.Epoch)
 		if got.Slot != ordinal || got.Capacity != m.Of(ordinal) || a.Reservations() != 0 {
 			t.Errorf("ordinal %d: %+v, %d reservations", ordinal, got, a.Reservations())
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -33,7 +34,7 @@ func budgetKind() clusters.Kind {
 
 // budgets reads the disruption budgets that select the pods of a workload, and notes at each pod which do. Pods are matched
 // by the labels of their template, for more is not cached of them.
-func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *directory, namespace string, o *Observed) {
+func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *directory, namespace string, o *plan.Observed) {
 	var list policyv1.PodDisruptionBudgetList
 	if err := cache.List(ctx, &list, client.InNamespace(namespace), readOnlyList); err != nil {
 		o.BudgetsUnknown = true // not cached
@@ -41,7 +42,7 @@ func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *director
 	}
 	for i := range list.Items {
 		if selector := list.Items[i].Spec.Selector; selector != nil && namesHash(selector) && o.NoRelease == "" {
-			o.NoRelease = "PodDisruptionBudget " + namespace + "/" + list.Items[i].Name + " selects " + TemplateHash
+			o.NoRelease = "PodDisruptionBudget " + namespace + "/" + list.Items[i].Name + " selects " + plan.TemplateHash
 		}
 	}
 	index := map[int]int{} // in the list → in o.Budgets
@@ -64,8 +65,8 @@ func (e *Engine) budgets(ctx context.Context, cache client.Reader, dir *director
 	}
 }
 
-func budgetOf(b *policyv1.PodDisruptionBudget) Budget {
-	budget := Budget{
+func budgetOf(b *policyv1.PodDisruptionBudget) plan.Budget {
+	budget := plan.Budget{
 		Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed), Desired: int(b.Status.DesiredHealthy),
 		Healthy:         b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0,
 		UnhealthyAlways: b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
@@ -95,8 +96,8 @@ func selects(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 
 // namesHash tells whether a selector looks at the label that a release changes.
 func namesHash(selector *metav1.LabelSelector) bool {
-	_, named := selector.MatchLabels[TemplateHash]
-	return named || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == TemplateHash })
+	_, named := selector.MatchLabels[plan.TemplateHash]
+	return named || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == plan.TemplateHash })
 }
 
 // podLabels returns the labels of an owner's template; nil when they are not known.
@@ -122,7 +123,7 @@ func newBudgetWaits() *budgetWaits {
 }
 
 // note takes in what a workload waits for, as its last plan says; nil: nothing.
-func (w *budgetWaits) note(key policy.WorkloadKey, waits []Wait) {
+func (w *budgetWaits) note(key policy.WorkloadKey, waits []plan.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, budget := range w.of[key] {
@@ -132,7 +133,7 @@ func (w *budgetWaits) note(key policy.WorkloadKey, waits []Wait) {
 	}
 	delete(w.of, key)
 	for _, wait := range waits {
-		if wait.Kind != WaitBudget || wait.Subject == "" {
+		if wait.Kind != plan.WaitBudget || wait.Subject == "" {
 			continue
 		}
 		budget := types.NamespacedName{Namespace: key.Namespace, Name: wait.Subject}

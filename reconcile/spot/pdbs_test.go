@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -40,7 +41,7 @@ func TestABudgetThatItsControllerHasNotSeenAllowsNothing(t *testing.T) {
 		Spec:       policyv1.PodDisruptionBudgetSpec{UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
 		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DisruptionsAllowed: 3, CurrentHealthy: 10, DesiredHealthy: 7},
 	}
-	if got, want := budgetOf(seen), (Budget{Name: "web", Allowed: 3, Desired: 7, Healthy: true, UnhealthyAlways: true}); got != want {
+	if got, want := budgetOf(seen), (plan.Budget{Name: "web", Allowed: 3, Desired: 7, Healthy: true, UnhealthyAlways: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	changed := seen.DeepCopy()
@@ -58,7 +59,9 @@ func TestAChangedBudgetWakesTheWorkloadsThatWaitForItAndNoOthers(t *testing.T) {
 		return policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
 	}
 	web, db, api := key(KindDeployment, "web"), key(KindStatefulSet, "db"), key(KindDeployment, "api")
-	wait := func(budget string) []Wait { return []Wait{{Kind: WaitBudget, Subject: budget}, {Kind: WaitCooldown}} }
+	wait := func(budget string) []plan.Wait {
+		return []plan.Wait{{Kind: plan.WaitBudget, Subject: budget}, {Kind: plan.WaitCooldown}}
+	}
 	budget := types.NamespacedName{Namespace: "shop", Name: "all"}
 	w := newBudgetWaits()
 	w.note(web, wait("all"))
@@ -84,8 +87,8 @@ func TestASelectorThatNamesTheHashIsFound(t *testing.T) {
 		selector metav1.LabelSelector
 		want     bool
 	}{
-		"a label":       {metav1.LabelSelector{MatchLabels: map[string]string{TemplateHash: "1"}}, true},
-		"an expression": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: TemplateHash, Operator: metav1.LabelSelectorOpExists}}}, true},
+		"a label":       {metav1.LabelSelector{MatchLabels: map[string]string{plan.TemplateHash: "1"}}, true},
+		"an expression": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: plan.TemplateHash, Operator: metav1.LabelSelectorOpExists}}}, true},
 		"neither":       {metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, false},
 	} {
 		if got := namesHash(&test.selector); got != test.want {

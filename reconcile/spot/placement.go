@@ -11,6 +11,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
@@ -57,7 +58,7 @@ type Placement struct {
 	// Patch is a JSON patch; empty: the pod stays as it is.
 	Patch []byte
 	// Reservation is the zero value unless the pod was placed.
-	Reservation Reservation
+	Reservation plan.Reservation
 	// Reason is a constant sentence; empty unless the pod was placed.
 	Reason string
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -53,7 +54,7 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Keys: keys, Capacity: capacityType, Settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
+	o := Options{Keys: keys, Capacity: capacityType, Settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}}
 	if change != nil {
 		change(&o)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -35,14 +36,14 @@ func someProbe(e *Engine) *shortage.Probe {
 func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
-	pod := e.probePod(want, "plimsoll-system", ByConfiguration)
+	pod := e.probePod(want, "plimsoll-system", spottest.ByConfiguration)
 
 	got, ok := shortage.ProbeOf(e.Keys, pod)
 	if !ok || got.Name != want.Name || got.Requirements.String() != want.Requirements.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
 		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
 		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
 	}
-	key, value := SteersBy(e.Capacity, capacity.Spot)
+	key, value := spottest.SteersBy(e.Capacity, capacity.Spot)
 	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
@@ -77,7 +78,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 				return c.Create(ctx, obj, o...)
 			},
 		})
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", ByConfiguration, someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", spottest.ByConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var pod corev1.Pod
@@ -87,7 +88,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 		if has := pod.Spec.PriorityClassName != ""; has != mayMake {
 			t.Errorf("%s: the probe's class is %q", name, pod.Spec.PriorityClassName)
 		}
-		if err := e.createProbe(context.Background(), c, "plimsoll-system", ByConfiguration, someProbe(e)); err != nil {
+		if err := e.createProbe(context.Background(), c, "plimsoll-system", spottest.ByConfiguration, someProbe(e)); err != nil {
 			t.Errorf("%s: a probe that is there already: %v", name, err)
 		}
 	}
@@ -95,7 +96,7 @@ func TestAProbeIsMadeWithoutAPriorityClassWhereThereIsNone(t *testing.T) {
 
 func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	e := probingEngine(t)
-	pod := e.probePod(someProbe(e), "plimsoll-system", ByConfiguration)
+	pod := e.probePod(someProbe(e), "plimsoll-system", spottest.ByConfiguration)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(pod).Build()
 	now := time.Now().Truncate(time.Second)
 	if err := e.openProbe(context.Background(), c, pod.Namespace, pod.Name, now); err != nil {

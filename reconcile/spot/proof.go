@@ -11,14 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 const (
 	// proofPods bounds how many pods a live list after a takeover reads of one owner, and proofTimeout how long it may take: with
-	// [SettleTime] nobody needs it any more. Admissions wait for it for a second at most.
+	// [plan.SettleTime] nobody needs it any more. Admissions wait for it for a second at most.
 	proofPods    = policy.MaxSlot
-	proofTimeout = SettleTime
+	proofTimeout = plan.SettleTime
 	// proofsAtOnce bounds the live lists after a takeover that a member answers at a time.
 	proofsAtOnce = 4
 	// proofRetry is how long nothing is listed for an owner after a list of its pods has failed.
@@ -49,7 +50,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 		// Not the context of the admission that came first: others wait for the same list.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), proofTimeout)
 		defer cancel()
-		err := m.proofs.read(ctx, m.cluster.Live(), o, namespace, selector, func(pod *corev1.Pod) Pod { return m.engine.podFacts(dir, pod) })
+		err := m.proofs.read(ctx, m.cluster.Live(), o, namespace, selector, func(pod *corev1.Pod) plan.Pod { return m.engine.podFacts(dir, pod) })
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
@@ -66,7 +67,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 }
 
 // read lists the pods of an owner once every pod that was admitted before the takeover is stored.
-func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) Pod) error {
+func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) error {
 	if err := sleepUntil(ctx, o.provenBy()); err != nil {
 		return err
 	}
@@ -89,12 +90,12 @@ func (p *proofs) read(ctx context.Context, live client.Reader, o *owner, namespa
 }
 
 // listPods reads the facts of all pods that an owner controls, page by page.
-func listPods(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) Pod) ([]Pod, error) {
+func listPods(ctx context.Context, live client.Reader, o *owner, namespace string, selector *metav1.LabelSelector, facts func(*corev1.Pod) plan.Pod) ([]plan.Pod, error) {
 	matching, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil, err
 	}
-	var pods []Pod
+	var pods []plan.Pod
 	err = ownedPods(ctx, live, o.uid, namespace, matching, func(pod *corev1.Pod) (more bool) {
 		pods = append(pods, facts(pod))
 		return len(pods) <= proofPods

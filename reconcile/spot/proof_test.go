@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -52,9 +54,9 @@ func newSuccession(t *testing.T, live ...client.Object) *succession {
 // slotted is a pod that was admitted to a slot of the ReplicaSet.
 func slotted(slot int, capacityType capacity.Type) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-1-%d", slot), UID: types.UID(fmt.Sprintf("pod-%d", slot)),
-		Labels: map[string]string{"app": "web", DefaultKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
+		Labels: map[string]string{"app": "web", spottest.DefaultKeys.Slot(): fmt.Sprint(slot)}, ResourceVersion: "7",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}}}
-	pod.Spec.NodeSelector = map[string]string{SteerKey: string(capacityType)}
+	pod.Spec.NodeSelector = map[string]string{spottest.SteerKey: string(capacityType)}
 	return pod
 }
 
@@ -66,7 +68,7 @@ func TestTheFirstPodThatASuccessorSendsToSpotRestsOnOneLiveList(t *testing.T) {
 		if got := s.place(incoming(1)).Reservation; got.Capacity != capacity.OnDemand || s.lists.Load() > 0 {
 			t.Errorf("on-demand needs no list: %+v after %d lists", got, s.lists.Load())
 		}
-		answers := make(chan Reservation)
+		answers := make(chan plan.Reservation)
 		for n := range 2 {
 			go func() { answers <- s.place(incoming(2 + n)).Reservation }()
 		}
@@ -111,7 +113,7 @@ func TestWhereNothingCanBeListedASuccessorSendsPodsOnDemandForAWhile(t *testing.
 		if s.lists.Load() != 1 {
 			t.Errorf("%d lists within a moment", s.lists.Load())
 		}
-		time.Sleep(SettleTime)
+		time.Sleep(plan.SettleTime)
 		if got := s.place(incoming(9)); got.Reservation.Capacity != capacity.Spot {
 			t.Errorf("when the cache has caught up: %+v", got)
 		}
@@ -123,7 +125,7 @@ func TestAReplicaThatLosesAMemberAndGetsItBackTrustsNothing(t *testing.T) {
 		s := newSuccession(t)
 		s.acts.Store(true)
 		s.OwnershipChanged()
-		time.Sleep(SettleTime)
+		time.Sleep(plan.SettleTime)
 		s.place(incoming(0))
 		if s.place(incoming(1)); s.lists.Load() > 0 {
 			t.Fatal("nobody else can have decided for so long")
@@ -157,7 +159,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		s.acts.Store(true)
 		set := replicaSet(replicas+extra, replicas+extra)
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-		s.cache(deployment(replicas+extra, "true", Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		s.cache(deployment(replicas+extra, "true", spottest.Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
 		m := policy.Mix{Percent: 50, Floor: 5, Managed: true}
 		pages := 0
 		member := s.members[testMember].cluster.(*apiServer)
@@ -198,7 +200,7 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 		if got := s.place(incoming(6)); got.Reservation.Capacity != capacity.Spot || got.Reservation.Slot < replicas {
 			t.Errorf("when the list is read: %+v", got)
 		}
-		if pages != 40 || time.Since(start) >= SettleTime {
+		if pages != 40 || time.Since(start) >= plan.SettleTime {
 			t.Errorf("%d pages in %s", pages, time.Since(start))
 		}
 	})

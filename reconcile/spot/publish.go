@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -42,7 +43,7 @@ func viewOf(member string, key policy.WorkloadKey, p *planned) WorkloadView {
 }
 
 // compareWaits orders waits by their end, those without one last.
-func compareWaits(a, b Wait) int {
+func compareWaits(a, b plan.Wait) int {
 	if a.Until.IsZero() != b.Until.IsZero() {
 		if b.Until.IsZero() {
 			return -1
@@ -71,21 +72,21 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 		}
 	}
 	if now.Unprotected && (!known || !before.Unprotected) {
-		all = append(all, announcement{true, "Unprotected", UnprotectedFloor(now.Policy.Mix().Floor)})
+		all = append(all, announcement{true, "Unprotected", plan.UnprotectedFloor(now.Policy.Mix().Floor)})
 	}
 	if now.Skew != "" && (!known || before.Skew == "") {
 		all = append(all, announcement{true, "Skewed", phrase.Sentence(now.Skew)})
 	}
-	if c := now.Contradiction; c != ContradictionNone && (!known || before.Contradiction != c) {
+	if c := now.Contradiction; c != plan.ContradictionNone && (!known || before.Contradiction != c) {
 		all = append(all, announcement{true, "Contradiction", phrase.Sentence(c.Message()) + " " + c.Consequence()})
 	}
 	if !known || signOf(before) == signOf(now) {
 		return all
 	}
 	switch now.State {
-	case StateConverged:
+	case plan.StateConverged:
 		all = append(all, announcement{false, "Converged", phrase.Count(now.SpotActual, "replica") + " on spot, " + phrase.Count(now.OnDemandActual, "replica") + " on on-demand capacity"})
-	case StateWaiting, StateReadOnly, StateUnmanaged:
+	case plan.StateWaiting, plan.StateReadOnly, plan.StateUnmanaged:
 		all = append(all, announcement{false, string(now.State), phrase.Sentence(now.Reason)})
 	}
 	return all // Moving: each batch says what it moves
@@ -94,13 +95,13 @@ func announcements(before *WorkloadView, known bool, now *WorkloadView) []announ
 // signOf is what two views have in common between which nothing has changed that people have to be told: the state and, if
 // it waits, what for. Numbers and times are no part of it, nor are waits that come and go with every batch.
 func signOf(v *WorkloadView) string {
-	if v.State != StateWaiting {
+	if v.State != plan.StateWaiting {
 		return string(v.State)
 	}
 	sign := []string{string(v.State)}
 	for i := range v.Waits {
 		switch v.Waits[i].Kind {
-		case WaitCooldown, WaitReplacement, WaitUnexplained, WaitCeiling:
+		case plan.WaitCooldown, plan.WaitReplacement, plan.WaitUnexplained, plan.WaitCeiling:
 		default:
 			sign = append(sign, string(v.Waits[i].Kind)+"/"+v.Waits[i].Subject)
 		}
@@ -110,8 +111,8 @@ func signOf(v *WorkloadView) string {
 }
 
 // tellOfPods adds to the pods what the last plan said of them.
-func tellOfPods(pods []PodView, plans []PodPlan) {
-	byName := make(map[string]*PodPlan, len(plans))
+func tellOfPods(pods []PodView, plans []plan.PodPlan) {
+	byName := make(map[string]*plan.PodPlan, len(plans))
 	for i := range plans {
 		byName[plans[i].Name] = &plans[i]
 	}
@@ -126,7 +127,7 @@ func tellOfPods(pods []PodView, plans []PodPlan) {
 // forget takes back what was published of a workload that is gone, or not enabled any more.
 func (e *Engine) forget(member string, key policy.WorkloadKey) {
 	e.metrics.forgetWorkload(member, key)
-	e.moves.Forget(MoveKey{Member: member, WorkloadKey: key})
+	e.moves.Forget(plan.MoveKey{Member: member, WorkloadKey: key})
 	if dir := e.directory(member); dir != nil {
 		dir.dropView(key)
 		dir.journal.forget(key)

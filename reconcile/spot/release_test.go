@@ -11,11 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
-	until := Epoch.Add(time.Hour)
+	until := spottest.Epoch.Add(time.Hour)
 	started := func(at time.Time) *metav1.Time { return new(metav1.NewTime(at)) }
 	for name, c := range map[string]struct {
 		start   *metav1.Time
@@ -24,17 +27,17 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 		seconds int64
 		keeps   bool
 	}{
-		"it has run for an hour":      {start: started(Epoch.Add(-time.Hour)), until: until, seconds: 7200},
+		"it has run for an hour":      {start: started(spottest.Epoch.Add(-time.Hour)), until: until, seconds: 7200},
 		"its start is not known":      {until: until, seconds: 3 * 3600},
-		"not a moment too early":      {start: started(Epoch), until: Epoch.Add(1500 * time.Millisecond), seconds: 2},
-		"its time is over":            {start: started(Epoch), until: Epoch.Add(-time.Hour), seconds: 1},
-		"longer than the field holds": {start: started(Epoch.AddDate(-90, 0, 0)), until: until, seconds: 1<<31 - 1},
-		"it has an earlier end":       {start: started(Epoch), has: new(int64(60)), until: until, keeps: true},
-		"it has a later end":          {start: started(Epoch), has: new(int64(86400)), until: until, seconds: 3600},
+		"not a moment too early":      {start: started(spottest.Epoch), until: spottest.Epoch.Add(1500 * time.Millisecond), seconds: 2},
+		"its time is over":            {start: started(spottest.Epoch), until: spottest.Epoch.Add(-time.Hour), seconds: 1},
+		"longer than the field holds": {start: started(spottest.Epoch.AddDate(-90, 0, 0)), until: until, seconds: 1<<31 - 1},
+		"it has an earlier end":       {start: started(spottest.Epoch), has: new(int64(60)), until: until, keeps: true},
+		"it has a later end":          {start: started(spottest.Epoch), has: new(int64(86400)), until: until, seconds: 3600},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(Epoch.Add(-2 * time.Hour))},
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(spottest.Epoch.Add(-2 * time.Hour))},
 			Spec: corev1.PodSpec{ActiveDeadlineSeconds: c.has}, Status: corev1.PodStatus{StartTime: c.start}}
-		if seconds, ok := ActiveDeadline(pod, c.until); ok == c.keeps || (ok && seconds != c.seconds) {
+		if seconds, ok := plan.ActiveDeadline(pod, c.until); ok == c.keeps || (ok && seconds != c.seconds) {
 			t.Errorf("%s: %d seconds, written %v", name, seconds, ok)
 		}
 	}
@@ -42,7 +45,7 @@ func TestADeadlineEndsAPodAtItsTimeAndIsNeverRaised(t *testing.T) {
 
 // A released pod has no owner: if the hub never comes back, Kubernetes ends it.
 func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
-	pods := Replicas(10, policy.Mix{Percent: 100, Managed: true})
+	pods := plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true})
 	var objects []client.Object
 	now := time.Now().Truncate(time.Second)
 	for i := range pods {
@@ -63,23 +66,23 @@ func TestAReleasedPodGetsATimeToEndWithoutUsInTheSameWrite(t *testing.T) {
 		return err
 	}}, objects...)
 	s := newShell(t, nil, false)
-	settings := DefaultSettings
+	settings := plantest.DefaultSettings
 	settings.Strategy = policy.StrategyRelease
-	plan := Plan(ObservedOf(pods, 10), PolicyOf(0, 0), settings, now)
-	plan.Stamps = nil
-	if _, err := s.act(t.Context(), s.follower.directory, s.acting(c, pods), &plan, now); err != nil {
+	decided := plan.Plan(plantest.ObservedOf(pods, 10), spottest.PolicyOf(0, 0), settings, now)
+	decided.Stamps = nil
+	if _, err := s.act(t.Context(), s.follower.directory, s.acting(c, pods), &decided, now); err != nil {
 		t.Fatal(err)
 	}
 	if len(patches) != 1 {
 		t.Fatalf("%d patches", len(patches))
 	}
 	metadata, spec := patches[0]["metadata"].(map[string]any), patches[0]["spec"].(map[string]any)
-	until := plan.Releases[0].Released.Until
+	until := decided.Releases[0].Released.Until
 	want := float64((time.Hour + until.Sub(now)) / time.Second)
 	if spec["activeDeadlineSeconds"] != want || metadata["uid"] == nil || metadata["labels"] == nil {
 		t.Errorf("patch %v, want a deadline of %v seconds", patches[0], want)
 	}
-	r, ok := ParseReleased(metadata["annotations"].(map[string]any)[DefaultKeys.Released()].(string))
+	r, ok := plan.ParseReleased(metadata["annotations"].(map[string]any)[spottest.DefaultKeys.Released()].(string))
 	if !ok || !r.Until.Equal(until) {
 		t.Errorf("the annotation says %+v", r)
 	}

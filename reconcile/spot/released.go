@@ -15,6 +15,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -37,9 +38,9 @@ func ownerOf(keys policy.Keys, pod *corev1.Pod) (types.UID, string) {
 }
 
 // releasedOf returns what is written on a pod that was released; nil: it was not.
-func releasedOf(keys policy.Keys, pod *corev1.Pod) *Released {
-	r, ok := ParseReleased(pod.Annotations[keys.Released()])
-	if !ok || pod.Labels[TemplateHash] != ReleasedHash(r.Hash) {
+func releasedOf(keys policy.Keys, pod *corev1.Pod) *plan.Released {
+	r, ok := plan.ParseReleased(pod.Annotations[keys.Released()])
+	if !ok || pod.Labels[plan.TemplateHash] != plan.ReleasedHash(r.Hash) {
 		return nil
 	}
 	return r
@@ -47,7 +48,7 @@ func releasedOf(keys policy.Keys, pod *corev1.Pod) *Released {
 
 // finish ends what was begun with a workload that is not enabled any more, as far as its modes allow it: the pods that it
 // released go, for nobody else would take them away.
-func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, settings Settings) (reconcile.Result, error) {
+func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, settings plan.Settings) (reconcile.Result, error) {
 	now := time.Now()
 	var left corev1.PodList
 	err := s.client.List(ctx, &left, client.InNamespace(s.key.Namespace), client.MatchingFields{releasedIndex: "true"}, readOnlyList)
@@ -59,19 +60,19 @@ func (e *Engine) finish(ctx context.Context, dir *directory, s *subject, setting
 	if err != nil {
 		return reconcile.Done(), err
 	}
-	if !slices.ContainsFunc(observed.Pods, func(p Pod) bool { return p.Released != nil }) {
+	if !slices.ContainsFunc(observed.Pods, func(p plan.Pod) bool { return p.Released != nil }) {
 		return reconcile.Done(), nil
 	}
-	plan := Finish(observed, settings, now)
+	plan := plan.Finish(observed, settings, now)
 	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	result, err := e.act(ctx, dir, s, &plan, now)
 	return result, errors.Join(err, e.removeEnded(ctx, s, observed.Pods, settings))
 }
 
 // removeEnded removes pods that were released and have ended by themselves, because their time was up for instance; see
-// [Released]. Kubernetes keeps thousands of such pods, and these have no owner. To evict one is to delete it, for no
+// [plan.Released]. Kubernetes keeps thousands of such pods, and these have no owner. To evict one is to delete it, for no
 // disruption budget counts it.
-func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settings Settings) error {
+func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []plan.Pod, settings plan.Settings) error {
 	if settings.ReadOnly || settings.Paused {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settin
 		if pod.Released == nil || !pod.Finished || !pod.GoneBy.IsZero() {
 			continue
 		}
-		err := evictPod(ctx, s.client, s.key.Namespace, &Eviction{Pod: pod.UID, Name: pod.Name})
+		err := evictPod(ctx, s.client, s.key.Namespace, &plan.Eviction{Pod: pod.UID, Name: pod.Name})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			problems.add(fmt.Errorf("delete finished pod %s/%s: %w", s.key.Namespace, pod.Name, err))
 		}
@@ -91,7 +92,7 @@ func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []Pod, settin
 
 // inCare tells whether the workload of the ReplicaSet that a pod was released from is there and cached: then its own plans end
 // the release. A namesake of the workload does not count.
-func (d *directory) inCare(r *Released) bool {
+func (d *directory) inCare(r *plan.Released) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	o := d.owners[r.Owner]

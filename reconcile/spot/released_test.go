@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // site is a member whose cache and API server hold the same objects.
@@ -32,9 +34,9 @@ func (s *site) GetClient() client.Client { return s.client }
 func standIn(name string, set types.UID, setName string) *corev1.Pod {
 	pod := running(name, "3", "node-spot")
 	pod.OwnerReferences = nil
-	released := Released{Owner: set, OwnerName: setName, Workload: "web", Hash: "old", For: PurposeMove, At: time.Now().Add(-2 * time.Hour).Truncate(time.Second)}
-	pod.Labels[TemplateHash] = ReleasedHash("old")
-	pod.Annotations = map[string]string{DefaultKeys.Released(): released.String()}
+	released := plan.Released{Owner: set, OwnerName: setName, Workload: "web", Hash: "old", For: plan.PurposeMove, At: time.Now().Add(-2 * time.Hour).Truncate(time.Second)}
+	pod.Labels[plan.TemplateHash] = plan.ReleasedHash("old")
+	pod.Annotations = map[string]string{spottest.DefaultKeys.Released(): released.String()}
 	return pod
 }
 
@@ -83,14 +85,14 @@ func TestAReleasedPodWhoseReplicaSetIsGoneIsTakenAwayWhateverHasItsWorkloadsName
 		t.Run(name, func(t *testing.T) {
 			set := counted(10)
 			set.Name, set.UID = "web-2", "set-web-2"
-			objects := []client.Object{namespace("true", nil), deployment(10, enabled, Annotations("spot-percentage", "100")), set, standIn("old", "set-web-1", "web-1")}
+			objects := []client.Object{namespace("true", nil), deployment(10, enabled, spottest.Annotations("spot-percentage", "100")), set, standIn("old", "set-web-1", "web-1")}
 			for i := range 10 {
 				pod := running(fmt.Sprintf("new-%d", i), fmt.Sprint(i), "node-spot")
 				pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID = set.Name, set.UID
 				objects = append(objects, pod)
 			}
 			r := newReleases(t, nil, objects...)
-			r.round(t, deployment(10, enabled, Annotations("spot-percentage", "100")))
+			r.round(t, deployment(10, enabled, spottest.Annotations("spot-percentage", "100")))
 			if !slices.Equal(r.evicted, []string{"old"}) {
 				t.Errorf("evicted %v, want the released pod", r.evicted)
 			}
@@ -122,7 +124,7 @@ func TestAReleasedPodIsInExactlyOneCare(t *testing.T) {
 		if c.live != nil {
 			s.follower.directory.setWorkload(keyOf(KindDeployment, c.live), &c.live.ObjectMeta, 2, true, time.Now())
 		}
-		if got := s.follower.directory.inCare(&Released{Owner: "set-web-1", OwnerName: "web-1", Workload: "web"}); got != c.want {
+		if got := s.follower.directory.inCare(&plan.Released{Owner: "set-web-1", OwnerName: "web-1", Workload: "web"}); got != c.want {
 			t.Errorf("%s: in care %v", name, got)
 		}
 	}
@@ -136,7 +138,7 @@ func TestReleasedPodsStayWhereNothingMayBeEvicted(t *testing.T) {
 		}
 		return on
 	}
-	readOnly, paused := DefaultKeys.ReadOnly(), DefaultKeys.Paused()
+	readOnly, paused := spottest.DefaultKeys.ReadOnly(), spottest.DefaultKeys.Paused()
 	for name, c := range map[string]struct {
 		options             func(*Options)
 		namespace, workload map[string]string
@@ -173,7 +175,7 @@ func TestReleasedPodsStayWhereNothingMayBeEvicted(t *testing.T) {
 
 // The label is taken off and not set to "false": the Deployment leaves the cache, and everything of it has to go all the same.
 func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
-	d, set := deployment(2, "true", Annotations("spot-percentage", "100")), counted(2)
+	d, set := deployment(2, "true", spottest.Annotations("spot-percentage", "100")), counted(2)
 	replacement := running("new-1", "", "node-od") // it came after the label went, and has no slot
 	replacement.Status.Conditions[0].Status = corev1.ConditionFalse
 	replacement.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
@@ -181,8 +183,8 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	r.round(t, d)
 	r.place(incoming(0))
 	dir, key := r.follower.directory, keyOf(KindDeployment, d)
-	r.moves.Grant(MoveKey{Member: testMember, WorkloadKey: key}, 1, 0, time.Now())
-	dir.waits.note(key, []Wait{{Kind: WaitBudget, Subject: "web"}})
+	r.moves.Grant(plan.MoveKey{Member: testMember, WorkloadKey: key}, 1, 0, time.Now())
+	dir.waits.note(key, []plan.Wait{{Kind: plan.WaitBudget, Subject: "web"}})
 	if len(r.List(testMember, "")) != 1 || len(r.evicted) != 0 {
 		t.Fatalf("%d workloads are shown, evicted %v", len(r.List(testMember, "")), r.evicted)
 	}
@@ -193,7 +195,7 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	}
 	r.follower.gone(d) // what the cache's selector makes of it
 	deploymentReconciler{r.Engine}.Forget(t.Context(), testMember, client.ObjectKeyFromObject(d))
-	if len(r.List(testMember, "")) != 0 || len(dir.journal.plans) != 0 || r.moves.(*Ceiling).Movers() != 0 || len(dir.waits.of) != 0 {
+	if len(r.List(testMember, "")) != 0 || len(dir.journal.plans) != 0 || r.moves.(*plan.Ceiling).Movers() != 0 || len(dir.waits.of) != 0 {
 		t.Error("something is kept of a workload that is not enabled any more")
 	}
 	if placed := r.place(incoming(1)); placed.Outcome == OutcomeSpot || placed.Outcome == OutcomeOnDemand {
@@ -267,7 +269,7 @@ func TestADeploymentThatHasTheLabelAndIsNotCachedYetKeepsItsReleasedPods(t *test
 }
 
 func TestPodsOfAReleaseThatHaveEndedAreRemoved(t *testing.T) {
-	d, set := deployment(2, "true", Annotations("spot-percentage", "100")), counted(2)
+	d, set := deployment(2, "true", spottest.Annotations("spot-percentage", "100")), counted(2)
 	ended := standIn("ended", set.UID, set.Name)
 	ended.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}
 	r := newReleases(t, nil, namespace("true", nil), d, set, running("new-0", "0", "node-spot"), running("new-1", "1", "node-spot"), ended)

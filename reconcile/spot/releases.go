@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. One that fails stops no
 // other.
-func (a *action) release(ctx context.Context, list []Release) {
+func (a *action) release(ctx context.Context, list []plan.Release) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(parallelWrites)
@@ -42,8 +43,8 @@ func (a *action) release(ctx context.Context, list []Release) {
 }
 
 // releaseOne releases a pod, and tells whether it did. That the API server refuses it holds for the pods of the owner: they are
-// evicted for a while; see [Observed.NoRelease].
-func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial, _ error) {
+// evicted for a while; see [plan.Observed.NoRelease].
+func (a *action) releaseOne(ctx context.Context, r plan.Release) (done bool, _ denial, _ error) {
 	namespace := a.subject.key.Namespace
 	r.Released.Workload = a.subject.key.Name
 	o := a.dir.owner(r.Released.Owner)
@@ -69,7 +70,7 @@ func (a *action) releaseOne(ctx context.Context, r Release) (done bool, _ denial
 }
 
 // release says that a pod is about to be released; false when it is going already.
-func (o *owner) release(pod types.UID, r *Released) bool {
+func (o *owner) release(pod types.UID, r *plan.Released) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.slots.LetGo(pod, r, time.Now())
@@ -77,16 +78,16 @@ func (o *owner) release(pod types.UID, r *Released) bool {
 
 // releasePod relabels a pod and gives it a time to end without us, in one merge patch that names its UID: a namesake is not
 // touched.
-func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, r *Release) error {
+func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, r *plan.Release) error {
 	change := map[string]any{"metadata": map[string]any{
 		"uid":         r.Pod,
-		"labels":      map[string]string{TemplateHash: ReleasedHash(r.Released.Hash)},
+		"labels":      map[string]string{plan.TemplateHash: plan.ReleasedHash(r.Released.Hash)},
 		"annotations": map[string]string{keys.Released(): r.Released.String()},
 	}}
 	pod := &corev1.Pod{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: r.Name}, pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if err == nil && pod.UID == r.Pod {
-		if seconds, ok := ActiveDeadline(pod, r.Released.Until); ok {
+		if seconds, ok := plan.ActiveDeadline(pod, r.Released.Until); ok {
 			change["spec"] = map[string]any{"activeDeadlineSeconds": seconds}
 		}
 	} // else it is gone, and the patch will tell
@@ -100,7 +101,7 @@ func releasePod(ctx context.Context, c client.Client, keys policy.Keys, namespac
 }
 
 // releaseDenied says why the API server lately refused to release a pod of one of the owners; empty: it did not.
-func (d *directory) releaseDenied(owners []Owner, now time.Time) string {
+func (d *directory) releaseDenied(owners []plan.Owner, now time.Time) string {
 	for i := range owners {
 		if known, stands := d.denials.stands(owners[i].UID, now); stands {
 			return known.message
@@ -153,8 +154,8 @@ func selectsHash(ctx context.Context, live client.Reader, namespace string) stri
 	found, page := "", &corev1.ServiceList{}
 	err := clusters.Pages(ctx, live, page, func() bool {
 		for i := range page.Items {
-			if _, selected := page.Items[i].Spec.Selector[TemplateHash]; selected {
-				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, TemplateHash)
+			if _, selected := page.Items[i].Spec.Selector[plan.TemplateHash]; selected {
+				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, plan.TemplateHash)
 				return false
 			}
 		}

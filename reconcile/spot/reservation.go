@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // queue is a list of reservations, the oldest first. A reservation is in one queue of all types, of those that wait or of
@@ -41,7 +42,7 @@ func (a *Accounting) pull(q *queue, in int, r ref) {
 }
 
 // hold makes a new reservation.
-func (a *Accounting) hold(r Reservation, ordinal int) ref {
+func (a *Accounting) hold(r plan.Reservation, ordinal int) ref {
 	held := a.promised.add(r, ordinal)
 	a.push(&a.waiting, inAll, held)
 	a.push(&a.waitingFor[capacity.CodeOf(r.Capacity)], inType, held)
@@ -98,7 +99,7 @@ func (a *Accounting) Expire(now time.Time) {
 	for r := a.waiting.first; r != 0 && now.Sub(a.promised.madeAt(r)) > ReservationTTL; r = a.waiting.first {
 		a.drop(r)
 	}
-	for r := a.replaced.first; r != 0 && now.Sub(a.promised.madeAt(r)) > SettleTime; r = a.replaced.first {
+	for r := a.replaced.first; r != 0 && now.Sub(a.promised.madeAt(r)) > plan.SettleTime; r = a.replaced.first {
 		a.drop(r)
 	}
 }

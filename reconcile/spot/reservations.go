@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // reservations keeps the promises of one accounting. A burst makes hundreds of thousands of them within seconds, all alive
@@ -66,12 +67,12 @@ func (t *reservations) find(id string) ref {
 }
 
 // show returns a reservation without its id, which only whoever asks knows as text.
-func (t *reservations) show(r ref) Reservation {
+func (t *reservations) show(r ref) plan.Reservation {
 	item := t.at(r)
-	return Reservation{Slot: int(item.slot), Capacity: item.capacity.Type(), Moved: item.moved, At: t.madeAt(r)}
+	return plan.Reservation{Slot: int(item.slot), Capacity: item.capacity.Type(), Moved: item.moved, At: t.madeAt(r)}
 }
 
-func (t *reservations) add(r Reservation, ordinal int) ref {
+func (t *reservations) add(r plan.Reservation, ordinal int) ref {
 	if t.byID == nil {
 		t.epoch, t.byID, t.items = r.At, map[reservationID]ref{}, make([]reservation, 1, 8)
 	}

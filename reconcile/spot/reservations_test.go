@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -31,8 +33,8 @@ func TestTheIDOfAReservationIsOneOfItsTextAlone(t *testing.T) {
 func TestReservationsAreKeptLikeInAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var kept reservations
-		model, refs := map[string]Reservation{}, map[string]ref{}
-		now := Epoch
+		model, refs := map[string]plan.Reservation{}, map[string]ref{}
+		now := spottest.Epoch
 		ids := rapid.SampledFrom([]string{"a", "b", "c", "d", "0d4fbd5c-9e3e-4b0a-8a3c-0123456789ab"})
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
@@ -41,7 +43,7 @@ func TestReservationsAreKeptLikeInAMap(t *testing.T) {
 					return
 				}
 				now = now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ms")) * time.Millisecond)
-				model[id] = Reservation{ID: id, Slot: rapid.IntRange(-1, policy.MaxSlot).Draw(t, "slot"), At: now, Moved: rapid.Bool().Draw(t, "moved"),
+				model[id] = plan.Reservation{ID: id, Slot: rapid.IntRange(-1, policy.MaxSlot).Draw(t, "slot"), At: now, Moved: rapid.Bool().Draw(t, "moved"),
 					Capacity: rapid.SampledFrom([]capacity.Type{capacity.Unknown, capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")}
 				refs[id] = kept.add(model[id], 0)
 			},

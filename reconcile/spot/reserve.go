@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -44,7 +45,7 @@ const (
 // Answer is what [Accounting.Reserve] decided.
 type Answer struct {
 	// Reservation is the slot and capacity type of the pod; zero when there is a doubt.
-	Reservation
+	plan.Reservation
 	// Doubt is only set when the question was not final. Then ask again.
 	Doubt Doubt
 	// Reused says that the slot was given out before, to a pod that was not seen.
@@ -90,7 +91,7 @@ type decision struct {
 //
 // A pod is placed on spot only if the right side, with this pod in P, is at least the floor; placed on-demand, it adds one
 // to both terms. So an owner that is complete has its floor of on-demand replicas, whatever was refused, evicted by others
-// or is not visible yet; see spotIsSafe. Three things weaken that: a cache that lags by more than [SettleTime], for then P is
+// or is not visible yet; see spotIsSafe. Three things weaken that: a cache that lags by more than [plan.SettleTime], for then P is
 // not all of them, a wanted that is too high because the owner shrank unseen, and reservations that another process made. Hence
 // doubts, before it comes to this.
 func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
@@ -111,7 +112,7 @@ func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 		return Answer{Doubt: d.doubt}
 	}
 	moves := a.movesAt(now)
-	r := Reservation{ID: ask.ID, Slot: d.slot, Capacity: d.capacity, Moved: moves > 0, At: now}
+	r := plan.Reservation{ID: ask.ID, Slot: d.slot, Capacity: d.capacity, Moved: moves > 0, At: now}
 	if !ask.DryRun && ask.ID != "" {
 		a.moves = max(moves-1, 0)
 		a.commit(&ask, &d, r)
@@ -120,7 +121,7 @@ func (a *Accounting) Reserve(ask Ask, now time.Time) Answer {
 }
 
 // commit does what was decided.
-func (a *Accounting) commit(ask *Ask, d *decision, r Reservation) {
+func (a *Accounting) commit(ask *Ask, d *decision, r plan.Reservation) {
 	if d.reuse != 0 {
 		a.lose(d.reuse)
 		// More of them than this change no decision, and requests without end must not fill the memory.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -45,21 +46,21 @@ type replicaCounts struct {
 // countsOf are the values that a plan's outcome gives.
 func countsOf(v *WorkloadView) replicaCounts {
 	counts := replicaCounts{spotWanted: v.SpotWanted, spotActual: v.SpotActual, onDemandWanted: v.OnDemandWanted, onDemandActual: v.OnDemandActual}
-	if v.State == StateUnmanaged || v.waitsFor(WaitReadOnly) || v.waitsFor(WaitPaused) || v.Policy.ReadOnly != policy.SourceNone || v.Policy.Paused != policy.SourceNone {
+	if v.State == plan.StateUnmanaged || v.waitsFor(plan.WaitReadOnly) || v.waitsFor(plan.WaitPaused) || v.Policy.ReadOnly != policy.SourceNone || v.Policy.Paused != policy.SourceNone {
 		return counts
 	}
 	if mix := v.Policy.Mix(); mix.Managed && v.Policy.Valid() {
 		counts.floorMissing = max(0, min(mix.Floor, v.Replicas)-v.OnDemandActual)
 	}
 	// What is there too little of one type and too much of the other: replicas that are missing altogether are not misplaced.
-	if !v.waitsFor(WaitWindow) {
+	if !v.waitsFor(plan.WaitWindow) {
 		counts.misplaced = max(min(v.SpotActual-v.SpotWanted, v.OnDemandWanted-v.OnDemandActual), min(v.OnDemandActual-v.OnDemandWanted, v.SpotWanted-v.SpotActual), 0)
 	}
 	return counts
 }
 
-func (v *WorkloadView) waitsFor(kind WaitKind) bool {
-	return slices.ContainsFunc(v.Waits, func(w Wait) bool { return w.Kind == kind })
+func (v *WorkloadView) waitsFor(kind plan.WaitKind) bool {
+	return slices.ContainsFunc(v.Waits, func(w plan.Wait) bool { return w.Kind == kind })
 }
 
 // others adds a workload to those without series of their own. The surplus of one does not hide what another lacks.

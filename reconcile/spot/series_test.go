@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -70,9 +71,9 @@ func TestTheSeriesOfAFloorCountWhatTheHubShouldHavePutRight(t *testing.T) {
 		"too many on-demand":        {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 6}, 0, 3},
 		"missing altogether":        {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 4, OnDemandWanted: 3, OnDemandActual: 3}, 0, 0},
 		"fewer replicas than floor": {WorkloadView{Replicas: 2, Policy: pol(70, 5, policy.Modes{}), OnDemandWanted: 2, OnDemandActual: 1, SpotActual: 1}, 1, 1},
-		"a shut window":             {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1, Waits: []Wait{{Kind: WaitWindow}}}, 1, 0},
+		"a shut window":             {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 9, OnDemandWanted: 3, OnDemandActual: 1, Waits: []plan.Wait{{Kind: plan.WaitWindow}}}, 1, 0},
 		"paused":                    {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{Paused: policy.SourceNamespace}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3}, 0, 0},
-		"read-only":                 {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3, Waits: []Wait{{Kind: WaitReadOnly, Subject: "the hub"}}}, 0, 0},
+		"read-only":                 {WorkloadView{Replicas: 10, Policy: pol(70, 2, policy.Modes{}), SpotWanted: 7, SpotActual: 10, OnDemandWanted: 3, Waits: []plan.Wait{{Kind: plan.WaitReadOnly, Subject: "the hub"}}}, 0, 0},
 		"an invalid policy":         {WorkloadView{Replicas: 10, Policy: invalid, OnDemandWanted: 10, OnDemandActual: 1, SpotActual: 9}, 0, 9},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -132,7 +133,7 @@ func (o *owner) shapeLocked() (capacity.Requirements, bool) {
 
 // drySinceLocked tells since when capacity of each type has been dry for an owner's pods; zero: it is not. The caller holds mu.
 func (d *directory) drySinceLocked(o *owner) (spot, onDemand time.Time) {
-	if found, since := d.contradictionLocked(o); found == ContradictionSpot {
+	if found, since := d.contradictionLocked(o); found == plan.ContradictionSpot {
 		spot = since // as far as this member's nodes tell, which is as good as dry
 	}
 	if !d.droughts.AnyDry.Load() {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -16,7 +18,7 @@ func TestAPodIsCachedWithItsShapeOnlyWhileNoNodeHasIt(t *testing.T) {
 	keys, capacityType := policy.Keys{Prefix: policy.DefaultPrefix}, capacity.Labels{}
 	kind := podKind(keys, capacityType)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", TemplateHash: "abc", "app": "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{keys.Slot(): "3", plan.TemplateHash: "abc", "app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
@@ -59,11 +61,11 @@ func TestEqualShapesAreHeldOnce(t *testing.T) {
 
 // Steering multiplies a pod's alternatives, and adds what it needs on the nodes of providers.
 func TestASteeredPodHasTheShapeOfItsTemplate(t *testing.T) {
-	labels := MustLabels(t)
-	zones := Required(Term(Requirement("zone", corev1.NodeSelectorOpIn, "a")), Term(Requirement("zone", corev1.NodeSelectorOpIn, "b")))
+	labels := spottest.MustLabels(t)
+	zones := spottest.Required(spottest.Term(spottest.Requirement("zone", corev1.NodeSelectorOpIn, "a")), spottest.Term(spottest.Requirement("zone", corev1.NodeSelectorOpIn, "b")))
 	for name, own := range map[string]*corev1.Affinity{
 		"none":         nil,
-		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: Required(zones.NodeSelectorTerms[0])}},
+		"one term":     {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: spottest.Required(zones.NodeSelectorTerms[0])}},
 		"alternatives": {NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: zones}},
 	} {
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {

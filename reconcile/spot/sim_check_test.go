@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // checkPlan checks what a plan says against what it was made from.
-func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *Result) {
-	byUID := map[types.UID]*Pod{}
+func (h *simHub) checkPlan(w *simWorkload, o *plan.Observed, r *plan.Result) {
+	byUID := map[types.UID]*plan.Pod{}
 	for i := range o.Pods {
 		byUID[o.Pods[i].UID] = &o.Pods[i]
 	}
@@ -30,19 +31,19 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *Result) {
 		h.assert(!goes[e.Pod], "%s goes twice", e.Name)
 		goes[e.Pod] = true
 		switch e.For {
-		case PurposeAdvisory:
+		case plan.PurposeAdvisory:
 			moves++
 			h.assert(pod.Advised() && pod.Released == nil, "%s leaves on advice, and nobody gave one", e.Name)
-		case PurposeMove:
+		case plan.PurposeMove:
 			moves++
 			h.assert(!pod.Leaving() && pod.Released == nil, "%s is moved, and is no supply", e.Name)
 			h.assert(e.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is evicted to find out whether spot is back", e.Name)
-		case PurposeDrought:
+		case plan.PurposeDrought:
 			h.assert(!pod.Ready && !pod.Bound && pod.Capacity != capacity.Unknown, "%s is replaced for a drought, and has a node", e.Name)
 			h.assert(!pod.NodeComing, "%s is replaced for a drought, and a node is coming", e.Name)
-		case PurposeInterruption:
+		case plan.PurposeInterruption:
 			h.assert(pod.Leaving(), "%s is replaced, and its node stays", e.Name)
-		case PurposeFinish:
+		case plan.PurposeFinish:
 			h.assert(pod.Released != nil, "%s is finished, and was not released", e.Name)
 			h.assert(!shut || !pod.Released.For.Paced() || pod.Leaving() || h.superseded(o, pod), "%s ends outside the window", e.Name)
 		}
@@ -57,12 +58,12 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *Result) {
 	for _, release := range r.Releases {
 		h.assert(!goes[release.Pod], "%s goes twice", release.Name)
 		goes[release.Pod] = true
-		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == PurposeAdvisory
+		floor := (release.From == capacity.OnDemand && byUID[release.Pod].Doom != nil) || release.Released.For == plan.PurposeAdvisory
 		h.assert(!w.ordinals && byUID[release.Pod].Ready && (floor || w.settings.Strategy == policy.StrategyRelease), "%s is released", release.Name)
 		if release.Released.For.Paced() {
 			moves++
 		}
-		if release.Released.For == PurposeMove {
+		if release.Released.For == plan.PurposeMove {
 			h.assert(release.From == capacity.Spot || o.Owners[0].DrySince.IsZero(), "%s is released to find out whether spot is back", release.Name)
 		}
 	}
@@ -86,12 +87,12 @@ func (h *simHub) checkPlan(w *simWorkload, o *Observed, r *Result) {
 }
 
 // superseded tells whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
-func (h *simHub) superseded(o *Observed, pod *Pod) bool {
-	return !slices.ContainsFunc(o.Owners, func(owner Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
+func (h *simHub) superseded(o *plan.Observed, pod *plan.Pod) bool {
+	return !slices.ContainsFunc(o.Owners, func(owner plan.Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
 }
 
 // standIns counts the released pods of owners that want replicas; those of others stand in for nobody.
-func standIns(o *Observed) (n int) {
+func standIns(o *plan.Observed) (n int) {
 	wants := map[types.UID]bool{}
 	for i := range o.Owners {
 		wants[o.Owners[i].UID] = o.Owners[i].Replicas > 0
@@ -105,7 +106,7 @@ func standIns(o *Observed) (n int) {
 }
 
 // checkStandIns checks that as many released pods stay as replicas do not serve that came, or should have come, since.
-func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
+func (h *simHub) checkStandIns(o *plan.Observed, goes map[types.UID]bool) {
 	for _, owner := range o.Owners {
 		first, stay, end := h.now, 0, 0
 		for i := range o.Pods {
@@ -128,21 +129,21 @@ func (h *simHub) checkStandIns(o *Observed, goes map[types.UID]bool) {
 				fine++
 			}
 		}
-		h.assert(end == 0 || stay >= owner.Replicas-fine || h.now.Sub(first) >= StuckAfter,
+		h.assert(end == 0 || stay >= owner.Replicas-fine || h.now.Sub(first) >= plan.StuckAfter,
 			"%d released pods go and %d stay, with %d of %d replicas in place", end, stay, fine, owner.Replicas)
 	}
 }
 
 // checkFloor checks that moves leave as many on-demand replicas as the floor asks for, of those that the hub can know of.
-func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *Result) {
+func (h *simHub) checkFloor(w *simWorkload, o *plan.Observed, r *plan.Result) {
 	moves, have := 0, 0
 	for _, e := range r.Evictions {
-		if e.For == PurposeMove && e.From == capacity.OnDemand {
+		if e.For == plan.PurposeMove && e.From == capacity.OnDemand {
 			moves++
 		}
 	}
 	for _, release := range r.Releases {
-		if release.Released.For == PurposeMove && release.From == capacity.OnDemand {
+		if release.Released.For == plan.PurposeMove && release.From == capacity.OnDemand {
 			moves++
 		}
 	}
@@ -156,8 +157,8 @@ func (h *simHub) checkFloor(w *simWorkload, o *Observed, r *Result) {
 }
 
 // checkLeft checks by the truth that a move has left as many on-demand replicas as the floor asks for.
-func (h *simHub) checkLeft(w *simWorkload, name string, from capacity.Type, purpose Purpose) {
-	if from != capacity.OnDemand || purpose != PurposeMove {
+func (h *simHub) checkLeft(w *simWorkload, name string, from capacity.Type, purpose plan.Purpose) {
+	if from != capacity.OnDemand || purpose != plan.PurposeMove {
 		return
 	}
 	have, _ := h.supply(w)

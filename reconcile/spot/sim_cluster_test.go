@@ -11,6 +11,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -18,7 +21,7 @@ import (
 // simEvent is what an informer shows of a pod.
 type simEvent struct {
 	at   time.Time
-	pod  Pod
+	pod  plan.Pod
 	gone bool
 }
 
@@ -46,7 +49,7 @@ type simNode struct {
 	name     string
 	capacity capacity.Type
 	room     int
-	doom     *Doom
+	doom     *plan.Doom
 	joined   time.Time
 	goneAt   time.Time // zero: it is there
 	idle     time.Time // since when it is empty
@@ -60,7 +63,7 @@ type simWorkload struct {
 	size     int // what a pod takes of a node's room
 	probed   int // what a probe takes, which may be less: volumes and topology spread are no part of it
 	policy   policy.Policy
-	settings Settings
+	settings plan.Settings
 	sets     []*simSet // of a Deployment the newest last
 	past     []*simSet // sets that want nothing and have nothing, kept to go back to
 	budgets  []*simBudget
@@ -85,7 +88,7 @@ type simBudget struct {
 
 // simPod is a pod as the API server has it. Its Doom and Budgets are what a hub adds.
 type simPod struct {
-	Pod
+	plan.Pod
 	set        *simSet
 	controller types.UID // empty once its ReplicaSet has let it go
 	node       *simNode
@@ -98,7 +101,7 @@ func (w *simWorkload) shape() capacity.Requirements {
 }
 
 func newSimCluster(seed uint64) *simCluster {
-	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: Epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
+	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: spottest.Epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
 }
 
 func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
@@ -126,7 +129,7 @@ func (c *simCluster) write(p *simPod) {
 	if p.Released != nil {
 		p.Owner = p.Released.Owner
 	}
-	c.events = append(c.events, simEvent{at: c.now, pod: p.Pod, gone: p.Slot == NoSlot})
+	c.events = append(c.events, simEvent{at: c.now, pod: p.Pod, gone: p.Slot == plan.NoSlot})
 }
 
 func (c *simCluster) remove(p *simPod) {
@@ -175,7 +178,7 @@ func (c *simCluster) active(s *simSet) []*simPod {
 // supply counts the pods of a workload that are there and stay.
 func (c *simCluster) supply(w *simWorkload) (t capacity.Tally, ready int) {
 	for _, p := range c.of(w) {
-		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&Pod{Doom: p.node.doom}).Leaving()) {
+		if p.GoneBy.IsZero() && !p.Finished && p.Released == nil && (p.node == nil || !(&plan.Pod{Doom: p.node.doom}).Leaving()) {
 			t.Add(p.Capacity, 1)
 			if p.Ready {
 				ready++
@@ -202,7 +205,7 @@ func (c *simCluster) control(w *simWorkload) {
 			c.create(s, "")
 		}
 		if over := len(active) - s.replicas; over > 0 {
-			slices.SortFunc(active, func(a, b *simPod) int { return DeletedFirst(&a.Pod, &b.Pod) })
+			slices.SortFunc(active, func(a, b *simPod) int { return plantest.DeletedFirst(&a.Pod, &b.Pod) })
 			for _, p := range active[:over] {
 				c.end(p)
 			}
@@ -270,7 +273,7 @@ func (c *simCluster) create(s *simSet, name string) {
 	if name == "" {
 		name = string(uid)
 	}
-	p := &simPod{set: s, controller: s.uid, Pod: Pod{Name: name, UID: uid, Slot: NoSlot, Hash: s.hash,
+	p := &simPod{set: s, controller: s.uid, Pod: plan.Pod{Name: name, UID: uid, Slot: plan.NoSlot, Hash: s.hash,
 		Created: c.now.Truncate(time.Second), UnreadySince: c.now.Truncate(time.Second)}}
 	lost := !c.strict && c.rand.Float64() < 0.02
 	if !lost {
@@ -383,7 +386,7 @@ func (c *simCluster) recreate(w *simWorkload) {
 // lose takes a node away without a word: nobody changes its pods before the garbage collector does.
 func (c *simCluster) lose(n *simNode) {
 	n.goneAt = c.now
-	n.doom = &Doom{Node: n.name, Notice: "the node is gone", Since: c.now, Gone: true}
+	n.doom = &plan.Doom{Node: n.name, Notice: "the node is gone", Since: c.now, Gone: true}
 }
 
 func (b *simBudget) count(expected int, pods []*simPod) {
@@ -407,7 +410,7 @@ func (b *simBudget) count(expected int, pods []*simPod) {
 }
 
 // evict is the Eviction API: it tells whether the pod goes, or was gone.
-func (c *simCluster) evict(e Eviction) (done, refused bool) {
+func (c *simCluster) evict(e plan.Eviction) (done, refused bool) {
 	p := c.pods[e.Pod]
 	if p == nil || !p.GoneBy.IsZero() {
 		return true, false

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -32,8 +34,8 @@ func driftOf(t *testing.T, seed uint64, strategy policy.Strategy) *simDrift {
 	c.strict = true
 	c.scaler = simScaler{takes: 18 * time.Second, idle: time.Hour, room: map[capacity.Type]int{capacity.Spot: 3, capacity.OnDemand: 3},
 		most: map[capacity.Type]int{capacity.Spot: 30, capacity.OnDemand: 30}, ordered: map[capacity.Type]simOrder{}}
-	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: PolicyOf(100, 3),
-		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
+	w := &simWorkload{name: "web", replicas: 20, size: 1, probed: 1, policy: spottest.PolicyOf(100, 3),
+		settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 2 * time.Second, Strategy: strategy}}
 	c.workloads = []*simWorkload{w}
 	c.newSet(w, w.replicas)
 	d := &simDrift{simHub: newSimHub(c), tainted: map[*simNode]time.Time{}}
@@ -54,7 +56,7 @@ func driftOf(t *testing.T, seed uint64, strategy policy.Strategy) *simDrift {
 
 // judge notes when an eviction by the hub leaves fewer ready on-demand replicas than the floor, those apart that the drain took
 // so lately that the hub could not see it.
-func (d *simDrift) judge(w *simWorkload, p *simPod, e Eviction) {
+func (d *simDrift) judge(w *simWorkload, p *simPod, e plan.Eviction) {
 	if p.Capacity != capacity.OnDemand {
 		return
 	}
@@ -70,7 +72,7 @@ func (d *simDrift) judge(w *simWorkload, p *simPod, e Eviction) {
 		}
 	}
 	if floor := w.policy.Mix().Floor; ready < floor {
-		d.breaks = append(d.breaks, fmt.Sprintf("at %s: after %s was evicted (%s: %s), %d on-demand replicas were ready of a floor of %d", d.now.Sub(Epoch), p.Name, e.For, e.Why, ready, floor))
+		d.breaks = append(d.breaks, fmt.Sprintf("at %s: after %s was evicted (%s: %s), %d on-demand replicas were ready of a floor of %d", d.now.Sub(spottest.Epoch), p.Name, e.For, e.Why, ready, floor))
 	}
 }
 
@@ -79,7 +81,7 @@ func (d *simDrift) step() {
 	if len(d.old) > 0 && d.now.Sub(d.begun) >= d.round {
 		n := d.old[0]
 		d.old, d.begun = d.old[1:], d.now
-		n.doom = &Doom{Node: n.name, Notice: "taint karpenter.sh/disrupted", Since: d.now, Weight: WeightAdvisory}
+		n.doom = &plan.Doom{Node: n.name, Notice: "taint karpenter.sh/disrupted", Since: d.now, Weight: plan.WeightAdvisory}
 		d.tainted[n] = d.now.Add(d.scaler.takes + time.Duration(d.rand.IntN(20))*time.Second)
 		d.doomed()
 	}
@@ -87,9 +89,9 @@ func (d *simDrift) step() {
 		ready, tainted := d.tainted[n]
 		switch {
 		case !tainted, d.now.Before(ready):
-		case n.doom.Weight == WeightAdvisory:
+		case n.doom.Weight == plan.WeightAdvisory:
 			d.joined([]*simNode{d.addNode(n.capacity, n.room)})
-			n.doom = &Doom{Node: n.name, Notice: "the node is being deleted", Since: d.now}
+			n.doom = &plan.Doom{Node: n.name, Notice: "the node is being deleted", Since: d.now}
 			d.doomed()
 		default:
 			d.drain(n)

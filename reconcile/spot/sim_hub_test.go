@@ -11,7 +11,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -21,7 +23,7 @@ import (
 type simHub struct {
 	*simCluster
 
-	cache    map[types.UID]Pod
+	cache    map[types.UID]plan.Pod
 	owners   map[types.UID]*owner
 	droughts map[capacity.Type]*shortage.Tracker
 	started  time.Time // when the process that acts began to
@@ -35,7 +37,7 @@ type simHub struct {
 	recent   map[*simWorkload][]simMove // moves since the last start, the oldest first
 	asserted []string                   // what did not hold
 
-	evicted func(*simWorkload, *simPod, Eviction) // called after an eviction of a ready pod; nil: by none
+	evicted func(*simWorkload, *simPod, plan.Eviction) // called after an eviction of a ready pod; nil: by none
 }
 
 // simMove is when a replica was moved, and how many might have been at a time.
@@ -60,14 +62,14 @@ func newSimHub(c *simCluster) *simHub {
 
 func (h *simHub) assert(ok bool, format string, args ...any) {
 	if !ok {
-		h.asserted = append(h.asserted, fmt.Sprintf("at %s: ", h.now.Sub(Epoch))+fmt.Sprintf(format, args...))
+		h.asserted = append(h.asserted, fmt.Sprintf("at %s: ", h.now.Sub(spottest.Epoch))+fmt.Sprintf(format, args...))
 	}
 }
 
 // restart forgets everything but what a list shows.
 func (h *simHub) restart() {
 	clear(h.recent)
-	h.events, h.cache, h.owners = nil, map[types.UID]Pod{}, map[types.UID]*owner{}
+	h.events, h.cache, h.owners = nil, map[types.UID]plan.Pod{}, map[types.UID]*owner{}
 	h.started = h.now
 	starts := &shortage.StartTimes{}
 	h.droughts = map[capacity.Type]*shortage.Tracker{}
@@ -77,7 +79,7 @@ func (h *simHub) restart() {
 	for _, p := range h.probes {
 		h.droughts[p.Capacity].ObserveProbe(*p, h.now)
 	}
-	for _, p := range h.sorted(func(p *simPod) bool { return p.Slot != NoSlot }) {
+	for _, p := range h.sorted(func(p *simPod) bool { return p.Slot != plan.NoSlot }) {
 		h.see(p.Pod)
 	}
 }
@@ -93,7 +95,7 @@ func (h *simHub) takeover() {
 }
 
 // see takes in an event of a pod.
-func (h *simHub) see(p Pod) {
+func (h *simHub) see(p plan.Pod) {
 	h.cache[p.UID] = p
 	marked := h.enrich(p)
 	h.accounting(p.Owner).Observe(&marked, h.now)
@@ -101,7 +103,7 @@ func (h *simHub) see(p Pod) {
 }
 
 // tellDrought tells of a pod that is steered to a capacity type. Its shape never changes, so it is read off the truth.
-func (h *simHub) tellDrought(p *Pod) {
+func (h *simHub) tellDrought(p *plan.Pod) {
 	truth := h.pods[p.UID]
 	for capacityType, d := range h.droughts {
 		if truth == nil || p.Capacity != capacityType || !p.Alive() {
@@ -121,7 +123,7 @@ func (h *simHub) tellDrought(p *Pod) {
 }
 
 // enrich adds what a hub knows of a pod's node and budgets.
-func (h *simHub) enrich(p Pod) Pod {
+func (h *simHub) enrich(p plan.Pod) plan.Pod {
 	if truth := h.pods[p.UID]; truth != nil && truth.node != nil && p.Bound {
 		p.Doom, p.Capacity = truth.node.doom, truth.node.capacity // labels of nodes may change
 	}
@@ -194,7 +196,7 @@ func (h *simHub) place(s *simSet, p *simPod) {
 	ask.Ordinal, _ = phrase.Ordinal(p.Name)
 	answer := a.Reserve(ask, h.now)
 	if answer.Doubt == DoubtUnproven && h.rand.Float64() >= h.blind {
-		var pods []Pod
+		var pods []plan.Pod
 		for _, p := range h.sorted(func(p *simPod) bool { return p.controller == s.uid }) {
 			pods = append(pods, h.enrich(p.Pod))
 		}
@@ -228,18 +230,18 @@ func (h *simHub) sources(w *simWorkload) []*simSet {
 	return sets
 }
 
-func (h *simHub) observed(w *simWorkload) Observed {
-	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, Rolling: len(w.sets) > 1}
+func (h *simHub) observed(w *simWorkload) plan.Observed {
+	o := plan.Observed{Ordinals: w.ordinals, Replicas: w.replicas, Rolling: len(w.sets) > 1}
 	var selected []int
 	for i, b := range w.budgets {
-		o.Budgets = append(o.Budgets, Budget{Name: b.name, Allowed: b.allowed, Healthy: b.healthy >= b.want && b.want > 0, UnhealthyAlways: b.always})
+		o.Budgets = append(o.Budgets, plan.Budget{Name: b.name, Allowed: b.allowed, Healthy: b.healthy >= b.want && b.want > 0, UnhealthyAlways: b.always})
 		selected = append(selected, i)
 	}
 	sets := h.sources(w)
 	for _, s := range sets {
 		o.Pods = append(o.Pods, h.cached(s.uid)...)
 		a := h.accounting(s.uid)
-		owner := Owner{UID: s.uid, Name: string(s.uid), Replicas: s.replicas, Accounting: a.Summary(s.replicas, h.now)}
+		owner := plan.Owner{UID: s.uid, Name: string(s.uid), Replicas: s.replicas, Accounting: a.Summary(s.replicas, h.now)}
 		owner.DrySince, _ = h.droughts[capacity.Spot].Dry(w.shape())
 		owner.OnDemandDrySince, _ = h.droughts[capacity.OnDemand].Dry(w.shape())
 		owner.SpotOnTrial, owner.OnDemandOnTrial = h.droughts[capacity.Spot].OnTrial(w.shape()), h.droughts[capacity.OnDemand].OnTrial(w.shape())
@@ -259,14 +261,14 @@ func (h *simHub) observed(w *simWorkload) Observed {
 			}
 		}
 	}
-	slices.SortFunc(o.Pods, func(a, b Pod) int { return ByAge(&a, &b) })
+	slices.SortFunc(o.Pods, func(a, b plan.Pod) int { return plan.ByAge(&a, &b) })
 	h.rand.Shuffle(len(o.Pods), func(i, j int) { o.Pods[i], o.Pods[j] = o.Pods[j], o.Pods[i] })
 	return o
 }
 
 // cached returns the pods of an owner that the cache shows, with what is known beyond it.
-func (h *simHub) cached(uid types.UID) []Pod {
-	var pods []Pod
+func (h *simHub) cached(uid types.UID) []plan.Pod {
+	var pods []plan.Pod
 	a := h.accounting(uid)
 	for _, p := range h.cache {
 		if p.Owner == uid {
@@ -280,7 +282,7 @@ func (h *simHub) cached(uid types.UID) []Pod {
 }
 
 // unlabelled finds pods of a set without a slot as production does: by the set's status, and by live lists at times.
-func (h *simHub) unlabelled(s *simSet, known []Pod, reserved int) []Pod {
+func (h *simHub) unlabelled(s *simSet, known []plan.Pod, reserved int) []plan.Pod {
 	o, sub := h.owner(s.uid), subject{ordinals: s.ordinals}
 	visible := 0
 	for i := range known {
@@ -292,13 +294,13 @@ func (h *simHub) unlabelled(s *simSet, known []Pod, reserved int) []Pod {
 	if search, _ := o.wantsList(len(active), visible+reserved, h.now); search {
 		found := []foundPod{}
 		for _, p := range active {
-			if p.Slot == NoSlot && p.Alive() && h.rand.Float64() >= h.blind {
+			if p.Slot == plan.NoSlot && p.Alive() && h.rand.Float64() >= h.blind {
 				found = append(found, foundPod{Pod: p.Pod})
 			}
 		}
 		o.keepFound(found, h.now)
 	}
-	pods := []Pod{}
+	pods := []plan.Pod{}
 	for i := range o.listed.found {
 		pods = append(pods, h.enrich(o.listed.found[i].Pod))
 	}
@@ -306,14 +308,14 @@ func (h *simHub) unlabelled(s *simSet, known []Pod, reserved int) []Pod {
 }
 
 // reconcile plans a workload and does what the plan says, unless the hub is started anew in between.
-func (h *simHub) reconcile(w *simWorkload) Result {
+func (h *simHub) reconcile(w *simWorkload) plan.Result {
 	o := h.observed(w)
 	before := o
 	before.Pods = slices.Clone(o.Pods)
-	r := Plan(o, w.policy, w.settings, h.now)
+	r := plan.Plan(o, w.policy, w.settings, h.now)
 	h.assert(reflect.DeepEqual(before, o), "the plan changes what it was made from")
 	if h.rand.IntN(4) == 0 {
-		h.assert(reflect.DeepEqual(r, Plan(o, w.policy, w.settings, h.now)), "two plans of the same state differ")
+		h.assert(reflect.DeepEqual(r, plan.Plan(o, w.policy, w.settings, h.now)), "two plans of the same state differ")
 	}
 	h.checkPlan(w, &o, &r)
 	for _, s := range r.Stamps {
@@ -347,7 +349,7 @@ func (h *simHub) reconcile(w *simWorkload) Result {
 }
 
 // removeEnded removes released pods that have ended by themselves.
-func (h *simHub) removeEnded(w *simWorkload, pods []Pod) {
+func (h *simHub) removeEnded(w *simWorkload, pods []plan.Pod) {
 	for i := range pods {
 		if p := h.pods[pods[i].UID]; p != nil && pods[i].Released != nil && pods[i].Finished && !w.settings.ReadOnly && !w.settings.Paused {
 			h.remove(p)
@@ -370,8 +372,8 @@ func (h *simHub) finishStrays() {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(groups)) {
-		o := Observed{Pods: h.cached(uid)}
-		for _, e := range Finish(o, Settings{}, h.now).Evictions {
+		o := plan.Observed{Pods: h.cached(uid)}
+		for _, e := range plan.Finish(o, plan.Settings{}, h.now).Evictions {
 			h.take(groups[uid], e)
 		}
 		h.removeEnded(groups[uid], o.Pods)
@@ -390,7 +392,7 @@ func (h *simHub) crashes() bool {
 	return true
 }
 
-func (h *simHub) release(w *simWorkload, r Release) {
+func (h *simHub) release(w *simWorkload, r plan.Release) {
 	r.Released.Workload = w.name
 	a := h.accounting(r.Released.Owner)
 	if !a.LetGo(r.Pod, &r.Released, h.now) {
@@ -409,12 +411,12 @@ func (h *simHub) release(w *simWorkload, r Release) {
 	}
 	h.countLeaving(w, r.Released.For)
 	released := r.Released
-	p.Hash, p.Released = ReleasedHash(released.Hash), &released
+	p.Hash, p.Released = plan.ReleasedHash(released.Hash), &released
 	h.write(p)
 	h.checkLeft(w, p.Name, r.From, released.For)
 }
 
-func (h *simHub) take(w *simWorkload, e Eviction) {
+func (h *simHub) take(w *simWorkload, e plan.Eviction) {
 	a := h.accounting(e.Owner)
 	if !a.Free(e.Pod, h.now) {
 		return
@@ -435,7 +437,7 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 	if !done {
 		return
 	}
-	h.assert(e.For != PurposeDrought || !ready, "%s is evicted for a drought, and ready", e.Name)
+	h.assert(e.For != plan.PurposeDrought || !ready, "%s is evicted for a drought, and ready", e.Name)
 	if p != nil {
 		h.countLeaving(w, e.For)
 		h.checkLeft(w, e.Name, e.From, e.For)
@@ -446,11 +448,11 @@ func (h *simHub) take(w *simWorkload, e Eviction) {
 }
 
 // countLeaving counts a move for the mix, and remembers when it was.
-func (h *simHub) countLeaving(w *simWorkload, purpose Purpose) {
+func (h *simHub) countLeaving(w *simWorkload, purpose plan.Purpose) {
 	if purpose.Paced() {
 		h.recent[w] = append(h.recent[w], simMove{h.now, w.limit()})
 	}
-	if purpose == PurposeMove {
+	if purpose == plan.PurposeMove {
 		h.moves[w]++
 	}
 }

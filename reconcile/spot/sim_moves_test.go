@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // A policy asks for capacity that is not there: twenty healthy replicas used to be given up for it.
@@ -13,12 +15,12 @@ func TestMovesIntoCapacityThatIsNotThereCostOneReplica(t *testing.T) {
 		c := newSimCluster(3)
 		c.strict = true
 		c.addNode(map[int]capacity.Type{100: capacity.Spot, 0: capacity.OnDemand}[percent], 40)
-		w := &simWorkload{name: "w", replicas: 40, size: 1, policy: PolicyOf(percent, 0), settings: DefaultSettings}
+		w := &simWorkload{name: "w", replicas: 40, size: 1, policy: spottest.PolicyOf(percent, 0), settings: plantest.DefaultSettings}
 		c.workloads = append(c.workloads, w)
 		c.newSet(w, w.replicas)
 		h := newSimHub(c)
 		h.until(t, "at rest", 2*time.Minute, func() bool { return h.atRest() && h.exactMix() })
-		w.policy = PolicyOf(100-percent, 0)
+		w.policy = spottest.PolicyOf(100-percent, 0)
 		clear(h.moves)
 		for range 900 {
 			h.tick(time.Second, 0)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -19,8 +21,8 @@ func simOf(t *testing.T, workloads int, strategy policy.Strategy, percent int) *
 		c.addNode(capacity.OnDemand, 10*workloads)
 	}
 	for i := range workloads {
-		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: PolicyOf(percent, 1),
-			settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
+		w := &simWorkload{name: fmt.Sprintf("w%d", i), replicas: 10, size: 1 + i%2, probed: 1 + i%2, policy: spottest.PolicyOf(percent, 1),
+			settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second, Strategy: strategy},
 			budgets:  []*simBudget{{name: "pdb", minimum: -1, maximum: 2}}}
 		c.workloads = append(c.workloads, w)
 		c.newSet(w, w.replicas)
@@ -92,7 +94,7 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 		h := simOf(t, 8, strategy, 100)
 		n := h.nodes[0]
 		h.until(t, "running on the node", time.Second, func() bool { return n.capacity == capacity.Spot })
-		n.doom = &Doom{Node: n.name, Notice: "taint", Since: h.now, By: h.now.Add(2 * time.Minute)}
+		n.doom = &plan.Doom{Node: n.name, Notice: "taint", Since: h.now, By: h.now.Add(2 * time.Minute)}
 		h.doomed()
 		lowest := 80
 		h.until(t, "replaced", time.Minute, func() bool {
@@ -115,7 +117,7 @@ func TestTheReplacementsOfAnInterruptedNodeAreThereAtOnce(t *testing.T) {
 func TestManyWorkloadsMoveSideBySide(t *testing.T) {
 	h := simOf(t, 40, policy.StrategyEvict, 80)
 	for _, w := range h.workloads[:20] {
-		w.policy = PolicyOf(20, 1)
+		w.policy = spottest.PolicyOf(20, 1)
 	}
 	clear(h.moves)
 	took := h.until(t, "moved", 3*time.Minute, func() bool { return h.exactMix() && h.atRest() })

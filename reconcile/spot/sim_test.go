@@ -8,15 +8,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // drawWorkload draws a workload of any kind and policy.
 func drawWorkload(t *rapid.T, c *simCluster, name string) *simWorkload {
-	m := DrawMix(t)
+	m := spottest.DrawMix(t)
 	w := &simWorkload{name: name, ordinals: rapid.IntRange(0, 3).Draw(t, "kind") == 0, replicas: rapid.IntRange(0, 14).Draw(t, "replicas"),
-		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: PolicyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
-		settings: Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
+		size: rapid.IntRange(1, 2).Draw(t, "size"), policy: spottest.PolicyOf(m.Percent, m.Floor), ordered: rapid.Bool().Draw(t, "ordered"),
+		settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: rapid.SampledFrom([]int{10, 50}).Draw(t, "moves")}, Cooldown: 10 * time.Second,
 			Strategy: rapid.SampledFrom([]policy.Strategy{policy.StrategyEvict, policy.StrategyRelease}).Draw(t, "strategy")}}
 	w.probed = rapid.IntRange(1, w.size).Draw(t, "probed")
 	if rapid.IntRange(0, 3).Draw(t, "window") == 0 {
@@ -132,11 +134,11 @@ func (h *simHub) settle(t *rapid.T, what string, done func() bool) {
 		}
 	}
 	for _, w := range h.workloads {
-		r := Plan(h.observed(w), w.policy, w.settings, h.now)
+		r := plan.Plan(h.observed(w), w.policy, w.settings, h.now)
 		have, ready := h.supply(w)
 		t.Logf("%s: %s: %s; waits %+v; supply %+v, %d ready of %d, policy %+v", w.name, r.State, r.Reason, r.Waits, have, ready, w.replicas, w.policy.Mix())
 		for _, p := range h.of(w) {
-			if p.Slot == NoSlot || p.Finished || !p.GoneBy.IsZero() || p.Released != nil {
+			if p.Slot == plan.NoSlot || p.Finished || !p.GoneBy.IsZero() || p.Released != nil {
 				t.Logf("left of %s: %+v", w.name, p.Pod)
 			}
 		}
@@ -152,7 +154,7 @@ func (h *simHub) atRest() bool {
 			return false
 		}
 		for _, p := range h.of(w) {
-			if p.Slot == NoSlot {
+			if p.Slot == plan.NoSlot {
 				return false
 			}
 		}
@@ -207,9 +209,9 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"scale": func(t *rapid.T) { one(t).replicas = rapid.IntRange(0, 16).Draw(t, "replicas") },
 			"policy": func(t *rapid.T) {
-				w, m := one(t), DrawMix(t)
+				w, m := one(t), spottest.DrawMix(t)
 				window := w.policy.Window
-				w.policy = PolicyOf(m.Percent, m.Floor)
+				w.policy = spottest.PolicyOf(m.Percent, m.Floor)
 				w.policy.Window = window
 			},
 			"roll out": func(t *rapid.T) {
@@ -224,12 +226,12 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 			},
 			"notice": func(t *rapid.T) {
 				if n := node(t); n.doom == nil {
-					n.doom = &Doom{Node: n.name, Notice: "taint", Since: h.now}
+					n.doom = &plan.Doom{Node: n.name, Notice: "taint", Since: h.now}
 					switch rapid.IntRange(0, 2).Draw(t, "weight") {
 					case 0:
 						n.doom.By = h.now.Add(2 * time.Minute)
 					case 1:
-						n.doom.Weight = WeightAdvisory
+						n.doom.Weight = plan.WeightAdvisory
 					}
 					h.doomed()
 				}
@@ -326,8 +328,8 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 // wantsNothing checks that the plan over a cluster at rest is empty.
 func (h *simHub) wantsNothing(t *rapid.T) {
 	for _, w := range h.workloads {
-		r := Plan(h.observed(w), w.policy, w.settings, h.now)
-		if r.State != StateConverged || len(r.Stamps)+len(r.Releases)+len(r.Evictions)+len(r.Waits)+len(r.Pods) > 0 || !r.Recheck.IsZero() || r.Moving > 0 {
+		r := plan.Plan(h.observed(w), w.policy, w.settings, h.now)
+		if r.State != plan.StateConverged || len(r.Stamps)+len(r.Releases)+len(r.Evictions)+len(r.Waits)+len(r.Pods) > 0 || !r.Recheck.IsZero() || r.Moving > 0 {
 			t.Fatalf("%s is at rest, and its plan is %+v", w.name, r)
 		}
 	}
@@ -342,8 +344,8 @@ func (h *simHub) wantsNothing(t *rapid.T) {
 func (h *simHub) movesExactlyTheDifference(t *rapid.T) {
 	want := map[*simWorkload]int{}
 	for _, w := range h.workloads {
-		before, m, window := w.policy.Mix(), DrawMix(t), w.policy.Window
-		w.policy = PolicyOf(m.Percent, m.Floor)
+		before, m, window := w.policy.Mix(), spottest.DrawMix(t), w.policy.Window
+		w.policy = spottest.PolicyOf(m.Percent, m.Floor)
 		w.policy.Window = window
 		want[w] = max(m.Spot(w.replicas), before.Spot(w.replicas)) - min(m.Spot(w.replicas), before.Spot(w.replicas))
 	}

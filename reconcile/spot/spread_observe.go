@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // spreadMemo remembers the spreads of a template while the nodes stay what they are.
@@ -13,12 +14,12 @@ type spreadMemo struct {
 
 type spreadsFound struct {
 	nodes   uint64 // the table's generation
-	spreads []Spread
+	spreads []plan.Spread
 }
 
 // spreads returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
 // be changed.
-func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []Spread {
+func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []plan.Spread {
 	if len(tmpl.constraints) == 0 {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []Spre
 		return before.spreads
 	}
 	t.mu.RLock()
-	found := &spreadsFound{generation, SpreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
+	found := &spreadsFound{generation, plan.SpreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
 	t.mu.RUnlock()
 	tmpl.spreadMemo.last.Store(found)
 	return found.spreads
@@ -51,8 +52,8 @@ func (d *directory) together(o *owner) []string {
 }
 
 // observeSpreads sets the topology spread constraints of a workload's owners, and the domains in which their pods are.
-func (d *directory) observeSpreads(o *Observed) {
-	spread := map[string]*Owner{}
+func (d *directory) observeSpreads(o *plan.Observed) {
+	spread := map[string]*plan.Owner{}
 	for i := range o.Owners {
 		known := d.owner(o.Owners[i].UID)
 		if known == nil {
@@ -82,7 +83,7 @@ func (d *directory) observeSpreads(o *Observed) {
 		domains, known := places[at]
 		if !known {
 			labels, _ := d.nodes.labelsOf(pod.Node)
-			domains = DomainsOf(owner.Spreads, labels)
+			domains = plan.DomainsOf(owner.Spreads, labels)
 			places[at] = domains
 		}
 		pod.Domains = domains

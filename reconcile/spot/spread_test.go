@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -19,7 +22,7 @@ func zonesOf(inC ...capacity.Type) *nodeTable {
 	add := func(zone string, capacityType capacity.Type) {
 		node := &corev1.Node{}
 		node.Name, node.Labels = zone+"-"+string(capacityType), map[string]string{testSteer: string(capacityType), testZone: zone, corev1.LabelHostname: zone + "-" + string(capacityType)}
-		t.set(node, &Interruptions{}, Epoch)
+		t.set(node, &Interruptions{}, spottest.Epoch)
 	}
 	for _, zone := range []string{"a", "b"} {
 		add(zone, capacity.Spot)
@@ -41,7 +44,7 @@ func spreading(key string, change func(*corev1.TopologySpreadConstraint)) *corev
 }
 
 // spreadsIn reads what a template's constraints mean in a member.
-func spreadsIn(t *testing.T, spec *corev1.PodSpec, nodes *nodeTable) []Spread {
+func spreadsIn(t *testing.T, spec *corev1.PodSpec, nodes *nodeTable) []plan.Spread {
 	t.Helper()
 	capacityType := testCapacity(t)
 	shape := capacity.RequirementsOf(spec, "shop", "", capacityType)
@@ -93,25 +96,25 @@ func TestAdmissionHasAllNodesCountedWhereBothTypesAreSpreadTogether(t *testing.T
 		"it looks at taints":     {func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor) }, []string{testZone}, ""},
 		"it is over another key": {func(c *corev1.TopologySpreadConstraint) { c.TopologyKey = "rack" }, []string{testZone}, ""},
 	} {
-		pod := PodWith(nil, nil, nil)
+		pod := spottest.PodWith(nil, nil, nil)
 		pod.Spec = *spreading(testZone, c.change)
 		in := IncomingOf(pod)
 		in.Together = c.together
-		got := Patched(t, pod, MustPatcher(t).AppendPatch(nil, in, ByConfiguration, Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
+		got := Patched(t, pod, MustPatcher(t).AppendPatch(nil, in, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
 		if pol := capacity.InclusionPolicy(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); pol != c.want {
 			t.Errorf("%s: %q, want %q", name, pol, c.want)
 		}
 		again := IncomingOf(got)
 		again.Together = c.together
-		if patch := MustPatcher(t).AppendPatch(nil, again, ByConfiguration, Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}); len(patch) > 0 {
+		if patch := MustPatcher(t).AppendPatch(nil, again, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}); len(patch) > 0 {
 			t.Errorf("%s: the second patch changes %s", name, patch)
 		}
 	}
 }
 
 func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testing.T) {
-	o := SpreadObserved(Zoned(Replicas(6, SpotOnly), "aaabbc"), ThreeZones(false))
-	r := Plan(o, PolicyOf(100, 0), DefaultSettings, Epoch)
+	o := plantest.SpreadObserved(plantest.Zoned(plantest.Replicas(6, spottest.SpotOnly), "aaabbc"), plantest.ThreeZones(false))
+	r := plan.Plan(o, spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
 	const want = "the topology spread constraint over topology.kubernetes.io/zone (maxSkew 1) is not satisfied over both capacity types: a has 3, c 1; each capacity type is spread on its own, because c has no spot node that the template allows"
 	if r.Skew != want || !slices.Contains(r.Notes, want) {
 		t.Errorf("%q, notes %q", r.Skew, r.Notes)

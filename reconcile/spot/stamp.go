@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -20,7 +21,7 @@ const parallelWrites = 8
 
 // stamp gives pods their slots, and returns those that did not get theirs. One that fails stops no other. What the API server
 // refuses for its policies waits for a while; after many such refusals without a success the rest waits as well.
-func (a *action) stamp(ctx context.Context, stamps []Stamp) (unchanged map[types.UID]struct{}) {
+func (a *action) stamp(ctx context.Context, stamps []plan.Stamp) (unchanged map[types.UID]struct{}) {
 	unchanged = map[types.UID]struct{}{}
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -61,7 +62,7 @@ type stampOutcome struct {
 }
 
 // stampOne gives a pod its slot, unless the API server refuses that.
-func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
+func (a *action) stampOne(ctx context.Context, s plan.Stamp) stampOutcome {
 	if known, stands := a.dir.denials.stands(s.Pod, a.now); stands {
 		return stampOutcome{denied: known}
 	}
@@ -82,7 +83,7 @@ func (a *action) stampOne(ctx context.Context, s Stamp) stampOutcome {
 }
 
 // stampPod writes a slot, by a merge patch that names the pod's UID: a namesake that has come since is not touched.
-func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, s Stamp) error {
+func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace string, s plan.Stamp) error {
 	patch, err := stampPatch(keys, s)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func stampPod(ctx context.Context, c client.Client, keys policy.Keys, namespace 
 	return c.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))
 }
 
-func stampPatch(keys policy.Keys, s Stamp) ([]byte, error) {
+func stampPatch(keys policy.Keys, s plan.Stamp) ([]byte, error) {
 	metadata := map[string]any{"uid": s.Pod, "labels": map[string]string{keys.Slot(): fmt.Sprint(s.Slot)}}
 	if s.DeletionCost != "" {
 		metadata["annotations"] = map[string]string{policy.DeletionCost: s.DeletionCost}

@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 const (
@@ -37,9 +39,9 @@ func noSchedule(key, value string) corev1.Taint {
 
 // providers are members as they are found: which labels are on which nodes was read off their documentation.
 var providers = map[string]nodeSet{
-	"karpenter": {spot: []map[string]string{{SteerKey: "spot"}}, onDemand: []map[string]string{{SteerKey: "on-demand"}}},
+	"karpenter": {spot: []map[string]string{{spottest.SteerKey: "spot"}}, onDemand: []map[string]string{{spottest.SteerKey: "on-demand"}}},
 	"karpenter with reserved capacity alone": {
-		spot: []map[string]string{{SteerKey: "spot"}}, onDemand: []map[string]string{{SteerKey: "reserved"}}},
+		spot: []map[string]string{{spottest.SteerKey: "spot"}}, onDemand: []map[string]string{{spottest.SteerKey: "reserved"}}},
 	"eks": {spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{labelEKS: "ON_DEMAND"}}},
 	"eks with a capacity block": {
 		spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{labelEKS: "CAPACITY_BLOCK"}}},
@@ -57,19 +59,19 @@ var providers = map[string]nodeSet{
 		spot:     []map[string]string{{labelAKSPool: "a", labelAKS: "spot"}},
 		onDemand: []map[string]string{{labelAKSPool: "b"}}, taints: []corev1.Taint{noSchedule(labelAKS, "spot")}},
 	"karpenter beside eks": {
-		spot:     []map[string]string{{SteerKey: "spot"}, {labelEKS: "SPOT"}},
-		onDemand: []map[string]string{{SteerKey: "on-demand"}, {labelEKS: "ON_DEMAND"}}},
+		spot:     []map[string]string{{spottest.SteerKey: "spot"}, {labelEKS: "SPOT"}},
+		onDemand: []map[string]string{{spottest.SteerKey: "on-demand"}, {labelEKS: "ON_DEMAND"}}},
 	"karpenter for spot and eks for the rest": {
-		spot: []map[string]string{{SteerKey: "spot"}}, onDemand: []map[string]string{{labelEKS: "ON_DEMAND"}}},
+		spot: []map[string]string{{spottest.SteerKey: "spot"}}, onDemand: []map[string]string{{labelEKS: "ON_DEMAND"}}},
 	"eks for spot and karpenter for the rest": {
-		spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{SteerKey: "on-demand"}, {SteerKey: "reserved"}}},
+		spot: []map[string]string{{labelEKS: "SPOT"}}, onDemand: []map[string]string{{spottest.SteerKey: "on-demand"}, {spottest.SteerKey: "reserved"}}},
 	"karpenter on aks": {
-		spot:     []map[string]string{{SteerKey: "spot", labelAKS: "spot"}},
-		onDemand: []map[string]string{{SteerKey: "on-demand", labelAKS: "regular"}, {labelAKSPool: "system"}}},
+		spot:     []map[string]string{{spottest.SteerKey: "spot", labelAKS: "spot"}},
+		onDemand: []map[string]string{{spottest.SteerKey: "on-demand", labelAKS: "regular"}, {labelAKSPool: "system"}}},
 }
 
 // steered returns the steering of a member with these nodes.
-func steered(t TB, labels capacity.Labels, nodes ...map[string]string) *capacity.Steering {
+func steered(t spottest.TB, labels capacity.Labels, nodes ...map[string]string) *capacity.Steering {
 	t.Helper()
 	var c census
 	c.begin(labels, nil, nil)
@@ -108,7 +110,7 @@ func toleratesTaint(own *corev1.Toleration, taint *corev1.Taint) bool {
 }
 
 // checkPlaces fails unless a pod fits a node of its type and none of the other.
-func checkPlaces(t TB, name string, pod *corev1.PodSpec, nodes nodeSet, capacityType capacity.Type) {
+func checkPlaces(t spottest.TB, name string, pod *corev1.PodSpec, nodes nodeSet, capacityType capacity.Type) {
 	t.Helper()
 	own, other := nodes.spot, nodes.onDemand
 	if capacityType == capacity.OnDemand {
@@ -138,7 +140,7 @@ func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
 		s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
 		for i := range 10 {
 			placed := s.place(incoming(i))
-			pod := Patched(t, PodWith(nil, nil, nil), placed.Patch)
+			pod := Patched(t, spottest.PodWith(nil, nil, nil), placed.Patch)
 			checkPlaces(t, name, &pod.Spec, nodes, placed.Reservation.Capacity)
 			if got := s.Capacity.OfPod(pod, nil); got != placed.Reservation.Capacity {
 				t.Errorf("%s: while no node has it, a pod for %s is taken for %q", name, placed.Reservation.Capacity, got)
@@ -149,20 +151,20 @@ func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
 
 func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T) {
 	p := MustPatcher(t)
-	spot, onDemand := map[string]string{SteerKey: "spot"}, map[string]string{SteerKey: "on-demand"}
+	spot, onDemand := map[string]string{spottest.SteerKey: "spot"}, map[string]string{spottest.SteerKey: "on-demand"}
 	system := map[string]string{labelEKS: "ON_DEMAND"}
 	for name, nodes := range map[string][]map[string]string{
 		"nothing is known":       nil,
-		"nodes of no known type": {{"kubernetes.io/hostname": "a"}, {SteerKey: "strange"}},
+		"nodes of no known type": {{"kubernetes.io/hostname": "a"}, {spottest.SteerKey: "strange"}},
 		"both types":             {spot, onDemand},
 		"spot is scaled to zero": {onDemand},
 		"it runs on other nodes": {spot, onDemand, system},
 	} {
-		s := steered(t, MustLabels(t), nodes...)
+		s := steered(t, spottest.MustLabels(t), nodes...)
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
-			pod := PodWith(nil, nil, nil)
-			got := Patched(t, pod, p.AppendPatch(nil, IncomingOf(pod), s, Reservation{ID: "r", Slot: 1, Capacity: capacityType}))
-			if diff := cmp.Diff(map[string]string{SteerKey: string(capacityType)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
+			pod := spottest.PodWith(nil, nil, nil)
+			got := Patched(t, pod, p.AppendPatch(nil, IncomingOf(pod), s, plan.Reservation{ID: "r", Slot: 1, Capacity: capacityType}))
+			if diff := cmp.Diff(map[string]string{spottest.SteerKey: string(capacityType)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
 				t.Errorf("%s: %s affinity %v", name, diff, got.Spec.Affinity)
 			}
 		}
@@ -172,21 +174,21 @@ func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T
 // Reserved capacity is on-demand. The expression names the values, as the nodeSelector did, so that a node of unknown type does
 // not take a part of the floor.
 func TestOnDemandPodsMayUseReservedNodes(t *testing.T) {
-	s := steered(t, MustLabels(t), map[string]string{SteerKey: "spot"}, map[string]string{SteerKey: "on-demand"}, map[string]string{SteerKey: "reserved"})
+	s := steered(t, spottest.MustLabels(t), map[string]string{spottest.SteerKey: "spot"}, map[string]string{spottest.SteerKey: "on-demand"}, map[string]string{spottest.SteerKey: "reserved"})
 	var pod corev1.PodSpec
 	s.Steer(&pod, capacity.OnDemand, nil)
 	for _, c := range []struct {
 		labels map[string]string
 		want   bool
 	}{
-		{map[string]string{SteerKey: "on-demand"}, true}, {map[string]string{SteerKey: "reserved"}, true},
-		{map[string]string{SteerKey: "spot"}, false}, {map[string]string{}, false},
+		{map[string]string{spottest.SteerKey: "on-demand"}, true}, {map[string]string{spottest.SteerKey: "reserved"}, true},
+		{map[string]string{spottest.SteerKey: "spot"}, false}, {map[string]string{}, false},
 	} {
 		if got := schedulable(&pod, c.labels); got != c.want {
 			t.Errorf("on %v: %t", c.labels, got)
 		}
 	}
-	if s.Spot.Key != SteerKey || s.Spot.Value != "spot" {
+	if s.Spot.Key != spottest.SteerKey || s.Spot.Value != "spot" {
 		t.Errorf("spot pods go by %s", &s.Spot)
 	}
 }
@@ -198,7 +200,7 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 		comes map[string]string
 		for_  capacity.Type
 	}{
-		"karpenter, where it runs on a managed node group": {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{SteerKey: "spot"}, capacity.Spot},
+		"karpenter, where it runs on a managed node group": {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{spottest.SteerKey: "spot"}, capacity.Spot},
 		"eks spot":            {[]map[string]string{{labelEKS: "ON_DEMAND"}}, map[string]string{labelEKS: "SPOT"}, capacity.Spot},
 		"gke spot":            {[]map[string]string{{labelGKEPool: "a"}}, map[string]string{labelGKEPool: "b", labelGKESpot: "true"}, capacity.Spot},
 		"aks spot":            {[]map[string]string{{labelAKSPool: "a"}}, map[string]string{labelAKSPool: "b", labelAKS: "spot"}, capacity.Spot},
@@ -206,15 +208,15 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 		"an unlabelled group": {[]map[string]string{{labelEKS: "SPOT"}}, map[string]string{}, capacity.OnDemand},
 	} {
 		var pod corev1.PodSpec
-		steered(t, MustLabels(t), c.there...).Steer(&pod, c.for_, nil)
+		steered(t, spottest.MustLabels(t), c.there...).Steer(&pod, c.for_, nil)
 		if !schedulable(&pod, c.comes) {
 			t.Errorf("%s: a %s pod fits no node of %v: %s", name, c.for_, c.comes, capacity.JSONOf(pod))
 		}
 	}
 	// Karpenter would choose spot nodes, which are cheaper, for on-demand pods that do not say otherwise.
 	var pod corev1.PodSpec
-	steered(t, MustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).Steer(&pod, capacity.OnDemand, nil)
-	if schedulable(&pod, map[string]string{SteerKey: "spot"}) {
+	steered(t, spottest.MustLabels(t), map[string]string{labelEKS: "ON_DEMAND"}).Steer(&pod, capacity.OnDemand, nil)
+	if schedulable(&pod, map[string]string{spottest.SteerKey: "spot"}) {
 		t.Error("an on-demand pod may go to a spot node that Karpenter brings")
 	}
 }
@@ -222,7 +224,7 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
 	var c census
 	var told []string
-	c.begin(MustLabels(t), nil, func(s *capacity.Steering) { told = append(told, s.String()) })
+	c.begin(spottest.MustLabels(t), nil, func(s *capacity.Steering) { told = append(told, s.String()) })
 	gke := map[string]string{labelGKEPool: "a", labelGKESpot: "true"}
 	c.replace(nil, gke)
 	first := c.steering()
@@ -243,11 +245,11 @@ func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
 // While Karpenter has nodes of a type it makes more of them; when it has none, nothing is known of it but its label.
 func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
 	var c census
-	c.begin(MustLabels(t), nil, nil)
-	own := map[string]string{SteerKey: "spot"}
+	c.begin(spottest.MustLabels(t), nil, nil)
+	own := map[string]string{spottest.SteerKey: "spot"}
 	c.replace(nil, map[string]string{labelEKS: "SPOT"})
 	c.replace(nil, own)
-	if s := c.steering(); s.Spot.Key != SteerKey {
+	if s := c.steering(); s.Spot.Key != spottest.SteerKey {
 		t.Errorf("with nodes of Karpenter's pods go to spot by %s", &s.Spot)
 	}
 	c.replace(own, nil)
@@ -262,7 +264,7 @@ func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
 
 func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
 	market := capacity.NodeLabel{Key: "example.com/market", Spot: []string{"cheap", "idle"}, OnDemand: []string{"firm"}}
-	labels := MustLabels(t, market)
+	labels := spottest.MustLabels(t, market)
 	s := steered(t, labels, map[string]string{market.Key: "cheap"}, map[string]string{market.Key: "firm"})
 	if s.Spot.Key != market.Key || s.Spot.Value != "cheap" || s.OnDemand.Value != "firm" {
 		t.Errorf("%s", s)
@@ -272,13 +274,13 @@ func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
 	if !schedulable(&pod, map[string]string{market.Key: "idle"}) || !schedulable(&pod, map[string]string{market.Key: "cheap"}) {
 		t.Errorf("the second value of spot is not used: %s", capacity.JSONOf(pod))
 	}
-	if s := steered(t, labels, map[string]string{SteerKey: "spot"}); s.Spot.Key != SteerKey {
+	if s := steered(t, labels, map[string]string{spottest.SteerKey: "spot"}); s.Spot.Key != spottest.SteerKey {
 		t.Errorf("where nodes carry Karpenter's label alone: %s", s)
 	}
 	// A label that only spot nodes carry cannot be asked for by on-demand pods, whatever is known.
 	aks := capacity.NodeLabel{Key: labelAKS, Spot: []string{"spot"}, OnDemand: []string{"regular"}}
 	pod = corev1.PodSpec{}
-	MustLabels(t, aks).Configured().Steer(&pod, capacity.OnDemand, nil)
+	spottest.MustLabels(t, aks).Configured().Steer(&pod, capacity.OnDemand, nil)
 	if !schedulable(&pod, map[string]string{labelAKSPool: "b"}) {
 		t.Errorf("on-demand pods fit no node of AKS: %s", capacity.JSONOf(pod))
 	}
@@ -288,7 +290,7 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 	value := ""
 	var c census
 	changes := 0
-	c.begin(MustLabels(t), func() string { return value }, func(*capacity.Steering) { changes++ })
+	c.begin(spottest.MustLabels(t), func() string { return value }, func(*capacity.Steering) { changes++ })
 	c.replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
 	told := c.steering().String()
 	for text, want := range map[string]string{
@@ -307,8 +309,8 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 	if changes < 4 {
 		t.Errorf("it was told of %d changes", changes)
 	}
-	labels := MustLabels(t)
-	for _, good := range []string{"", "gke", "aks", "karpenter,eks", SteerKey} {
+	labels := spottest.MustLabels(t)
+	for _, good := range []string{"", "gke", "aks", "karpenter,eks", spottest.SteerKey} {
 		if err := labels.CheckSteerBy(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
@@ -321,25 +323,25 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 // drawTerms draws the required node affinity of a template.
 func drawTerms(t *rapid.T) []corev1.NodeSelectorTerm {
 	expression := rapid.SampledFrom([]corev1.NodeSelectorRequirement{
-		Requirement("zone", corev1.NodeSelectorOpIn, "a"), Requirement("zone", corev1.NodeSelectorOpNotIn, "b"), Requirement("disk", corev1.NodeSelectorOpExists),
-		Requirement(SteerKey, corev1.NodeSelectorOpIn, "spot"), Requirement(SteerKey, corev1.NodeSelectorOpIn, "on-demand"),
-		Requirement(labelEKS, corev1.NodeSelectorOpIn, "SPOT"), Requirement(labelEKS, corev1.NodeSelectorOpNotIn, "SPOT"),
-		Requirement(labelGKESpot, corev1.NodeSelectorOpDoesNotExist), Requirement(labelAKS, corev1.NodeSelectorOpNotIn, "spot"),
+		spottest.Requirement("zone", corev1.NodeSelectorOpIn, "a"), spottest.Requirement("zone", corev1.NodeSelectorOpNotIn, "b"), spottest.Requirement("disk", corev1.NodeSelectorOpExists),
+		spottest.Requirement(spottest.SteerKey, corev1.NodeSelectorOpIn, "spot"), spottest.Requirement(spottest.SteerKey, corev1.NodeSelectorOpIn, "on-demand"),
+		spottest.Requirement(labelEKS, corev1.NodeSelectorOpIn, "SPOT"), spottest.Requirement(labelEKS, corev1.NodeSelectorOpNotIn, "SPOT"),
+		spottest.Requirement(labelGKESpot, corev1.NodeSelectorOpDoesNotExist), spottest.Requirement(labelAKS, corev1.NodeSelectorOpNotIn, "spot"),
 	})
 	list := rapid.SliceOfN(expression, 0, 3)
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.NodeSelectorTerm { return Term(list.Draw(t, "term")...) }), 1, 3).Draw(t, "terms")
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) corev1.NodeSelectorTerm { return spottest.Term(list.Draw(t, "term")...) }), 1, 3).Draw(t, "terms")
 }
 
 // drawTemplate draws a pod as its template makes it.
 func drawTemplate(t *rapid.T) *corev1.Pod {
-	pod := PodWith(nil, nil, rapid.SampledFrom([]map[string]string{nil, {"disk": "ssd"}, {SteerKey: "spot"}, {labelEKS: "ON_DEMAND", "disk": "ssd"}}).Draw(t, "selector"))
+	pod := spottest.PodWith(nil, nil, rapid.SampledFrom([]map[string]string{nil, {"disk": "ssd"}, {spottest.SteerKey: "spot"}, {labelEKS: "ON_DEMAND", "disk": "ssd"}}).Draw(t, "selector"))
 	switch rapid.IntRange(0, 4).Draw(t, "affinity") {
 	case 0:
 		pod.Spec.Affinity = &corev1.Affinity{}
 	case 1:
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 	case 2, 3:
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: Required(drawTerms(t)...)}}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: spottest.Required(drawTerms(t)...)}}
 	}
 	return pod
 }
@@ -348,14 +350,14 @@ func drawTemplate(t *rapid.T) *corev1.Pod {
 // patch, has the shape of its template, and fits a node of its type if the template's other demands leave one.
 func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
 	names := slices.Sorted(maps.Keys(providers))
-	labels, p := MustLabels(t), MustPatcher(t)
+	labels, p := spottest.MustLabels(t), MustPatcher(t)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "provider")
 		nodes := providers[name]
 		s := steered(t, labels, slices.Concat(nodes.spot, nodes.onDemand)...)
 		capacityType := rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 		pod := drawTemplate(t)
-		r := Reservation{ID: "r", Slot: 1, Capacity: capacityType}
+		r := plan.Reservation{ID: "r", Slot: 1, Capacity: capacityType}
 		got := Patched(t, pod, p.AppendPatch(nil, IncomingOf(pod), s, r))
 		if again := p.AppendPatch(nil, IncomingOf(got), s, r); len(again) > 0 {
 			t.Fatalf("patched again: %s\nafter %s", again, capacity.JSONOf(got.Spec))
@@ -396,10 +398,10 @@ func asksForCapacity(labels capacity.Labels, pod *corev1.PodSpec) bool {
 // What an admission costs where pods are steered by affinity, with one of their own and without.
 func BenchmarkAdmitPatchByAffinity(b *testing.B) {
 	p := MustPatcher(b)
-	s := steered(b, MustLabels(b), map[string]string{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"})
-	r := Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
+	s := steered(b, spottest.MustLabels(b), map[string]string{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"})
+	r := plan.Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
 	for name, own := range map[string]*corev1.NodeSelector{
-		"pod without one": nil, "pod with one": Required(Term(Requirement("zone", corev1.NodeSelectorOpIn, "a", "b"))),
+		"pod without one": nil, "pod with one": spottest.Required(spottest.Term(spottest.Requirement("zone", corev1.NodeSelectorOpIn, "a", "b"))),
 	} {
 		b.Run(name, func(b *testing.B) {
 			in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web"}, Affinity: own != nil, NodeAffinity: own != nil, Required: own}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -22,8 +23,8 @@ const strayPatience = 30 * time.Second
 // is, or the workload has lost its label and with it its place in the cache.
 type strays struct {
 	namespace string
-	released  *Released // of the first
-	pods      []Pod
+	released  *plan.Released // of the first
+	pods      []plan.Pod
 }
 
 // finishStrays takes pods away that were released and are in no workload's care, as far as modes and disruption budgets allow it
@@ -87,14 +88,14 @@ func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays,
 	settings.PendingTimeout = 0
 	s := &subject{member: m.name, client: m.cluster.GetClient(), live: m.cluster.Live(),
 		key: policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: group.namespace, Name: group.released.Workload}}}
-	observed := Observed{Pods: group.pods}
+	observed := plan.Observed{Pods: group.pods}
 	if origin.set != nil {
 		s.sources, s.replicas = []source{replicaSetSource(origin.set)}, replicasOf(origin.set.Spec.Replicas)
 		if observed, _, err = e.observeSubject(ctx, dir, s, settings); err != nil {
 			return err
 		}
 	}
-	plan := Finish(observed, settings, now)
+	plan := plan.Finish(observed, settings, now)
 	var problems errorList
 	_, _, err = e.evict(ctx, s.client, dir, group.namespace, plan.Evictions)
 	problems.add(err)

@@ -9,20 +9,21 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
 // which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
-func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	d.observeContradictions(o)
 	d.askSigns(ctx, key.Namespace, o, settings, now)
 	return d.observeDrought(key, o, settings, now)
 }
 
 // droughtPod is what a drought has to know of a pod.
-func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) shortage.Pod {
+func (d *directory) droughtPod(pod *plan.Pod, o *plan.Observed, settings plan.Settings) shortage.Pod {
 	p := shortage.Pod{UID: pod.UID, Timeout: settings.PendingTimeout, UnschedulableSince: pod.UnschedulableSince, NodeComing: pod.NodeComing}
 	if known := d.owner(pod.Owner); known != nil {
 		p.Requirements = d.shape(known)
@@ -37,12 +38,12 @@ func (d *directory) droughtPod(pod *Pod, o *Observed, settings Settings) shortag
 }
 
 // replicaOf names an ordinal of a StatefulSet.
-func replicaOf(pod *Pod) string { return replicaName(pod.Owner, pod.Name) }
+func replicaOf(pod *plan.Pod) string { return replicaName(pod.Owner, pod.Name) }
 
 func replicaName(owner types.UID, pod string) string { return string(owner) + "/" + pod }
 
 // askSigns finds out, for the pods that will otherwise have waited for too long, whether a node is coming.
-func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed, settings Settings, now time.Time) {
+func (d *directory) askSigns(ctx context.Context, namespace string, o *plan.Observed, settings plan.Settings, now time.Time) {
 	if settings.PendingTimeout <= 0 || settings.ReadOnly {
 		return
 	}
@@ -61,7 +62,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *Observed,
 
 // observeDrought takes in the pods of a workload, and sets since when capacity has been dry for its owners. It tells when a
 // pod will have waited for too long, or when to look again whether a node is coming.
-func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeDrought(key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	if settings.PendingTimeout <= 0 || settings.ReadOnly {
 		return time.Time{}
 	}
@@ -87,7 +88,7 @@ func (d *directory) observeDrought(key policy.WorkloadKey, o *Observed, settings
 }
 
 // learnStarts finds out from the pods and their nodes how long nodes take.
-func (d *directory) learnStarts(o *Observed, now time.Time) {
+func (d *directory) learnStarts(o *plan.Observed, now time.Time) {
 	for i := range o.Pods {
 		pod := &o.Pods[i]
 		if !pod.Bound || !pod.NodeJoined.After(pod.Created) {
@@ -100,7 +101,7 @@ func (d *directory) learnStarts(o *Observed, now time.Time) {
 }
 
 // observeDroughtOf takes in one pod. It tells when to look at it again; zero: on change.
-func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, now time.Time) (recheck time.Time) {
+func (d *directory) observeDroughtOf(pod *plan.Pod, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	p := d.droughtPod(pod, o, settings)
 	if !pod.Waiting() {
 		d.droughts.Observe(pod.Capacity, p, now)
@@ -120,7 +121,7 @@ func (d *directory) observeDroughtOf(pod *Pod, o *Observed, settings Settings, n
 }
 
 // observeExclusions takes in whether the nodes leave out pods of owners that have replicas which belong on spot.
-func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now time.Time) {
+func (d *directory) observeExclusions(key policy.WorkloadKey, o *plan.Observed, now time.Time) {
 	mix, enabled := d.mixOf(key)
 	if !enabled {
 		return
@@ -132,7 +133,7 @@ func (d *directory) observeExclusions(key policy.WorkloadKey, o *Observed, now t
 			continue
 		}
 		switch {
-		case owner.Contradiction.Of(mix, owner.Replicas) == ContradictionSpot:
+		case owner.Contradiction.Of(mix, owner.Replicas) == plan.ContradictionSpot:
 			d.droughts.Exclude(d.shape(known), true, now)
 		case d.droughts.AnyDry.Load() && d.spotFits(known):
 			d.droughts.Exclude(d.shape(known), false, now)
@@ -153,7 +154,7 @@ func (d *directory) mixOf(key policy.WorkloadKey) (policy.Mix, bool) {
 
 // observeDry sets since when capacity has been dry for a workload's owners, and what follows from earlier tries. It tells
 // whether any is.
-func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
+func (d *directory) observeDry(o *plan.Observed, now time.Time) (dry bool) {
 	for i := range o.Owners {
 		owner := &o.Owners[i]
 		known := d.owner(owner.UID)
@@ -175,15 +176,15 @@ func (d *directory) observeDry(o *Observed, now time.Time) (dry bool) {
 }
 
 // noteProblems says of a workload that waits for capacity, or for which it is dry, what cannot be found out about it.
-func (d *directory) noteProblems(o *Observed, plan *Result) {
-	dry := func(owner Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
+func (d *directory) noteProblems(o *plan.Observed, decided *plan.Result) {
+	dry := func(owner plan.Owner) bool { return !owner.DrySince.IsZero() || !owner.OnDemandDrySince.IsZero() }
 	if problem := d.droughts.Problem(); problem != "" && slices.ContainsFunc(o.Owners, dry) {
-		plan.Notes = append(plan.Notes, "cannot test whether there is room again: "+problem)
+		decided.Notes = append(decided.Notes, "cannot test whether there is room again: "+problem)
 	}
-	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p Pod) bool { return p.Waiting() }) {
+	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Waiting() }) {
 		return
 	}
 	if problem := d.signs.problems(); problem != "" {
-		plan.Notes = append(plan.Notes, "cannot read whether nodes are being created: "+problem)
+		decided.Notes = append(decided.Notes, "cannot read whether nodes are being created: "+problem)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -48,9 +49,9 @@ func TestStartTimesOfNodesAreKnownAgainAfterARestart(t *testing.T) {
 func TestARestartAtAnyMomentCostsNoFloorAndNoEviction(t *testing.T) {
 	const floor = 3
 	run := func(ordinals bool, refuses func(*supplyPod, *supplyNode) bool, at time.Duration) (evicted, least int) {
-		w := newSupplyWorld(12, PolicyOf(75, floor))
+		w := newSupplyWorld(12, spottest.PolicyOf(75, floor))
 		if ordinals {
-			w = newSupplySet(12, PolicyOf(75, floor))
+			w = newSupplySet(12, spottest.PolicyOf(75, floor))
 			w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
 		}
 		w.tick, w.refuses = 5*time.Second, refuses

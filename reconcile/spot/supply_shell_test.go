@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -41,14 +44,14 @@ func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 }
 
 // observePool observes ten on-demand replicas of the workload, and plans them.
-func observePool(s *shell, key policy.WorkloadKey, now time.Time) Result {
-	o := ObservedOf(Replicas(10, policy.Mix{Managed: true}), 10)
+func observePool(s *shell, key policy.WorkloadKey, now time.Time) plan.Result {
+	o := plantest.ObservedOf(plantest.Replicas(10, policy.Mix{Managed: true}), 10)
 	o.Owners[0].UID = "set-web-1"
 	for i := range o.Pods {
 		o.Pods[i].Owner = "set-web-1"
 	}
-	s.follower.directory.observeSupply(context.Background(), key, &o, Settings{PendingTimeout: time.Minute}, now)
-	return Plan(o, PolicyOf(90, 1), DefaultSettings, now)
+	s.follower.directory.observeSupply(context.Background(), key, &o, plan.Settings{PendingTimeout: time.Minute}, now)
+	return plan.Plan(o, spottest.PolicyOf(90, 1), plantest.DefaultSettings, now)
 }
 
 func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
@@ -58,14 +61,14 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 		t.Errorf("a pod is sent where no node fits: %s", p.Reason)
 	}
 	r := observePool(s, key, now)
-	if r.State != StateWaiting || !strings.Contains(r.Reason, ContradictionSpot.Message()) {
+	if r.State != plan.StateWaiting || !strings.Contains(r.Reason, plan.ContradictionSpot.Message()) {
 		t.Errorf("%s: %s", r.State, r.Reason)
 	}
-	plan := dir.droughts.Step(now)
-	if len(plan.Create) != 1 || plan.Create[0].Capacity != capacity.Spot || s.probePod(&plan.Create[0], "x", ByConfiguration).Spec.NodeSelector["team"] != "a" {
-		t.Fatalf("no probe asks for the pool: %+v", plan.Create)
+	decided := dir.droughts.Step(now)
+	if len(decided.Create) != 1 || decided.Create[0].Capacity != capacity.Spot || s.probePod(&decided.Create[0], "x", spottest.ByConfiguration).Spec.NodeSelector["team"] != "a" {
+		t.Fatalf("no probe asks for the pool: %+v", decided.Create)
 	}
-	for _, p := range plan.Create {
+	for _, p := range decided.Create {
 		dir.droughts.Of(capacity.Spot).ObserveProbe(p, now)
 	}
 	later := now.Add(shortage.DefaultSettings().FirstProbe + time.Second)
@@ -76,7 +79,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 
 	// An autoscaler brings a node for it.
 	s.cache(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-spot", Labels: map[string]string{"cloud.google.com/gke-nodepool": "a-spot", "team": "a", "cloud.google.com/gke-spot": "true"}}})
-	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != ContradictionNone {
+	if r := observePool(s, key, later); len(r.Evictions) != 1 || r.Contradiction != plan.ContradictionNone {
 		t.Errorf("replicas do not move to it: %s: %s", r.State, r.Reason)
 	}
 	if plan := dir.droughts.Step(later); len(plan.Delete) != 1 || dir.droughts.Decisions(capacity.Spot) > 0 {
@@ -104,7 +107,7 @@ func TestANodeHurriesTheProbeWhoeverHearsOfItFirst(t *testing.T) {
 		dir, now := s.follower.directory, time.Now()
 		drought := dir.droughts.Of(capacityType)
 		drought.ObserveProbe(shortage.Probe{Name: "p", Decision: shortage.Decision{Capacity: capacityType, Since: now.Add(-time.Hour), Tries: 10, NextProbe: now.Add(20 * time.Minute)}}, now)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{SteerKey: string(capacityType)}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{spottest.SteerKey: string(capacityType)}}}
 		c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()
 		s.nodeChanged(context.Background(), dir, c, node) // what the controllers' handler does
 		s.follower.seen(node)                             // what the directory's handler does, a moment later
@@ -118,12 +121,12 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	e := probingEngine(t)
 	want := someProbe(e)
 	want.Capacity, want.Relapses = capacity.OnDemand, 3
-	pod := e.probePod(want, "plimsoll-system", ByConfiguration)
+	pod := e.probePod(want, "plimsoll-system", spottest.ByConfiguration)
 	got, ok := shortage.ProbeOf(e.Keys, pod)
 	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := SteersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := spottest.SteersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
 	v := want.Decision
@@ -137,7 +140,7 @@ func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	s := newShell(t, nil, false)
 	set := replicaSet(10, 10)
 	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
-	s.cache(namespace("true", nil), deployment(10, "true", Annotations("spot-percentage", "50", "min-on-demand", "2")), set)
+	s.cache(namespace("true", nil), deployment(10, "true", spottest.Annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
 	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
 	dir.droughts.Judge(now)
@@ -192,7 +195,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	after := newShell(t, nil, false)
 	after.follower.directory.capacity = after.Capacity
 	after.cache(namespace("true", nil), set, pod)
-	o := Observed{Ordinals: true, Replicas: 4, Owners: []Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []Pod{after.podFacts(after.follower.directory, pod)}}
+	o := plan.Observed{Ordinals: true, Replicas: 4, Owners: []plan.Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []plan.Pod{after.podFacts(after.follower.directory, pod)}}
 	after.follower.directory.observeDry(&o, now)
 	if until := o.Pods[0].TriedUntil; now.Add(policy.TriedTime-time.Hour).Sub(until).Abs() > time.Second {
 		t.Errorf("left alone until %s", until)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -14,7 +15,7 @@ import (
 // scaling is a world at rest with ten replicas on spot, a floor of one, and an autoscaler that brings nodes for thirty.
 func scaling(t *testing.T, takes time.Duration, tells bool) *supplyWorld {
 	t.Helper()
-	w := newSupplyWorld(10, PolicyOf(100, 1))
+	w := newSupplyWorld(10, spottest.PolicyOf(100, 1))
 	w.addNode(capacity.Spot, 10)
 	w.addNode(capacity.OnDemand, 4)
 	w.until(t, "settled", time.Minute, w.settled)
@@ -93,7 +94,7 @@ func TestASignThatHoldsForTooLongDoesNotPutOffADroughtForEver(t *testing.T) {
 }
 
 func TestWithoutAnySignADroughtIsCoveredAfterTheTimeout(t *testing.T) {
-	w := newSupplyWorld(20, PolicyOf(100, 0))
+	w := newSupplyWorld(20, spottest.PolicyOf(100, 0))
 	w.addNode(capacity.Spot, 40)
 	w.addNode(capacity.OnDemand, 40)
 	w.until(t, "settled", time.Minute, w.settled)
@@ -102,7 +103,7 @@ func TestWithoutAnySignADroughtIsCoveredAfterTheTimeout(t *testing.T) {
 }
 
 func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
-	w := newSupplyWorld(4, PolicyOf(100, 0))
+	w := newSupplyWorld(4, spottest.PolicyOf(100, 0))
 	w.addNode(capacity.Spot, 10)
 	w.addNode(capacity.OnDemand, 10)
 	w.until(t, "settled", time.Minute, w.settled)
@@ -115,7 +116,7 @@ func TestAProbeForWhichANodeIsComingWaitsForIt(t *testing.T) {
 }
 
 func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
-	for name, w := range map[string]*supplyWorld{"Deployment": newSupplyWorld(10, PolicyOf(50, 2)), "StatefulSet": newSupplySet(10, PolicyOf(50, 2))} {
+	for name, w := range map[string]*supplyWorld{"Deployment": newSupplyWorld(10, spottest.PolicyOf(50, 2)), "StatefulSet": newSupplySet(10, spottest.PolicyOf(50, 2))} {
 		w.addNode(capacity.Spot, 100)
 		w.addNode(capacity.OnDemand, 1)
 		w.until(t, "as well as it gets", 2*time.Minute, func() bool { return w.ready() == 9 })
@@ -143,7 +144,7 @@ func TestReplicasAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 }
 
 func TestAWorkloadThatAsksForNoSpotWaitsForOnDemand(t *testing.T) {
-	w := newSupplyWorld(10, PolicyOf(0, 2))
+	w := newSupplyWorld(10, spottest.PolicyOf(0, 2))
 	w.addNode(capacity.Spot, 100)
 	w.addNode(capacity.OnDemand, 5)
 	w.pass(time.Hour, func() {
@@ -155,14 +156,14 @@ func TestAWorkloadThatAsksForNoSpotWaitsForOnDemand(t *testing.T) {
 
 func TestMovesIntoCapacityThatIsNotThereAreTakenBack(t *testing.T) {
 	for _, from := range []int{100, 0} {
-		w := newSupplyWorld(100, PolicyOf(from, 0))
+		w := newSupplyWorld(100, spottest.PolicyOf(from, 0))
 		there := capacity.Spot
 		if from == 0 {
 			there = capacity.OnDemand
 		}
 		w.addNode(there, 100)
 		w.until(t, "settled", time.Minute, w.settled)
-		w.policy = PolicyOf(100-from, 0)
+		w.policy = spottest.PolicyOf(100-from, 0)
 		start := w.now
 		w.until(t, "taken back", 3*time.Minute, func() bool { return len(w.evicted) > 0 && w.ready() == 100 })
 		w.tick = 10 * time.Second
@@ -174,11 +175,11 @@ func TestMovesIntoCapacityThatIsNotThereAreTakenBack(t *testing.T) {
 }
 
 func TestARaisedFloorIsMovedOneByOneWhileOnDemandIsDry(t *testing.T) {
-	w := newSupplyWorld(10, PolicyOf(80, 0))
+	w := newSupplyWorld(10, spottest.PolicyOf(80, 0))
 	w.addNode(capacity.Spot, 20)
 	w.addNode(capacity.OnDemand, 1)
 	w.until(t, "covered", 3*time.Minute, func() bool { return w.ready() == 10 })
-	w.policy = PolicyOf(80, 4)
+	w.policy = spottest.PolicyOf(80, 4)
 	since := w.now
 	w.pass(time.Hour, nil)
 	if _, onDemand := w.on(capacity.OnDemand); onDemand != 2 || w.ready() != 9 || w.readyEvictions(since) != 1 {
@@ -194,7 +195,7 @@ func TestARaisedFloorIsMovedOneByOneWhileOnDemandIsDry(t *testing.T) {
 }
 
 func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
-	w := newSupplyWorld(10, PolicyOf(50, 1))
+	w := newSupplyWorld(10, spottest.PolicyOf(50, 1))
 	w.addNode(capacity.Spot, 2)
 	w.addNode(capacity.OnDemand, 2)
 	w.pass(10*time.Minute, nil)
@@ -212,7 +213,7 @@ func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
 // A volume in a zone without spot nodes keeps a replica away that a probe does not tell of.
 func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
 	for name, make := range map[string]func(int, policy.Policy) *supplyWorld{"Deployment": newSupplyWorld, "StatefulSet": newSupplySet} {
-		w := make(10, PolicyOf(50, 1))
+		w := make(10, spottest.PolicyOf(50, 1))
 		w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
 		w.addNode(capacity.Spot, 20)
 		w.addNode(capacity.OnDemand, 40)
@@ -244,7 +245,7 @@ func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
 
 // Half of the ordinals have their volumes where spot nodes are.
 func TestOrdinalsThatFindNoNodeStayAndTheOthersMove(t *testing.T) {
-	w := newSupplySet(10, PolicyOf(50, 0))
+	w := newSupplySet(10, spottest.PolicyOf(50, 0))
 	w.shape = capacity.Requirements{CPU: 1, Constraints: []string{capacity.ConstraintVolume + "shop/data-db-"}}
 	w.addNode(capacity.OnDemand, 40)
 	w.refuses = func(p *supplyPod, n *supplyNode) bool {

@@ -12,6 +12,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -37,7 +40,7 @@ type supplyWorld struct {
 	probed   int                   // what a probe takes, which is less than a replica where a probe cannot have all of its constraints
 	refuses  func(pod *supplyPod, node *supplyNode) bool
 	policy   policy.Policy
-	settings Settings
+	settings plan.Settings
 
 	verdicts map[capacity.Type]map[time.Time]bool // when each verdict was made
 	evicted  []supplyEviction
@@ -59,7 +62,7 @@ type supplyNode struct {
 }
 
 type supplyPod struct {
-	Pod
+	plan.Pod
 	node    *supplyNode
 	boundAt time.Time
 }
@@ -76,11 +79,11 @@ type supplyScaler struct {
 
 func newSupplyWorld(replicas int, pol policy.Policy) *supplyWorld {
 	starts := &shortage.StartTimes{}
-	return &supplyWorld{now: Epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
+	return &supplyWorld{now: spottest.Epoch, tick: time.Second, pods: map[types.UID]*supplyPod{}, probes: map[string]*shortage.Probe{}, accounts: NewAccounting(false),
 		scaler:   supplyScaler{room: map[capacity.Type]int{}, ordered: map[capacity.Type]time.Time{}},
 		droughts: map[capacity.Type]*shortage.Tracker{capacity.Spot: shortage.NewTracker(capacity.Spot, shortage.DefaultSettings(), starts), capacity.OnDemand: shortage.NewTracker(capacity.OnDemand, shortage.DefaultSettings(), starts)},
 		replicas: replicas, size: 1, shape: capacity.Requirements{CPU: 1}, probed: 1, policy: pol,
-		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
+		settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second},
 		verdicts: map[capacity.Type]map[time.Time]bool{capacity.Spot: {}, capacity.OnDemand: {}}}
 }
 
@@ -192,7 +195,7 @@ func (w *supplyWorld) settled() bool {
 func (w *supplyWorld) control() {
 	pods := w.sorted()
 	if over := len(pods) - w.replicas; over > 0 {
-		slices.SortFunc(pods, func(a, b *supplyPod) int { return DeletedFirst(&a.Pod, &b.Pod) })
+		slices.SortFunc(pods, func(a, b *supplyPod) int { return plantest.DeletedFirst(&a.Pod, &b.Pod) })
 		for _, p := range pods[:over] {
 			w.remove(p)
 		}
@@ -212,7 +215,7 @@ func (w *supplyWorld) control() {
 
 func (w *supplyWorld) create(name string) {
 	w.serial++
-	p := &supplyPod{Pod: Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: OwnerUID,
+	p := &supplyPod{Pod: plan.Pod{Name: cmp.Or(name, fmt.Sprintf("pod-%06d", w.serial)), UID: types.UID(fmt.Sprintf("pod-%06d", w.serial)), Owner: spottest.OwnerUID,
 		Created: w.now, UnreadySince: w.now, Version: uint64(w.serial)}}
 	ask := Ask{ID: string(p.UID), Wanted: w.replicas, Mix: w.mix(), Final: true}
 	ask.Ordinal, _ = phrase.Ordinal(p.Name)
@@ -351,12 +354,12 @@ func (w *supplyWorld) tend() {
 	}
 }
 
-func (w *supplyWorld) plan() Result {
-	owner := Owner{UID: OwnerUID, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
+func (w *supplyWorld) plan() plan.Result {
+	owner := plan.Owner{UID: spottest.OwnerUID, Name: "w", Replicas: w.replicas, Accounting: w.accounts.Summary(w.replicas, w.now)}
 	owner.DrySince, _ = w.droughts[capacity.Spot].Dry(w.shape)
 	owner.OnDemandDrySince, _ = w.droughts[capacity.OnDemand].Dry(w.shape)
 	owner.SpotOnTrial, owner.OnDemandOnTrial = w.droughts[capacity.Spot].OnTrial(w.shape), w.droughts[capacity.OnDemand].OnTrial(w.shape)
-	o := Observed{Ordinals: w.ordinals, Replicas: w.replicas, Owners: []Owner{owner}, LastMove: w.accounts.LastMove()}
+	o := plan.Observed{Ordinals: w.ordinals, Replicas: w.replicas, Owners: []plan.Owner{owner}, LastMove: w.accounts.LastMove()}
 	for _, p := range w.sorted() {
 		pod := p.Pod
 		pod.NodeComing = w.droughts[pod.Capacity].NodeComing(pod.UID, w.now)
@@ -365,11 +368,11 @@ func (w *supplyWorld) plan() Result {
 		}
 		o.Pods = append(o.Pods, pod)
 	}
-	return Plan(o, w.policy, w.settings, w.now)
+	return plan.Plan(o, w.policy, w.settings, w.now)
 }
 
 // tried is until when a replica is left where it is, by its pod's annotation and by what was found out since.
-func (w *supplyWorld) tried(pod *Pod) time.Time {
+func (w *supplyWorld) tried(pod *plan.Pod) time.Time {
 	d := w.droughts[pod.Capacity.Other()]
 	if !pod.TriedUntil.IsZero() {
 		d.Recall(replicaOf(pod), pod.TriedUntil.Add(-policy.TriedTime), w.now)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
 // StoreTime is how long after its admission a pod may be stored: other webhooks and the store come after us.
@@ -11,7 +12,7 @@ const StoreTime = 500 * time.Millisecond
 
 // TakeOver says that until at another process may have decided for the owner, or this one with another view of the member: it
 // may have promised slots that we do not know of, and the cache may not show yet what it did. Until a live list that was asked
-// for at [Accounting.ProvenBy] or later was given to [Accounting.Sync], or [SettleTime] has passed, which is the longest that a
+// for at [Accounting.ProvenBy] or later was given to [Accounting.Sync], or [plan.SettleTime] has passed, which is the longest that a
 // cache lags behind, no answer relies on what is known: see [DoubtUnproven]. The same time may be told again.
 func (a *Accounting) TakeOver(at time.Time) {
 	if at.After(a.taken) {
@@ -24,7 +25,7 @@ func (a *Accounting) ProvenBy() time.Time { return a.taken.Add(StoreTime) }
 
 // unprovenUntil returns when what is known can be relied on without a live list; zero: it can.
 func (a *Accounting) unprovenUntil(now time.Time) time.Time {
-	if until := a.taken.Add(SettleTime); !a.proven && now.Before(until) {
+	if until := a.taken.Add(plan.SettleTime); !a.proven && now.Before(until) {
 		return until
 	}
 	return time.Time{}

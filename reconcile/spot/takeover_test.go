@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -25,7 +28,7 @@ func (w *world) takeover() {
 // spot.
 func TestATakeoverWithinABurstCostsNoMove(t *testing.T) {
 	for seed := range uint64(200) {
-		w := newWorld(seed, 0, PolicyOf(70, 3))
+		w := newWorld(seed, 0, spottest.PolicyOf(70, 3))
 		w.live = true
 		w.scale(40)
 		w.deliver(len(w.events))
@@ -53,7 +56,7 @@ func TestTheFloorStandsThroughTakeovers(t *testing.T) {
 	for _, lag := range []int{50, 200, 500, 1000, 2000, 5000} {
 		for _, live := range []bool{false, true} {
 			for seed := range uint64(runs) {
-				w := newWorld(seed, 0, PolicyOf(90, 3))
+				w := newWorld(seed, 0, spottest.PolicyOf(90, 3))
 				w.live, w.storing = live, seed%2 == 0
 				w.ordinals = seed%5 == 0
 				w.restart()
@@ -100,7 +103,7 @@ func (w *world) replaceOne() {
 
 func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 	for seed := range uint64(120) {
-		w := newWorld(seed, 0, PolicyOf(30, 6))
+		w := newWorld(seed, 0, spottest.PolicyOf(30, 6))
 		w.live = seed%2 == 0
 		w.scale(20)
 		w.deliver(len(w.events))
@@ -109,7 +112,7 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 		}
 		w.start(20)
 		w.deliver(len(w.events))
-		w.policy = PolicyOf(100, 4) // the floor is all that stays on-demand
+		w.policy = spottest.PolicyOf(100, 4) // the floor is all that stays on-demand
 		for range 60 {
 			if w.rand.IntN(6) == 0 {
 				w.takeover()
@@ -134,59 +137,59 @@ func TestMovesOfASuccessorKeepTheFloor(t *testing.T) {
 
 func TestASuccessorSendsPodsToSpotOnlyByWhatIsLive(t *testing.T) {
 	a, m := NewAccounting(false), policy.Mix{Percent: 50, Floor: 1, Managed: true} // slots: on-demand, spot, on-demand, spot
-	pod := Pod{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}
-	a.Observe(&pod, Epoch)
-	a.TakeOver(Epoch)
+	pod := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.OnDemand, Version: 1}
+	a.Observe(&pod, spottest.Epoch)
+	a.TakeOver(spottest.Epoch)
 	ask := func(id string, final bool, m policy.Mix, now time.Time) Answer {
 		return a.Reserve(Ask{ID: id, Wanted: 4, Mix: m, Final: final, DryRun: true}, now)
 	}
-	if got := ask("a", false, m, Epoch); got.Doubt != DoubtUnproven {
+	if got := ask("a", false, m, spottest.Epoch); got.Doubt != DoubtUnproven {
 		t.Errorf("without a live list: %+v", got)
 	}
-	if got := ask("a", true, m, Epoch); got.Capacity != capacity.OnDemand || got.Reason != ReasonUnproven {
+	if got := ask("a", true, m, spottest.Epoch); got.Capacity != capacity.OnDemand || got.Reason != ReasonUnproven {
 		t.Errorf("without a live list, for good: %+v", got)
 	}
-	if got := ask("a", true, policy.Mix{Percent: 100, Managed: true}, Epoch); got.Capacity != capacity.Spot {
+	if got := ask("a", true, policy.Mix{Percent: 100, Managed: true}, spottest.Epoch); got.Capacity != capacity.Spot {
 		t.Errorf("there is no floor to keep: %+v", got)
 	}
-	if got := ask("a", false, policy.Mix{Managed: true}, Epoch); got.Capacity != capacity.OnDemand || got.Doubt != DoubtNone {
+	if got := ask("a", false, policy.Mix{Managed: true}, spottest.Epoch); got.Capacity != capacity.OnDemand || got.Doubt != DoubtNone {
 		t.Errorf("on-demand is safe whatever is live: %+v", got)
 	}
-	a.Sync([]Pod{pod}, a.ProvenBy().Add(-1), Epoch)
-	if got := ask("a", false, m, Epoch); got.Doubt != DoubtUnproven {
+	a.Sync([]plan.Pod{pod}, a.ProvenBy().Add(-1), spottest.Epoch)
+	if got := ask("a", false, m, spottest.Epoch); got.Doubt != DoubtUnproven {
 		t.Errorf("a pod that the predecessor admitted may not have been stored when this list was read: %+v", got)
 	}
-	a.Sync([]Pod{pod}, a.ProvenBy(), Epoch)
-	if got := ask("a", false, m, Epoch); got.Capacity != capacity.Spot || got.Doubt != DoubtNone {
+	a.Sync([]plan.Pod{pod}, a.ProvenBy(), spottest.Epoch)
+	if got := ask("a", false, m, spottest.Epoch); got.Capacity != capacity.Spot || got.Doubt != DoubtNone {
 		t.Errorf("with a live list: %+v", got)
 	}
-	a.TakeOver(Epoch)
-	if got := ask("a", false, m, Epoch); got.Doubt != DoubtNone {
+	a.TakeOver(spottest.Epoch)
+	if got := ask("a", false, m, spottest.Epoch); got.Doubt != DoubtNone {
 		t.Errorf("the same takeover, told again: %+v", got)
 	}
-	later := Epoch.Add(time.Hour)
+	later := spottest.Epoch.Add(time.Hour)
 	a.TakeOver(later)
 	if got := ask("a", false, m, later); got.Doubt != DoubtUnproven {
 		t.Errorf("another takeover: %+v", got)
 	}
-	if s := a.Summary(4, later); !s.UnprovenUntil.Equal(later.Add(SettleTime)) {
+	if s := a.Summary(4, later); !s.UnprovenUntil.Equal(later.Add(plan.SettleTime)) {
 		t.Errorf("in doubt until %v", s.UnprovenUntil)
 	}
-	if got := ask("a", false, m, later.Add(SettleTime)); got.Doubt != DoubtNone || !a.Summary(4, later.Add(SettleTime)).UnprovenUntil.IsZero() {
+	if got := ask("a", false, m, later.Add(plan.SettleTime)); got.Doubt != DoubtNone || !a.Summary(4, later.Add(plan.SettleTime)).UnprovenUntil.IsZero() {
 		t.Errorf("the cache has caught up: %+v", got)
 	}
 }
 
 func TestAMoveToSpotWaitsUntilASuccessorKnowsWhatIsThere(t *testing.T) {
-	o := ObservedOf(Replicas(10, policy.Mix{Managed: true}), 10)
-	o.Owners[0].Accounting.UnprovenUntil = Epoch.Add(3 * time.Second)
-	r := Plan(o, PolicyOf(50, 1), DefaultSettings, Epoch)
-	if len(r.Evictions) > 0 || WaitOf(&r, WaitUnexplained) == nil || !r.Recheck.Equal(Epoch.Add(3*time.Second)) {
+	o := plantest.ObservedOf(plantest.Replicas(10, policy.Mix{Managed: true}), 10)
+	o.Owners[0].Accounting.UnprovenUntil = spottest.Epoch.Add(3 * time.Second)
+	r := plan.Plan(o, spottest.PolicyOf(50, 1), plantest.DefaultSettings, spottest.Epoch)
+	if len(r.Evictions) > 0 || plantest.WaitOf(&r, plan.WaitUnexplained) == nil || !r.Recheck.Equal(spottest.Epoch.Add(3*time.Second)) {
 		t.Errorf("%+v", r)
 	}
-	o = ObservedOf(Replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
-	o.Owners[0].Accounting.UnprovenUntil = Epoch.Add(3 * time.Second)
-	if r := Plan(o, PolicyOf(50, 1), DefaultSettings, Epoch); len(r.Evictions) == 0 {
+	o = plantest.ObservedOf(plantest.Replicas(10, policy.Mix{Percent: 100, Managed: true}), 10)
+	o.Owners[0].Accounting.UnprovenUntil = spottest.Epoch.Add(3 * time.Second)
+	if r := plan.Plan(o, spottest.PolicyOf(50, 1), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) == 0 {
 		t.Errorf("moves to on-demand cannot cost the floor: %+v", r)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -41,7 +42,7 @@ type liveListMark struct {
 
 // foundPod is a pod without a slot, and its node.
 type foundPod struct {
-	Pod
+	plan.Pod
 	node string
 }
 
@@ -54,7 +55,7 @@ func (f *foundPod) same(other *foundPod) bool {
 // the webhook. They are not in the cache; that an owner counts more replicas than the cache shows is the only sign of them.
 // One live list finds them, once the sign has stood for a moment, and is repeated only when the sign changes, or after a
 // while; in between the plans go by what was found. recheck is when to look again.
-func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s source, visible int, now time.Time) (pods []Pod, recheck time.Time, err error) {
+func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s source, visible int, now time.Time) (pods []plan.Pod, recheck time.Time, err error) {
 	live, namespace := of.live, of.key.Namespace
 	o := dir.ensureOwner(s.UID, s.kind)
 	search, recheck := o.wantsList(s.status, visible+len(s.Accounting.Reserved), now)
@@ -104,7 +105,7 @@ func (o *owner) wantsList(status, visible int, now time.Time) (search bool, rech
 
 // keepFound remembers what a search found, and returns when to search again.
 func (o *owner) keepFound(found []foundPod, now time.Time) time.Time {
-	slices.SortFunc(found, func(a, b foundPod) int { return ByAge(&a.Pod, &b.Pod) })
+	slices.SortFunc(found, func(a, b foundPod) int { return plan.ByAge(&a.Pod, &b.Pod) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	again := slices.EqualFunc(found, o.listed.found, func(a, b foundPod) bool { return a.same(&b) })
@@ -125,14 +126,14 @@ func (o *owner) searchAgain() {
 }
 
 // remembered returns what the last search found, with what is known of the nodes now.
-func (e *Engine) remembered(dir *directory, o *owner) []Pod {
+func (e *Engine) remembered(dir *directory, o *owner) []plan.Pod {
 	o.mu.Lock()
 	found := o.listed.found // replaced, never changed
 	o.mu.Unlock()
 	if len(found) == 0 {
 		return nil
 	}
-	pods := make([]Pod, len(found))
+	pods := make([]plan.Pod, len(found))
 	for i := range found {
 		pods[i] = found[i].Pod
 		pods[i].Doom = dir.nodes.doomOf(found[i].node)
@@ -144,7 +145,7 @@ func (e *Engine) remembered(dir *directory, o *owner) []Pod {
 }
 
 // addUnlabelled adds the pods of the subject's owners that hold no slot, and tells when to look for them again.
-func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, o *Observed, now time.Time) (recheck time.Time, err error) {
+func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, o *plan.Observed, now time.Time) (recheck time.Time, err error) {
 	visible := map[types.UID]int{}
 	for i := range o.Pods {
 		if pod := &o.Pods[i]; pod.Released == nil && s.counts(pod) {
@@ -165,12 +166,12 @@ func (e *Engine) addUnlabelled(ctx context.Context, dir *directory, s *subject, 
 
 // counts tells whether the controller of the subject's pods counts a pod in its status. That of a StatefulSet counts whatever
 // exists, also what is being deleted; that of a ReplicaSet what is active, and other kinds are taken to do the same.
-func (s *subject) counts(pod *Pod) bool {
+func (s *subject) counts(pod *plan.Pod) bool {
 	return s.ordinals || (pod.GoneBy.IsZero() && !pod.Finished)
 }
 
 // withoutKnown leaves out the pods that the cache shows: they got their slots since they were found.
-func withoutKnown(found, cached []Pod) []Pod {
+func withoutKnown(found, cached []plan.Pod) []plan.Pod {
 	if len(found) == 0 {
 		return nil
 	}
@@ -178,7 +179,7 @@ func withoutKnown(found, cached []Pod) []Pod {
 	for i := range cached {
 		known[cached[i].UID] = struct{}{}
 	}
-	return slices.DeleteFunc(found, func(p Pod) bool { _, is := known[p.UID]; return is })
+	return slices.DeleteFunc(found, func(p plan.Pod) bool { _, is := known[p.UID]; return is })
 }
 
 func withoutSlot(keys policy.Keys, selector *metav1.LabelSelector) (labels.Selector, error) {

@@ -18,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -44,14 +47,14 @@ func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T
 // running is a pod of web-1 that runs on a node and serves; slot empty: it has none.
 func running(name, slot, node string) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "5", Labels: map[string]string{"app": "web", TemplateHash: "abc"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "5", Labels: map[string]string{"app": "web", plan.TemplateHash: "abc"},
 			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
 			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1", Controller: new(true)}}},
 		Spec:   corev1.PodSpec{NodeName: node},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	if slot != "" {
-		p.Labels[DefaultKeys.Slot()] = slot
+		p.Labels[spottest.DefaultKeys.Slot()] = slot
 	}
 	return p
 }
@@ -59,7 +62,7 @@ func running(name, slot, node string) *corev1.Pod {
 // indexed is a client of the objects with the indexes of a member's cache.
 func indexed(funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(DefaultKeys)).
+		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(spottest.DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(spottest.DefaultKeys)).
 		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, controllerUID).Build()
 }
 
@@ -79,7 +82,7 @@ func webOf(set *appsv1.ReplicaSet, cache client.Client, live client.Reader) *sub
 
 func spotAndOnDemandNodes() []client.Object {
 	node := func(name, capacityType string) client.Object {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{SteerKey: capacityType}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{spottest.SteerKey: capacityType}}}
 	}
 	return []client.Object{node("node-od", "on-demand"), node("node-spot", "spot")}
 }
@@ -97,15 +100,15 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 		s := newShell(t, nil, false)
 		s.cache(spotAndOnDemandNodes()...)
 		set := counted(10) // its controller does not count those that are being deleted
-		s.cache(namespace("true", nil), deployment(10, "true", Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
+		s.cache(namespace("true", nil), deployment(10, "true", spottest.Annotations("spot-percentage", "50", "min-on-demand", "5")), set)
 		sub := webOf(set, indexed(interceptor.Funcs{}, cached...), indexed(interceptor.Funcs{}, append(live, cached...)...))
-		var r Result
+		var r plan.Result
 		for range 2 {
-			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, DefaultSettings)
+			o, recheck, err := s.observeSubject(t.Context(), s.follower.directory, sub, plantest.DefaultSettings)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r = Plan(o, PolicyOf(50, 5), DefaultSettings, time.Now())
+			r = plan.Plan(o, spottest.PolicyOf(50, 5), plantest.DefaultSettings, time.Now())
 			time.Sleep(time.Until(recheck))
 		}
 		slipped := 0
@@ -121,15 +124,15 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 }
 
 func TestPodsAreCountedAsTheirControllerCountsThem(t *testing.T) {
-	dying, failed := Pod{GoneBy: Epoch}, Pod{Finished: true}
+	dying, failed := plan.Pod{GoneBy: spottest.Epoch}, plan.Pod{Finished: true}
 	for name, c := range map[string]struct {
 		subject *subject
-		pod     Pod
+		pod     plan.Pod
 		want    bool
 	}{
 		"a ReplicaSet, what it deletes":  {&subject{}, dying, false},
 		"a ReplicaSet, what failed":      {&subject{}, failed, false},
-		"a ReplicaSet, what runs":        {&subject{}, Pod{}, true},
+		"a ReplicaSet, what runs":        {&subject{}, plan.Pod{}, true},
 		"a StatefulSet, what it deletes": {&subject{ordinals: true}, dying, true},
 		"a StatefulSet, what failed":     {&subject{ordinals: true}, failed, true},
 	} {
@@ -156,7 +159,7 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 		set := counted(10)
 		s.cache(namespace("true", nil), deployment(10, "true", mixed("50")), set)
 		sub := webOf(set, indexed(interceptor.Funcs{}), apiServer)
-		settings := DefaultSettings
+		settings := plantest.DefaultSettings
 		settings.ReadOnly = true
 		began := time.Now()
 		for time.Since(began) < time.Hour {
@@ -164,7 +167,7 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := Plan(o, PolicyOf(50, 1), settings, time.Now()); lists > 0 && (r.SpotActual != 10 || r.State != StateReadOnly) {
+			if r := plan.Plan(o, spottest.PolicyOf(50, 1), settings, time.Now()); lists > 0 && (r.SpotActual != 10 || r.State != plan.StateReadOnly) {
 				t.Fatalf("after %s the plan sees %d of 10 pods: %s: %s", time.Since(began), r.SpotActual, r.State, r.Reason)
 			}
 			time.Sleep(10 * time.Second)
@@ -192,7 +195,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	dir := s.follower.directory
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	pod := s.podFacts(dir, running("web-1-0", "", "node-spot"))
-	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, Epoch)
+	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, spottest.Epoch)
 	nodes := spotAndOnDemandNodes()
 	s.cache(nodes...)
 	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Doom != nil {
@@ -202,7 +205,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	if pods := s.remembered(dir, o); pods[0].Doom == nil {
 		t.Error("its node is gone, and nobody knows")
 	}
-	if pods := withoutKnown(s.remembered(dir, o), []Pod{{UID: pod.UID}}); len(pods) != 0 {
+	if pods := withoutKnown(s.remembered(dir, o), []plan.Pod{{UID: pod.UID}}); len(pods) != 0 {
 		t.Error("a pod that got its slot is there twice")
 	}
 }
@@ -213,13 +216,13 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	set := counted(1)
 	search := func(at time.Time) bool { found, _ := o.wantsList(1, 0, at); return found }
-	if search(Epoch); !search(Epoch.Add(liveListPatience)) {
+	if search(spottest.Epoch); !search(spottest.Epoch.Add(liveListPatience)) {
 		t.Fatal("no search")
 	}
-	at := Epoch.Add(2 * liveListPatience)
-	o.keepFound([]foundPod{{Pod: Pod{UID: "gone"}}}, at)
+	at := spottest.Epoch.Add(2 * liveListPatience)
+	o.keepFound([]foundPod{{Pod: plan.Pod{UID: "gone"}}}, at)
 	w := newWriting(func(string) error { return notFound }, succeed)
-	plan := Result{Stamps: []Stamp{{Pod: "gone", Name: "web-1-0"}}}
+	plan := plan.Result{Stamps: []plan.Stamp{{Pod: "gone", Name: "web-1-0"}}}
 	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &plan, at); err != nil || plan.Recheck.IsZero() {
 		t.Errorf("next plan %s, error %v", plan.Recheck, err)
 	}

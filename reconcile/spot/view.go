@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -11,7 +12,7 @@ import (
 type WorkloadView struct {
 	Member string
 	policy.WorkloadKey
-	State State
+	State plan.State
 	// Reason says in one sentence what the state means, or what is waited for.
 	Reason string
 	// Policy is the policy in force, with the source of each value and the problems found.
@@ -27,15 +28,15 @@ type WorkloadView struct {
 	// Doomed and Released count pods that run and are no replicas any more.
 	Doomed, Released int
 	// Contradiction says which nodes are not what the workload's own template asks for, if that concerns its replicas.
-	Contradiction Contradiction
+	Contradiction plan.Contradiction
 	// Unprotected says that no disruption budget keeps others from the floor.
 	Unprotected bool
 	// Skew says which topology spread constraint is not kept over both capacity types, where and why; empty: none.
 	Skew string
 	// Settings are those in force.
-	Settings Settings
+	Settings plan.Settings
 	// Waits are what is waited for, the soonest to end first.
-	Waits []Wait
+	Waits []plan.Wait
 	// NextCheck is when the plan looks again without an event; zero: only on change or resync.
 	NextCheck time.Time
 	// Planned is when the plan was made.
@@ -62,5 +63,5 @@ type PodView struct {
 	// Doomed: its node goes for certain, or has gone. Released: it has left its ReplicaSet.
 	Doomed, Released bool
 	// Waits is the kind of wait that keeps the pod from going; empty: none.
-	Waits WaitKind
+	Waits plan.WaitKind
 }

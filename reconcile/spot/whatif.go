@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) Suppose(member, kind, namespace, name string, h Hypothesis, now
 		return WhatIf{}, false
 	}
 	supposed := h.apply(last, e.Keys)
-	supposed.plan, supposed.at = Plan(supposed.observed, supposed.policy, supposed.settings, now), now
+	supposed.plan, supposed.at = plan.Plan(supposed.observed, supposed.policy, supposed.settings, now), now
 	then := viewOf(member, key, &supposed)
 	then.Explanation = supposed.explain()
 	return WhatIf{Now: view, Then: then, Moves: excessIn(&then), First: firstMoves(&supposed.plan)}, true
@@ -87,7 +88,7 @@ func excessIn(v *WorkloadView) int {
 }
 
 // firstMoves are what a plan starts at once.
-func firstMoves(plan *Result) []Move {
+func firstMoves(plan *plan.Result) []Move {
 	var moves []Move
 	for i := range plan.Releases {
 		moves = append(moves, moveOfRelease(&plan.Releases[i], time.Time{}))
@@ -99,11 +100,11 @@ func firstMoves(plan *Result) []Move {
 }
 
 // moveOfRelease is what is remembered of a release.
-func moveOfRelease(r *Release, at time.Time) Move {
+func moveOfRelease(r *plan.Release, at time.Time) Move {
 	return Move{At: at, Pod: r.Name, From: r.From, For: r.Released.For, Strategy: policy.StrategyRelease, Why: r.Why}
 }
 
 // moveOfEviction is what is remembered of an eviction.
-func moveOfEviction(e *Eviction, at time.Time) Move {
+func moveOfEviction(e *plan.Eviction, at time.Time) Move {
 	return Move{At: at, Pod: e.Name, From: e.From, For: e.For, Strategy: policy.StrategyEvict, Why: e.Why}
 }

@@ -11,6 +11,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -23,15 +26,15 @@ type world struct {
 	ordinals bool
 	wanted   int
 	policy   policy.Policy
-	settings Settings
+	settings plan.Settings
 
-	pods   map[types.UID]*Pod // the truth
-	events []event            // not yet delivered
-	cache  map[types.UID]Pod
+	pods   map[types.UID]*plan.Pod // the truth
+	events []event                 // not yet delivered
+	cache  map[types.UID]plan.Pod
 	known  int // replicas that the cache shows
 	acc    *Accounting
 
-	stored []*Pod // admitted, and not stored yet
+	stored []*plan.Pod // admitted, and not stored yet
 
 	lag      time.Duration // that the last pass let the cache have
 	storing  bool          // whether pods take a time from their admission until they are stored
@@ -46,41 +49,41 @@ type world struct {
 
 type event struct {
 	at   time.Time
-	pod  Pod
+	pod  plan.Pod
 	gone bool
 	size int // of the owner, if not negative
 }
 
 func newWorld(seed uint64, wanted int, pol policy.Policy) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: Epoch, wanted: wanted, known: wanted, policy: pol,
-		settings: Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*Pod{}}
+	w := &world{rand: rand.New(rand.NewPCG(seed, 1)), now: spottest.Epoch, wanted: wanted, known: wanted, policy: pol,
+		settings: plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}, pods: map[types.UID]*plan.Pod{}}
 	w.restart()
 	return w
 }
 
 // restart forgets everything but what a fresh list shows.
 func (w *world) restart() {
-	w.events, w.cache, w.known = nil, map[types.UID]Pod{}, w.wanted
+	w.events, w.cache, w.known = nil, map[types.UID]plan.Pod{}, w.wanted
 	w.acc, w.lastMove = NewAccounting(w.ordinals), time.Time{}
 	for _, p := range w.sorted() {
-		if p.Slot != NoSlot {
+		if p.Slot != plan.NoSlot {
 			w.cache[p.UID] = *p
 			w.acc.Observe(p, w.now)
 		}
 	}
 }
 
-func (w *world) sorted() []*Pod {
-	pods := make([]*Pod, 0, len(w.pods))
+func (w *world) sorted() []*plan.Pod {
+	pods := make([]*plan.Pod, 0, len(w.pods))
 	for _, p := range w.pods {
 		pods = append(pods, p)
 	}
-	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
+	slices.SortFunc(pods, func(a, b *plan.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return pods
 }
 
-func (w *world) alive() []*Pod {
-	return slices.DeleteFunc(w.sorted(), func(p *Pod) bool { return !p.Alive() })
+func (w *world) alive() []*plan.Pod {
+	return slices.DeleteFunc(w.sorted(), func(p *plan.Pod) bool { return !p.Alive() })
 }
 
 func (w *world) count() (t capacity.Tally) {
@@ -95,17 +98,17 @@ func (w *world) count() (t capacity.Tally) {
 func (w *world) mix() policy.Mix { return w.policy.Mix() }
 
 // write stores a pod; the cache selects by the slot label.
-func (w *world) write(p *Pod) {
+func (w *world) write(p *plan.Pod) {
 	w.version++
 	p.Version = w.version
-	if p.Slot == NoSlot {
+	if p.Slot == plan.NoSlot {
 		w.events = append(w.events, event{at: w.now, pod: *p, gone: true, size: -1})
 		return
 	}
 	w.events = append(w.events, event{at: w.now, pod: *p, size: -1})
 }
 
-func (w *world) remove(p *Pod) {
+func (w *world) remove(p *plan.Pod) {
 	delete(w.pods, p.UID)
 	w.version++
 	p.Version = w.version
@@ -155,14 +158,14 @@ func (w *world) control() {
 		w.create("")
 	}
 	if over := len(alive) - w.wanted; over > 0 {
-		slices.SortFunc(alive, DeletedFirst)
+		slices.SortFunc(alive, plantest.DeletedFirst)
 		for _, p := range alive[:over] {
 			w.remove(p)
 		}
 	}
 }
 
-func (w *world) controlOrdinals(alive []*Pod) {
+func (w *world) controlOrdinals(alive []*plan.Pod) {
 	have := map[int]bool{}
 	for _, p := range alive {
 		number, _ := phrase.Ordinal(p.Name)
@@ -193,7 +196,7 @@ func (w *world) create(name string) {
 			if answer.Doubt == DoubtUnproven {
 				w.pass(max(w.acc.ProvenBy().Sub(w.now), 0), w.lag)
 			}
-			var pods []Pod
+			var pods []plan.Pod
 			for _, p := range w.sorted() {
 				pods = append(pods, *p)
 			}
@@ -210,13 +213,13 @@ func (w *world) create(name string) {
 	if w.rand.Float64() < w.refuse {
 		return
 	}
-	p := &Pod{Name: name, UID: id, Owner: OwnerUID, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
+	p := &plan.Pod{Name: name, UID: id, Owner: spottest.OwnerUID, Slot: answer.Slot, Capacity: answer.Capacity, Reservation: answer.ID,
 		Moved: answer.Moved, Created: w.now.Truncate(time.Second), UnreadySince: w.now.Truncate(time.Second)}
 	if !w.ordinals && answer.Capacity != capacity.Unknown {
 		p.DeletionCost = w.mix().Cost(answer.Slot)
 	}
 	if w.rand.Float64() < w.lose {
-		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = NoSlot, capacity.Unknown, "", ""
+		p.Slot, p.Capacity, p.Reservation, p.DeletionCost = plan.NoSlot, capacity.Unknown, "", ""
 	}
 	if w.storing {
 		w.stored = append(w.stored, p)
@@ -228,7 +231,7 @@ func (w *world) create(name string) {
 
 // store stores pods that were admitted, each after a time of its own.
 func (w *world) store() {
-	w.stored = slices.DeleteFunc(w.stored, func(p *Pod) bool {
+	w.stored = slices.DeleteFunc(w.stored, func(p *plan.Pod) bool {
 		if w.now.Sub(p.Created) < StoreTime && w.rand.IntN(2) == 0 {
 			return false
 		}
@@ -240,7 +243,7 @@ func (w *world) store() {
 
 // start makes up to n pods ready, in random order.
 func (w *world) start(n int) {
-	pods := slices.DeleteFunc(w.alive(), func(p *Pod) bool { return p.Ready })
+	pods := slices.DeleteFunc(w.alive(), func(p *plan.Pod) bool { return p.Ready })
 	w.rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	for _, p := range pods[:min(n, len(pods))] {
 		p.Ready, p.Bound = true, true
@@ -258,9 +261,9 @@ func (w *world) kill() {
 	}
 }
 
-func (w *world) observed() Observed {
-	o := Observed{Ordinals: w.ordinals, Replicas: w.known, LastMove: w.lastMove,
-		Owners: []Owner{{UID: OwnerUID, Name: "owner", Replicas: w.known, Accounting: w.acc.Summary(w.known, w.now)}}}
+func (w *world) observed() plan.Observed {
+	o := plan.Observed{Ordinals: w.ordinals, Replicas: w.known, LastMove: w.lastMove,
+		Owners: []plan.Owner{{UID: spottest.OwnerUID, Name: "owner", Replicas: w.known, Accounting: w.acc.Summary(w.known, w.now)}}}
 	for _, p := range w.cache {
 		if known := w.acc.pods[p.UID]; known != nil && known.freed {
 			p.Evicted = true
@@ -268,7 +271,7 @@ func (w *world) observed() Observed {
 		o.Pods = append(o.Pods, p)
 	}
 	for _, p := range w.pods { // what a live list finds
-		if p.Slot == NoSlot {
+		if p.Slot == plan.NoSlot {
 			o.Pods = append(o.Pods, *p)
 		}
 	}
@@ -277,10 +280,10 @@ func (w *world) observed() Observed {
 	return o
 }
 
-func (w *world) plan() Result { return Plan(w.observed(), w.policy, w.settings, w.now) }
+func (w *world) plan() plan.Result { return plan.Plan(w.observed(), w.policy, w.settings, w.now) }
 
 // act plans and does what the plan says. refused is the chance that a disruption budget refuses an eviction.
-func (w *world) act(refused float64) Result {
+func (w *world) act(refused float64) plan.Result {
 	r := w.plan()
 	for _, s := range r.Stamps {
 		if p := w.pods[s.Pod]; p != nil {
@@ -317,13 +320,13 @@ func (w *world) act(refused float64) Result {
 func (w *world) converge() (time.Duration, error) {
 	start := w.now
 	w.refuse = 0
-	var r Result
+	var r plan.Result
 	for range 2000 {
 		w.control()
 		w.start(len(w.pods))
 		w.deliver(len(w.events))
 		r = w.act(0)
-		if r.State == StateConverged && len(w.events) == 0 {
+		if r.State == plan.StateConverged && len(w.events) == 0 {
 			return w.now.Sub(start), nil
 		}
 		w.pass(time.Second, 0)
@@ -331,7 +334,7 @@ func (w *world) converge() (time.Duration, error) {
 	return 0, fmt.Errorf("not converged: %s: %s", r.State, r.Reason)
 }
 
-func byAgeOf(a, b Pod) int { return ByAge(&a, &b) }
+func byAgeOf(a, b plan.Pod) int { return plan.ByAge(&a, &b) }
 
 // consistent compares what the accounting counts with what it keeps.
 func (w *world) consistent() error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -31,12 +32,12 @@ func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, 
 		return placementRetry
 	}
 	status.SpotReplicas, status.OnDemandReplicas = new(int32(view.SpotActual)), new(int32(view.OnDemandActual))
-	if view.State == spot.StateConverged {
+	if view.State == plan.StateConverged {
 		conditions.True(v1.ConditionPlaced, v1.ReasonPlaced, "%s", placementOf(view))
 	} else {
 		conditions.False(v1.ConditionPlaced, string(view.State), "%s: %s", placementOf(view), view.Reason)
 	}
-	if view.State != spot.StateConverged || view.SpotActual+view.OnDemandActual != int(status.Replicas) {
+	if view.State != plan.StateConverged || view.SpotActual+view.OnDemandActual != int(status.Replicas) {
 		return placementRetry
 	}
 	return 0

@@ -10,6 +10,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -62,9 +63,9 @@ func TestProgressFollowsTheDeployment(t *testing.T) {
 
 func TestPlacementIsToldWithItsReason(t *testing.T) {
 	asks := func(app *v1.WebApp) { app.Spec.Spot = &v1.Spot{Percentage: new(int32(50))}; app.Status.Replicas = 4 }
-	done := spot.WorkloadView{State: spot.StateConverged, SpotActual: 2, SpotWanted: 2, OnDemandActual: 2, OnDemandWanted: 2}
-	moving := spot.WorkloadView{State: spot.StateMoving, Reason: "one is on its way", SpotActual: 1, SpotWanted: 2, OnDemandActual: 3, OnDemandWanted: 2}
-	old := spot.WorkloadView{State: spot.StateConverged, SpotActual: 1, SpotWanted: 1}
+	done := spot.WorkloadView{State: plan.StateConverged, SpotActual: 2, SpotWanted: 2, OnDemandActual: 2, OnDemandWanted: 2}
+	moving := spot.WorkloadView{State: plan.StateMoving, Reason: "one is on its way", SpotActual: 1, SpotWanted: 2, OnDemandActual: 3, OnDemandWanted: 2}
+	old := spot.WorkloadView{State: plan.StateConverged, SpotActual: 1, SpotWanted: 1}
 	for name, test := range map[string]struct {
 		app            *v1.WebApp
 		enabled, known bool

@@ -14,6 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -41,7 +42,7 @@ func newAPIBackend() *apiBackend {
 			b.records[member] = append(b.records[member], record)
 		}
 		for w := range apiWorkloads {
-			view := spot.WorkloadView{Member: member, State: spot.StateMoving, Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6 + w%2, OnDemandActual: 4 - w%2,
+			view := spot.WorkloadView{Member: member, State: plan.StateMoving, Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6 + w%2, OnDemandActual: 4 - w%2,
 				WorkloadKey: policy.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: apiKey(member, w).NamespacedName}, Planned: time.Now()}
 			b.workloads[member] = append(b.workloads[member], view)
 		}

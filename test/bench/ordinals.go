@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -29,11 +30,11 @@ func (b *bench) large(context.Context) error {
 		return err
 	}
 	b.report.record("ordinals-20000-s", admitted.Seconds())
-	rest, err := planLarge(spot.StateConverged, largePercent)
+	rest, err := planLarge(plan.StateConverged, largePercent)
 	if err != nil {
 		return err
 	}
-	moves, err := planLarge(spot.StateMoving, largePercent/2)
+	moves, err := planLarge(plan.StateMoving, largePercent/2)
 	if err != nil {
 		return err
 	}
@@ -61,14 +62,14 @@ func admitOrdinals() (time.Duration, error) {
 
 // planLarge plans a workload whose replicas are where largePercent wants them, by a policy of another percentage perhaps. It
 // returns the median of several tries.
-func planLarge(want spot.State, percent int) (time.Duration, error) {
+func planLarge(want plan.State, percent int) (time.Duration, error) {
 	observed, now, floor := largeWorkload(), time.Now(), largeFloor
 	pol := policy.Policy{Percentage: &percent, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceWorkload}
-	settings := spot.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
+	settings := plan.Settings{MaxMoves: policy.MoveLimit{Percent: 10}, Cooldown: 10 * time.Second}
 	var took []time.Duration
 	for range largeTries {
 		begun := time.Now()
-		result := spot.Plan(observed, pol, settings, now)
+		result := plan.Plan(observed, pol, settings, now)
 		took = append(took, time.Since(begun))
 		if result.State != want {
 			return 0, fmt.Errorf("a plan of %d replicas says %s (%s), not %s", largeReplicas, result.State, result.Reason, want)
@@ -78,12 +79,12 @@ func planLarge(want spot.State, percent int) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-func largeWorkload() spot.Observed {
+func largeWorkload() plan.Observed {
 	mix, created := policy.Mix{Percent: largePercent, Floor: largeFloor, Managed: true}, time.Now().Add(-time.Hour)
-	owner := spot.Owner{UID: "large", Name: "large", Replicas: largeReplicas}
-	observed := spot.Observed{Replicas: largeReplicas, Owners: []spot.Owner{owner}, Pods: make([]spot.Pod, largeReplicas)}
+	owner := plan.Owner{UID: "large", Name: "large", Replicas: largeReplicas}
+	observed := plan.Observed{Replicas: largeReplicas, Owners: []plan.Owner{owner}, Pods: make([]plan.Pod, largeReplicas)}
 	for i := range observed.Pods {
-		observed.Pods[i] = spot.Pod{Name: "large-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i)), Owner: owner.UID, Slot: i, Capacity: mix.Of(i),
+		observed.Pods[i] = plan.Pod{Name: "large-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i)), Owner: owner.UID, Slot: i, Capacity: mix.Of(i),
 			DeletionCost: mix.Cost(i), Created: created, UnreadySince: created, Bound: true, Ready: true}
 	}
 	return observed

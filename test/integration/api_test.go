@@ -28,6 +28,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -55,7 +56,7 @@ func (b apiBackend) Status(name string) (clusters.Status, bool) {
 }
 
 func (apiBackend) List(member, _ string) []spot.WorkloadView {
-	view := spot.WorkloadView{Member: member, State: spot.StateConverged, Reason: "every replica is where it belongs"}
+	view := spot.WorkloadView{Member: member, State: plan.StateConverged, Reason: "every replica is where it belongs"}
 	view.Kind, view.Namespace, view.Name = spot.KindDeployment, "shop", "cart"
 	return []spot.WorkloadView{view}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -50,7 +51,7 @@ func (s *webhookSite) Place(_ context.Context, member string, pod *spot.PodReque
 		s.t.Errorf("asked about member %q", member)
 	}
 	s.placed[pod.Name] = pod.DryRun
-	reservation := spot.Reservation{ID: "a-reservation", Slot: webhookSlot, Capacity: capacity.Spot}
+	reservation := plan.Reservation{ID: "a-reservation", Slot: webhookSlot, Capacity: capacity.Spot}
 	return spot.Placement{Outcome: spot.OutcomeSpot, Patch: s.patcher.AppendPatch(nil, &pod.Incoming, s.steering, reservation)}
 }
 

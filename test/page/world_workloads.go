@@ -11,6 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -26,9 +27,9 @@ func (w *World) AddWorkload(member, namespace, name string, replicas, share, flo
 	view := workload{
 		Member:      member,
 		WorkloadKey: policy.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}},
-		State:       spot.StateConverged, Reason: "every replica is where it belongs",
+		State:       plan.StateConverged, Reason: "every replica is where it belongs",
 		Policy:      policy.Policy{Percentage: &share, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceNamespace},
-		Settings:    spot.Settings{Strategy: policy.StrategyEvict, PendingTimeout: time.Minute},
+		Settings:    plan.Settings{Strategy: policy.StrategyEvict, PendingTimeout: time.Minute},
 		Explanation: []string{fmt.Sprintf("%d %% of %d replicas belong on spot capacity, and %d must stay on on-demand capacity.", share, replicas, floor)},
 	}
 	for slot := range replicas {
@@ -97,7 +98,7 @@ func (w *World) Displace(member, namespace, name string, slot int) {
 		if pod.Wanted == capacity.Spot {
 			pod.Actual = capacity.OnDemand
 		}
-		view.State, view.Reason = spot.StateMoving, "a replica is to move"
+		view.State, view.Reason = plan.StateMoving, "a replica is to move"
 	})
 }
 
@@ -106,12 +107,12 @@ func (w *World) Move(member, namespace, name string, slot int) {
 	w.change(member, namespace, name, func(view *workload) {
 		pod := &view.Pods[slot]
 		view.Moves = append([]spot.Move{{
-			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it",
+			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it",
 		}}, view.Moves...)
 		w.Journal.Add(journal.Event{Type: journal.Move, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: pod.Name,
-			Reason: string(spot.PurposeMove), Message: "pod " + pod.Name + " was evicted: the mix asks for it"})
+			Reason: string(plan.PurposeMove), Message: "pod " + pod.Name + " was evicted: the mix asks for it"})
 		*pod = spot.PodView{Name: pod.Name + "-new", Slot: slot, Wanted: pod.Wanted, Actual: pod.Wanted, Phase: "Pending"}
-		view.State, view.Reason = spot.StateMoving, "a replacement is starting"
+		view.State, view.Reason = plan.StateMoving, "a replacement is starting"
 	})
 }
 
@@ -121,7 +122,7 @@ func (w *World) Settle(member, namespace, name string) {
 		for i := range view.Pods {
 			view.Pods[i].Ready, view.Pods[i].Phase, view.Pods[i].Node = true, "Running", "node-9"
 		}
-		view.State, view.Reason, view.Waits = spot.StateConverged, "every replica is where it belongs", nil
+		view.State, view.Reason, view.Waits = plan.StateConverged, "every replica is where it belongs", nil
 	})
 }
 
@@ -130,19 +131,19 @@ func (w *World) Dry(member, namespace, name string) {
 	w.change(member, namespace, name, func(view *workload) {
 		w.Journal.Add(journal.Event{Type: journal.DroughtBegan, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: string(capacity.Spot),
 			Message: "spot capacity has no room for pods of this shape"})
-		view.State, view.Reason = spot.StateWaiting, "spot capacity has no room"
-		view.Waits = []spot.Wait{{Kind: spot.WaitDry, Replicas: 2, Since: time.Now().Add(-4 * time.Minute), Until: time.Now().Add(time.Minute), Reason: "spot capacity has had no room for 2 replicas"}}
+		view.State, view.Reason = plan.StateWaiting, "spot capacity has no room"
+		view.Waits = []plan.Wait{{Kind: plan.WaitDry, Replicas: 2, Since: time.Now().Add(-4 * time.Minute), Until: time.Now().Add(time.Minute), Reason: "spot capacity has had no room for 2 replicas"}}
 	})
 }
 
 // Spoil gives a workload an annotation that cannot be used, and texts of its member everywhere a member's texts are shown.
 func (w *World) Spoil(member, namespace, name, text string) {
 	w.change(member, namespace, name, func(view *workload) {
-		view.State, view.Reason = spot.StateInvalid, text
+		view.State, view.Reason = plan.StateInvalid, text
 		view.Policy.Problems = []policy.Problem{{Key: "plimsoll.dev/" + text, Value: text, Rule: text}}
 		view.Explanation = []string{text}
-		view.Waits = []spot.Wait{{Kind: spot.WaitBudget, Subject: text, Reason: text}}
-		view.Moves = []spot.Move{{At: time.Now(), Pod: text, From: capacity.Spot, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: text}}
+		view.Waits = []plan.Wait{{Kind: plan.WaitBudget, Subject: text, Reason: text}}
+		view.Moves = []spot.Move{{At: time.Now(), Pod: text, From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: text}}
 		view.Pods[0].Name, view.Pods[0].Node, view.Pods[0].Reason, view.Pods[0].Phase, view.Pods[0].Ready = text, text, text, text, false
 	})
 }
@@ -200,11 +201,11 @@ func (l lists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, 
 	answer.Moves = max(then.SpotWanted-view.SpotActual, view.SpotActual-then.SpotWanted)
 	for i, pod := range view.Pods {
 		if pod.Actual != belongs(i, share, floor) && len(answer.First) < 2 {
-			answer.First = append(answer.First, spot.Move{Pod: pod.Name, From: pod.Actual, For: spot.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it"})
+			answer.First = append(answer.First, spot.Move{Pod: pod.Name, From: pod.Actual, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it"})
 		}
 	}
 	if answer.Moves > 0 {
-		then.State, then.Reason = spot.StateMoving, "replicas are to move"
+		then.State, then.Reason = plan.StateMoving, "replicas are to move"
 	}
 	return answer, true
 }

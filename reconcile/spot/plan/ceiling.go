@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+)
+
+// CeilingLimits are the most replicas that may be on the move for the mix at a time; 0: without limit.
+type CeilingLimits struct {
+	// Member is for each member, Hub for all of them together.
+	Member, Hub int
+}
+
+// MoveKey names a workload of a member.
+type MoveKey struct {
+	Member string
+	policy.WorkloadKey
+}
+
+// Grant is what a [Ceiling] allows.
+type Grant struct {
+	// Moves that may start now.
+	Moves int
+	// Scope is what is at its ceiling, "member" or "hub"; empty when all that was asked for may start.
+	Scope string
+	// Retry is when to ask again; zero when all that was asked for may start.
+	Retry time.Time
+}
+
+// Scopes of a ceiling.
+const (
+	scopeMember = "member"
+	scopeHub    = "hub"
+)
+
+const (
+	// ceilingRetry is when a workload that was refused asks again; one that does not ask for ceilingPatience wants no more.
+	ceilingRetry    = time.Second
+	ceilingPatience = 5 * time.Second
+	// moverPatience is how long the moves of a workload count that does not ask any more. It is longer than a move takes, and
+	// than it takes to look at a workload again: who is silent for so long cannot be reached, or is gone.
+	moverPatience = 15 * time.Minute
+)
+
+// MoveBudget says how many moves may start now. Safe for concurrent use; it answers from memory.
+//
+// [Ceiling] counts for all members in one process. Where members have several owners, each owner has a budget with a share of
+// the hub's ceiling; the shares add up to it.
+type MoveBudget interface {
+	// Grant allows a workload of which moving replicas are on the move up to want more.
+	Grant(key MoveKey, moving, want int, now time.Time) Grant
+	// Forget drops a workload that is gone, ForgetMember all of a member that left, or that another replica owns now.
+	Forget(key MoveKey)
+	ForgetMember(member string)
+}
+
+var _ MoveBudget = (*Ceiling)(nil)
+
+// Ceiling shares a bounded number of moves among the workloads that want to make some. Each has its fair share of what the
+// limit allows, at least one; those that had to wait come first, in the order in which they came. It is safe for concurrent
+// use.
+type Ceiling struct {
+	limits CeilingLimits
+
+	mu      sync.Mutex
+	movers  map[MoveKey]*mover // that move or wait
+	arrival uint64
+}
+
+// mover is one workload that moves replicas or waits to.
+type mover struct {
+	moving  int    // replicas on the move
+	arrival uint64 // its place among those that wait; 0: it does not
+	asked   time.Time
+}
+
+// NewCeiling returns a ceiling under which nothing moves yet.
+func NewCeiling(limits CeilingLimits) *Ceiling {
+	return &Ceiling{limits: limits, movers: map[MoveKey]*mover{}}
+}
+
+// Grant takes in how many replicas of a workload are on the move, as its last plan says, and tells how many of those that it
+// wants to move may start now. They count as moving from then on. It is asked after every plan, also when nothing is wanted.
+func (c *Ceiling) Grant(key MoveKey, moving, want int, now time.Time) Grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.movers[key]
+	if m == nil {
+		m = &mover{}
+		c.movers[key] = m
+	}
+	m.moving, m.asked = moving, now
+	if want == 0 {
+		m.arrival = 0
+		if moving == 0 {
+			delete(c.movers, key)
+		}
+		return Grant{}
+	}
+	if m.arrival == 0 {
+		c.arrival++
+		m.arrival = c.arrival
+	}
+	grant := Grant{Moves: want}
+	if c.limits.Member > 0 {
+		grant.lower(c.share(c.limits.Member, key, m, func(other MoveKey) bool { return other.Member == key.Member }, now), scopeMember)
+	}
+	if c.limits.Hub > 0 {
+		grant.lower(c.share(c.limits.Hub, key, m, func(MoveKey) bool { return true }, now), scopeHub)
+	}
+	m.moving += grant.Moves
+	if grant.Moves == want {
+		m.arrival = 0
+		return grant
+	}
+	if grant.Moves > 0 {
+		c.arrival++
+		m.arrival = c.arrival // it had its turn
+	}
+	grant.Retry = now.Add(ceilingRetry)
+	return grant
+}
+
+func (g *Grant) lower(limit int, scope string) {
+	if limit < g.Moves {
+		g.Moves, g.Scope = limit, scope
+	}
+}
+
+// Movers returns how many workloads move replicas or wait to.
+func (c *Ceiling) Movers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.movers)
+}
+
+// Forget takes a workload out that is gone.
+func (c *Ceiling) Forget(key MoveKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.movers, key)
+}
+
+// ForgetMember takes all workloads of a member out that is gone.
+func (c *Ceiling) ForgetMember(member string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.movers, func(key MoveKey, _ *mover) bool { return key.Member == member })
+}
+
+// share returns how many moves one workload may start under a limit for those of a scope.
+func (c *Ceiling) share(limit int, key MoveKey, m *mover, within func(MoveKey) bool, now time.Time) int {
+	free, movers, before := limit, 0, 0
+	for other, o := range c.movers {
+		switch {
+		case !within(other):
+			continue
+		case now.Sub(o.asked) > moverPatience:
+			delete(c.movers, other)
+			continue
+		}
+		free -= o.moving
+		waits := o.arrival > 0 && now.Sub(o.asked) <= ceilingPatience
+		if o.moving > 0 || waits {
+			movers++
+		}
+		if other != key && waits && o.arrival < m.arrival && o.moving == 0 {
+			before++
+		}
+	}
+	fair := max(limit/max(movers, 1), 1) - m.moving
+	return max(min(free-before, fair), 0)
+}
