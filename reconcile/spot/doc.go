@@ -2,18 +2,10 @@
 // fewer than a floor on on-demand capacity.
 //
 // It has a pure core and a thin shell. The core never does I/O, never asks for the time and never draws a random number,
-// so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it. A part of it has
-// packages of its own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
-// (labels, annotations, the mix) and shortage (insufficient capacity). The rest is here:
+// so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it. Its parts are
+// packages of their own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
+// (labels, annotations, the mix), plan (what a workload needs now) and shortage (insufficient capacity). The rest is here:
 //
-//   - pod.go, observed.go: the words that plans are made of ([plan.Pod], [plan.Observed], [plan.Result]);
-//   - plan.go, plan_urgent.go, plan_advice.go, plan_dry.go, plan_finish.go, plan_fleet.go, plan_floor.go, plan_leave.go,
-//     plan_moves.go, plan_pace.go, plan_rollout.go, plan_stamps.go, plan_victims.go, plan_window.go, plan_contradiction.go: what a
-//     workload needs now ([plan.Plan], [plan.Finish]);
-//   - explain.go: a plan in plain sentences ([plan.Explain]);
-//   - spread.go, spread_count.go, spread_order.go, spread_tell.go: topology spread over both capacity types ([plan.Spread]);
-//   - doom.go, release.go: pods that run and are no supply any more ([plan.Doom], [plan.Released]);
-//   - ceiling.go: how many of the planned moves may start ([plan.Ceiling]);
 //   - accounting.go, reserve.go, ordinals.go, reservation.go, reservations.go, slots.go, takeover.go: which slot and capacity
 //     type a new pod gets, and why the floor stands ([Accounting]);
 //   - admit.go, admit_spread.go, patch.go: the patch that puts it there ([Patcher]).

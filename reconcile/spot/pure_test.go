@@ -20,6 +20,7 @@ func TestPackagesThatDecideCallNobodyAndAskForNoTime(t *testing.T) {
 		"internal/when":   nil,
 		"capacity":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when"},
 		"policy":          {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity"},
+		"plan":            {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity", "reconcile/spot/policy"},
 		"shortage":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity", "reconcile/spot/policy"},
 	} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -97,7 +97,7 @@ type Owner struct {
 	Replicas int
 	// Start is the first ordinal of a StatefulSet.
 	Start int
-	// Accounting is what the owner's accounting knows beyond the pods; see [Accounting.Summary]. The zero value: nothing.
+	// Accounting is what the owner's accounting knows beyond the pods; see Accounting.Summary. The zero value: nothing.
 	Accounting Summary
 	// DrySince is since when spot capacity has had no room for pods of the owner's shape, as [shortage.Tracker.Dry] tells; zero: it has.
 	DrySince time.Time
@@ -112,7 +112,7 @@ type Owner struct {
 	Spreads []Spread
 }
 
-// Summary is what an [Accounting] knows beyond the pods that the cache shows.
+// Summary is what an Accounting knows beyond the pods that the cache shows.
 type Summary struct {
 	// Reserved are the reservations whose pods were not seen yet, the oldest first, without their ids.
 	Reserved []Reservation
@@ -120,10 +120,10 @@ type Summary struct {
 	// that the cache still shows are gone, or were refused. While it is not 0, counts cannot be trusted.
 	Unexplained int
 	// UnansweredUntil is when evictions and releases that nobody answered no longer count, if the cache does not show them by
-	// then; zero: there are none. See [Accounting.Unanswered].
+	// then; zero: there are none. See Accounting.Unanswered.
 	UnansweredUntil time.Time
 	// UnprovenUntil is until when what another process did for the owner may not be known; zero: it is. See
-	// [Accounting.TakeOver].
+	// Accounting.TakeOver.
 	UnprovenUntil time.Time
 }
 
@@ -229,7 +229,7 @@ type Eviction struct {
 
 // Release takes one pod out of its ReplicaSet: in one write, with the pod's UID as precondition, its label
 // pod-template-hash becomes [ReleasedHash] of Released.Hash and the annotation [policy.Keys.Released] becomes Released.String().
-// [Accounting.LetGo] comes before the write, [Accounting.Restore] after one that failed, [Accounting.Unanswered] after one
+// Accounting.LetGo comes before the write, Accounting.Restore after one that failed, Accounting.Unanswered after one
 // of which that is not known.
 type Release struct {
 	Pod  types.UID
