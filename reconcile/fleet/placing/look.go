@@ -192,6 +192,9 @@ func (m *memberMemory) tell(s *sight, grace time.Duration, now time.Time) {
 	}
 	s.facts, s.lostSight, s.dry, s.life = m.facts, m.lostSight, m.dry, m.spot.Life(now)
 	s.held = heldOf(&m.spot)
+	if s.last != nil {
+		s.held = steady(s.last.SpotHeld, s.held)
+	}
 	s.failed, s.refused = m.refusal.why, m.refusal.out(grace, now)
 }
 
@@ -202,6 +205,15 @@ func historyOf(h v1alpha1.Held) fleet.History {
 		since = h.Since.Time
 	}
 	return fleet.Resume(since, time.Duration(h.Seconds)*time.Second)
+}
+
+// steady is what was said before, if what is to be said is the same but for how exactly clocks tell the time: a status that is read
+// again has whole seconds, and the least drift would have it written again.
+func steady(before, now v1alpha1.Held) v1alpha1.Held {
+	if before.Since != nil && now.Since != nil && before.Since.Sub(now.Since.Time).Abs() <= 2*time.Second {
+		return before
+	}
+	return now
 }
 
 func heldOf(history *fleet.History) v1alpha1.Held {

@@ -156,3 +156,17 @@ func TestALossOfSpotIsCoveredElsewhereWithinSeconds(t *testing.T) {
 		t.Errorf("%d are ready: %+v", b.ready(), b.views)
 	}
 }
+
+// A status has whole seconds. After a restart clocks that differ by next to nothing must not have it written again.
+func TestClocksThatDriftDoNotChangeHowLongSpotHasHeld(t *testing.T) {
+	set := v1alpha1.Counts{Set: 2}
+	last := &v1alpha1.MemberStatus{Name: "a", State: v1alpha1.MemberPlaced, Spot: set, SpotHeld: v1alpha1.Held{Since: &metav1.Time{Time: epoch}}}
+	for drift, want := range map[time.Duration]time.Time{-time.Millisecond: epoch, time.Millisecond: epoch, time.Minute: epoch.Add(time.Minute)} {
+		m := &memberMemory{told: true, spot: fleet.Resume(epoch.Add(drift), 0)}
+		s := &sight{member: &Member{Name: "a", Reachable: true}, known: true, last: last, view: spot.FleetView{Spot: spot.FleetCount{Ready: 2}}}
+		m.tell(s, time.Minute, epoch.Add(time.Hour))
+		if s.held.Since == nil || !s.held.Since.Time.Equal(want) {
+			t.Errorf("a drift of %s: %+v, want %s", drift, s.held, want)
+		}
+	}
+}
