@@ -233,6 +233,6 @@ func (a *actor) leave() bool {
 
 // onlyProbed tells whether two statuses differ in nothing but the time of the last probe.
 func onlyProbed(a, b Status) bool {
-	a.LastProbe = b.LastProbe
+	a.LastProbe, a.LastAnswer = b.LastProbe, b.LastAnswer
 	return reflect.DeepEqual(a, b)
 }

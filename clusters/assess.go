@@ -63,7 +63,7 @@ func assess(v view, previous Status, now time.Time) Status {
 	}
 	if v.member != nil {
 		s.Server, s.Version, s.UID = v.member.server, v.member.identity.version, v.member.identity.uid
-		s.Namespaces, s.LastProbe = v.member.namespaces, v.member.lastProbe
+		s.Namespaces, s.LastProbe, s.LastAnswer = v.member.namespaces, v.member.lastProbe, v.member.lastAnswer
 		for _, kind := range v.member.kinds {
 			s.Kinds = append(s.Kinds, kind.KindStatus)
 		}

@@ -37,6 +37,7 @@ type healthReport struct {
 	identified bool // the identity was asked for and told, as far as it is permitted
 	stranger   bool // another cluster answers than the one that was identified first
 	lastProbe  time.Time
+	lastAnswer time.Time     // the end of the last good probe
 	latency    time.Duration // of the answer to the last good probe
 }
 
@@ -118,6 +119,7 @@ func (h *health) succeeded(id identity, latency time.Duration) {
 	known := h.seen.identity.uid
 	h.seen.stranger = known != "" && id.uid != "" && known != id.uid
 	h.seen.failures, h.seen.probed, h.seen.lastProbe, h.seen.latency = 0, true, time.Now(), latency
+	h.seen.lastAnswer = h.seen.lastProbe
 	stranger := h.seen.stranger
 	if stranger {
 		h.seen.reachable = false

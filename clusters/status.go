@@ -48,9 +48,9 @@ type Status struct {
 	Namespaces []string
 	// Kinds tells for each declared kind whether it is cached, in the order of declaration.
 	Kinds []KindStatus
-	// RegisteredAt is the creation of the Secret; LastProbe the end of the last probe, zero before the first;
-	// Since the time of the last change of State.
-	RegisteredAt, LastProbe, Since time.Time
+	// RegisteredAt is the creation of the Secret; LastProbe the end of the last probe, and LastAnswer of the last good one, zero
+	// before the first; Since the time of the last change of State.
+	RegisteredAt, LastProbe, LastAnswer, Since time.Time
 	// Registration is the Secret behind the member.
 	Registration Registration
 }

@@ -70,7 +70,7 @@ func (m *fleetMembers) list() []placing.Member {
 		if there[status.Name] = true; one.Reachable {
 			delete(m.lost, status.Name)
 		} else if m.lost[status.Name].IsZero() {
-			m.lost[status.Name] = time.Now()
+			m.lost[status.Name] = lostSince(&status, time.Now())
 		}
 		one.Since = m.lost[status.Name]
 		all = append(all, one)
@@ -81,6 +81,15 @@ func (m *fleetMembers) list() []placing.Member {
 		}
 	}
 	return all
+}
+
+// lostSince is since when a member that cannot be worked in is out of reach, as far as anybody knows: since its last answer. What was
+// found out later by some failed probes was so before.
+func lostSince(status *clusters.Status, now time.Time) time.Time {
+	if status.LastAnswer.IsZero() || status.LastAnswer.After(now) {
+		return now
+	}
+	return status.LastAnswer
 }
 
 // connect returns the way to a member.
