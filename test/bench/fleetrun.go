@@ -20,6 +20,8 @@ const (
 	fleetPercent  = 70
 	fleetGrace    = 10 * time.Second
 	fleetIdle     = 2 * time.Minute
+	// fleetQuiet is how long nothing may have been written before that: what the hub says of new workloads comes within a minute.
+	fleetQuiet = 75 * time.Second
 )
 
 // overFleet are the settings of a user who places workloads over the fleet, and sets nothing else.
@@ -90,17 +92,16 @@ func (b *bench) fleetRest(ctx context.Context, w *fleetWorkload) error {
 			return err
 		}
 	}
+	if err := b.fleetSettle(ctx, clusters, marks); err != nil {
+		return err
+	}
 	b.logf("nothing happens for %s", fleetIdle)
 	if err := pause(ctx, fleetIdle); err != nil {
 		return err
 	}
 	writes := 0
 	for i, c := range clusters {
-		by := fleet.ByHub
-		if c == b.fleet.Hub {
-			by = kube.OnResource("fleetplacements") // and below; what else the hub cluster holds is not of this run
-		}
-		found, err := c.Audit().Since(marks[i], kube.Writes, kube.Any(by, kube.OnResource("fleetplacements/status"), kube.OnResource("events")))
+		found, err := b.fleetWrites(c, marks[i])
 		if err != nil {
 			return err
 		}
@@ -110,6 +111,38 @@ func (b *bench) fleetRest(ctx context.Context, w *fleetWorkload) error {
 		writes += len(found)
 	}
 	b.report.record("fleet-idle-writes", float64(writes))
+	return nil
+}
+
+// fleetWrites are what the hub has written to a cluster. Of the hub cluster what this run is about: FleetPlacements and Events.
+func (b *bench) fleetWrites(c *kube.Cluster, since kube.Mark) ([]kube.AuditEvent, error) {
+	by := fleet.ByHub
+	if c == b.fleet.Hub {
+		by = kube.Any(kube.OnResource("fleetplacements"), kube.OnResource("fleetplacements/status"), kube.OnResource("events"))
+	}
+	return c.Audit().Since(since, kube.Writes, by)
+}
+
+// fleetSettle waits until nothing has been written for some time: Events are written late. The marks are then of that moment.
+func (b *bench) fleetSettle(ctx context.Context, clusters []*kube.Cluster, marks []kube.Mark) error {
+	quiet := time.Now()
+	for time.Since(quiet) < fleetQuiet {
+		for i, c := range clusters {
+			found, err := b.fleetWrites(c, marks[i])
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				quiet = time.Now()
+			}
+			if marks[i], err = c.Audit().Mark(); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -142,12 +175,16 @@ func (b *bench) fleetDrought(ctx context.Context, w *fleetWorkload) error {
 	if err := b.giveBack(m, nodes); err != nil {
 		return err
 	}
-	if err := w.awaitExact(ctx, fleetReplicas); err != nil {
+	err = w.await(ctx, "replicas on spot in "+m.Name, func() (bool, fleet.Mix) { return w.histories[0].Now().Spot > 0, w.total(w.histories) })
+	if err := errors.Join(err, w.awaitExact(ctx, fleetReplicas)); err != nil {
 		return err
 	}
 	b.report.record("fleet-drought-home-s", time.Since(given).Seconds())
 	evicted, err := w.readyEvicted(marks)
-	b.report.record("fleet-ready-evictions", float64(evicted))
+	for _, pod := range evicted {
+		b.report.note("fleet drought: evicted while it was ready: %s", pod)
+	}
+	b.report.record("fleet-ready-evictions", float64(len(evicted)))
 	return err
 }
 

@@ -147,25 +147,26 @@ func (w *fleetWorkload) audited(filter kube.Filter) (all []kube.AuditEvent, err 
 	return all, nil
 }
 
-// readyEvicted counts the pods that were ready when they were evicted: the audit logs know which were evicted, and the histories
+// readyEvicted are the pods that were ready when they were evicted: the audit logs know which were evicted, and the histories
 // whether they were ready.
-func (w *fleetWorkload) readyEvicted(since []kube.Mark) (n int, err error) {
+func (w *fleetWorkload) readyEvicted(since []kube.Mark) (pods []string, err error) {
 	for i, of := range w.workloads {
 		evicted, err := of.Member.Cluster.Audit().Since(since[i], kube.Evictions, kube.InNamespace(of.Namespace))
 		if err != nil {
-			return n, err
+			return nil, err
 		}
 		moments, err := w.histories[i].Moments()
 		if err != nil {
-			return n, err
+			return nil, err
 		}
 		for _, e := range evicted {
-			if slices.ContainsFunc(moments, func(m fleet.Moment) bool { return m.Left && m.WasReady && m.Pod == e.Name }) {
-				n++
+			at := slices.IndexFunc(moments, func(m fleet.Moment) bool { return m.Left && m.WasReady && m.Pod == e.Name })
+			if at >= 0 {
+				pods = append(pods, fmt.Sprintf("%s of %s on %s by %s at %s", e.Name, of.Member.Name, moments[at].Capacity, e.User, e.Received.Format(time.TimeOnly)))
 			}
 		}
 	}
-	return n, nil
+	return pods, nil
 }
 
 // totals are all members together after one event of one of them.
