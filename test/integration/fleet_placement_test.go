@@ -34,6 +34,7 @@ func TestFleetPlacements(t *testing.T) {
 	t.Run("a restart writes nothing, and neither does rest", func(t *testing.T) { fleetRestSpec(t, s) })
 	t.Run("a hand-over in the middle of a move changes nothing of what is decided", func(t *testing.T) { fleetHandOverSpec(t, s) })
 	t.Run("StatefulSets keep their ordinals, and an autoscaler of the hub cluster scales the fleet", func(t *testing.T) { fleetOrdinalSpec(t, s) })
+	t.Run("the floor is held with WebApps as the target", func(t *testing.T) { fleetWebAppSpec(t, s) })
 	t.Run("what another autoscaler scales in a member is left alone", func(t *testing.T) { fleetAutoscalerSpec(t, s) })
 	t.Run("all spot of a member goes, and its replicas serve elsewhere on spot", func(t *testing.T) { fleetDroughtSpec(t, s) })
 	t.Run("a member is lost, made up for, and back", func(t *testing.T) { fleetLossSpec(t, s) })
