@@ -63,6 +63,17 @@ func (a *api) clusters(ctx context.Context) ([]*plimsollv1.Cluster, error) {
 	}
 }
 
+// placements are the workloads that are placed over the fleet.
+func (a *api) placements(ctx context.Context) ([]*plimsollv1.FleetPlacement, error) {
+	ctx, cancel := a.context(ctx)
+	defer cancel()
+	answer, err := plimsollv1.NewFleetServiceClient(a.connection).ListFleetPlacements(ctx, &plimsollv1.ListFleetPlacementsRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("list fleet placements: %w", err)
+	}
+	return answer.GetPlacements(), nil
+}
+
 // workloads are those of all members, and the members that are missing from the list.
 func (a *api) workloads(ctx context.Context) ([]*plimsollv1.Workload, []*plimsollv1.UnreachableMember, error) {
 	ctx, cancel := a.context(ctx)

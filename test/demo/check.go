@@ -28,7 +28,7 @@ func (d *demo) check(ctx context.Context) (int, error) {
 	c := &checks{demo: d, ran: map[string]bool{}}
 	d.screen.title("Checks")
 	for _, part := range []func(context.Context){
-		c.members, c.burst, c.questions, c.orders, c.commands, c.pages, c.policyChange, c.scaling, c.drought, c.everyLine, c.leaving, c.rights,
+		c.members, c.burst, c.questions, c.orders, c.commands, c.pages, c.policyChange, c.scaling, c.drought, c.overFleet, c.everyLine, c.leaving, c.rights,
 	} {
 		part(ctx)
 		if ctx.Err() != nil {

@@ -13,6 +13,7 @@
 //	lines.go      the lines to paste
 //	page.go       where the web page is, and its checks
 //	live.go       the table, and the policy change that it shows; view.go and table.go what stands in it
+//	overfleet.go  a workload over the fleet, of overfleet/: a drought and a loss, by the commands of docs/fleet.md
 //	check.go      runs the checks of checks*.go and counts
 //	observe.go    what really is in a member, asked from its API server; formula.go what ought to be
 //	api.go        the hub's API; process.go child processes; processes.go finds those that are left

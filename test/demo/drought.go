@@ -20,14 +20,16 @@ const (
 )
 
 // takeSpotNodes takes all spot nodes of the member away, as a cloud does, with the pods on them.
-func (d *demo) takeSpotNodes(ctx context.Context) error {
-	member, err := d.member(droughtMember)
+func (d *demo) takeSpotNodes(ctx context.Context) error { return d.takeSpotNodesOf(ctx, droughtMember) }
+
+func (d *demo) takeSpotNodesOf(ctx context.Context, name string) error {
+	member, err := d.member(name)
 	if err != nil {
 		return err
 	}
 	var nodes corev1.NodeList
 	if err := member.Client().List(ctx, &nodes, client.MatchingLabels{kube.CapacityLabel: kube.Spot}); err != nil {
-		return fmt.Errorf("%s: list the spot nodes: %w", droughtMember, err)
+		return fmt.Errorf("%s: list the spot nodes: %w", name, err)
 	}
 	names := make([]string, len(nodes.Items))
 	for i := range nodes.Items {
@@ -37,8 +39,10 @@ func (d *demo) takeSpotNodes(ctx context.Context) error {
 }
 
 // giveSpotNodes adds as many as the member had at the start.
-func (d *demo) giveSpotNodes(ctx context.Context) error {
-	member, err := d.member(droughtMember)
+func (d *demo) giveSpotNodes(ctx context.Context) error { return d.giveSpotNodesTo(ctx, droughtMember) }
+
+func (d *demo) giveSpotNodesTo(ctx context.Context, name string) error {
+	member, err := d.member(name)
 	if err != nil {
 		return err
 	}

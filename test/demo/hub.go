@@ -23,6 +23,8 @@ const (
 	caSecret = "plimsoll-hub-ca"
 	// audience is what the API's tokens are made for: the hub's default.
 	audience = "plimsoll"
+	// fleetKind is the kind FleetPlacement, which the chart brings elsewhere.
+	fleetKind = "reconcile/fleet/crd/fleet.plimsoll.dev_fleetplacements.yaml"
 	// hubStop is how long the hub may take to hand over and end.
 	hubStop = 40 * time.Second
 )
@@ -40,6 +42,9 @@ func (d *demo) startHub(ctx context.Context) error {
 		return err
 	}
 	if _, _, err := run(ctx, kubectl+" --kubeconfig "+kubeconfig("hub")+" apply -f "+folder+"/rbac.yaml"); err != nil {
+		return err
+	}
+	if _, _, err := run(ctx, kubectl+" --kubeconfig "+kubeconfig("hub")+" apply -f "+fleetKind); err != nil {
 		return err
 	}
 	account, err := d.hubCluster.KubeconfigFor(ctx, "system:serviceaccount:"+hubNamespace+":plimsoll-hub")

@@ -34,14 +34,14 @@ type stop struct {
 
 // tour is all that happens without anybody having typed anything.
 func (d *demo) tour() []stop {
-	return []stop{
+	return append([]stop{
 		{tourAfter, tourNote, func(ctx context.Context) error {
 			_, _, err := run(ctx, tourLine)
 			return err
 		}},
 		{droughtAfter, "The demo has taken the spot nodes of " + droughtMember + " away.", d.takeSpotNodes},
 		{droughtLasts, "The demo has given " + droughtMember + " spot nodes again: watch replicas return.", d.giveSpotNodes},
-	}
+	}, d.overFleetTour()...)
 }
 
 // show prints the lines to paste and then shows the table until ctx ends.
@@ -98,6 +98,9 @@ func (d *demo) look(ctx context.Context) (now view, err error) {
 	if now.clusters, err = d.api.clusters(ctx); err != nil {
 		return view{}, err
 	}
+	if now.placements, err = d.api.placements(ctx); err != nil {
+		return view{}, err
+	}
 	now.workloads, now.unreachable, err = d.api.workloads(ctx)
 	return now, err
 }
@@ -121,8 +124,8 @@ func (d *demo) draw(before, now view, note string) {
 
 // changes are the rows that say something else than before.
 func changes(before, now view) []string {
-	known := slices.Concat(told(before.clusters, tellCluster), told(before.workloads, tellWorkload))
-	rows := slices.Concat(told(now.clusters, tellCluster), told(now.workloads, tellWorkload))
+	known := slices.Concat(told(before.clusters, tellCluster), told(before.placements, tellPlacement), told(before.workloads, tellWorkload))
+	rows := slices.Concat(told(now.clusters, tellCluster), told(now.placements, tellPlacement), told(now.workloads, tellWorkload))
 	return slices.DeleteFunc(rows, func(row string) bool { return slices.Contains(known, row) })
 }
 
@@ -137,6 +140,11 @@ func told[T any](items []T, tell func(T) string) []string {
 // tellCluster leaves the counts out: its workloads tell them.
 func tellCluster(c *plimsollv1.Cluster) string {
 	return fmt.Sprintf("%s  %s  %s", c.GetName(), word(c.GetState().String(), "CLUSTER_STATE_"), c.GetMessage())
+}
+
+func tellPlacement(p *plimsollv1.FleetPlacement) string {
+	return fmt.Sprintf("the fleet %s/%s  spot %d/%d  on-demand %d/%d  %s", p.GetNamespace(), p.GetName(),
+		p.GetSpot().GetReady(), p.GetSpot().GetWanted(), p.GetOnDemand().GetReady(), p.GetOnDemand().GetWanted(), p.GetReason())
 }
 
 func tellWorkload(w *plimsollv1.Workload) string {

@@ -7,7 +7,7 @@ import (
 
 // registerLine is how a member joins.
 func registerLine(member string) string {
-	return fmt.Sprintf("%s register %s --kubeconfig %s --hub-kubeconfig %s", cliBinary, member, kubeconfig(member), kubeconfig("hub"))
+	return fmt.Sprintf("%s register %s --fleet --kubeconfig %s --hub-kubeconfig %s", cliBinary, member, kubeconfig(member), kubeconfig("hub"))
 }
 
 // unregisterLine is how it leaves.

@@ -14,6 +14,7 @@ const barWidth = 20
 // view is what the table shows: the fleet as the hub tells of it.
 type view struct {
 	clusters    []*plimsollv1.Cluster
+	placements  []*plimsollv1.FleetPlacement
 	workloads   []*plimsollv1.Workload
 	unreachable []*plimsollv1.UnreachableMember
 }
@@ -29,6 +30,13 @@ func (v view) lines(s *screen) []string {
 		workloads = append(workloads, workloadRow(w))
 	}
 	lines := append(s.table(clusters), "")
+	if len(v.placements) > 0 {
+		placements := [][]cell{heads("OVER THE FLEET", "REPLICAS", "SPOT", "ON-DEMAND", "STATE", "")}
+		for _, p := range v.placements {
+			placements = append(placements, placementRow(p))
+		}
+		lines = append(append(lines, s.table(placements)...), "")
+	}
 	lines = append(lines, s.table(workloads)...)
 	for _, u := range v.unreachable {
 		lines = append(lines, "  "+s.paint(bad, fmt.Sprintf("no answer about %s: %s", u.GetMember(), u.GetReason())))
@@ -54,6 +62,18 @@ func clusterRow(c *plimsollv1.Cluster) []cell {
 	}
 	return append(row, styled(strconv.Itoa(int(counts.GetManaged())), plain),
 		count(counts.GetSpotActual(), counts.GetSpotWanted()), count(counts.GetOnDemandActual(), counts.GetOnDemandWanted()), note)
+}
+
+// placementRow shows a workload over the fleet: how many serve, of how many that the plan leads to.
+func placementRow(p *plimsollv1.FleetPlacement) []cell {
+	state, note := styled(p.GetReason(), good), cell{}
+	if p.GetReason() != "Placed" {
+		state[0].how, note = notable, styled(p.GetMessage(), faint)
+	}
+	return []cell{
+		styled(p.GetNamespace()+"/"+p.GetName(), bold), styled(strconv.Itoa(int(p.GetReady())), plain),
+		count(p.GetSpot().GetReady(), p.GetSpot().GetWanted()), count(p.GetOnDemand().GetReady(), p.GetOnDemand().GetWanted()), state, note,
+	}
 }
 
 func workloadRow(w *plimsollv1.Workload) []cell {
