@@ -222,6 +222,13 @@ func (h *Hub) buildAPI(context.Context) error {
 		h.bundles[apiCAKey] = certificates.Bundle
 		h.bundles[apiAddressKey] = apiAddress(&h.config)
 	}
+	if file := h.config.API.ClientCA; file != "" {
+		authority, err := webhook.ClientAuthorityOf(file)
+		if err != nil {
+			return fmt.Errorf("api.clientCA: %w", err)
+		}
+		options.ClientCAs = authority.Pool
+	}
 	var err error
 	if options.Page, err = newPage(&h.config.API); err != nil {
 		return err

@@ -51,6 +51,9 @@ func (a *ClientAuthority) reload() error {
 	return nil
 }
 
+// Pool is the certificates of the authorities as they are now: the same pool until the file changes.
+func (a *ClientAuthority) Pool() *x509.CertPool { return a.current(time.Now()) }
+
 func (a *ClientAuthority) current(now time.Time) *x509.CertPool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -39,7 +39,11 @@ func callers(o Options) identify {
 	if o.Unauthenticated {
 		return anybody
 	}
-	return bearer(o.Authenticator, o.Log)
+	token := bearer(o.Authenticator, o.Log)
+	if o.ClientCAs == nil {
+		return token
+	}
+	return newCertificates(o.ClientCAs).orBearer(token)
 }
 
 // peerChain is what every call of another replica goes through. That replica has authenticated and authorized the caller.

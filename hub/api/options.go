@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"time"
@@ -39,6 +40,9 @@ type Options struct {
 	Authorizer    Authorizer
 	// Unauthenticated takes every caller for an administrator. Both listeners must then be on loopback.
 	Unauthenticated bool
+	// ClientCAs returns the authorities whose client certificates say who calls where no token does, as they are now: the same pool until
+	// they change. Nil: no certificate is asked for. It needs TLS.
+	ClientCAs func() *x509.CertPool
 	// TLS serves both listeners. Nil serves plain text, which only loopback listeners may.
 	TLS *tls.Config
 
@@ -68,6 +72,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Unauthenticated && (o.Authenticator != nil || o.Authorizer != nil):
 		return o, errors.New("API: it is either unauthenticated or has an Authenticator and an Authorizer")
+	case o.ClientCAs != nil && (o.Unauthenticated || o.TLS == nil):
+		return o, errors.New("API: client certificates need TLS, and somebody to tell what their owners may do")
 	case o.Unauthenticated:
 		o.Authorizer = everything{}
 	case o.Authenticator == nil || o.Authorizer == nil:

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -71,12 +72,12 @@ func New(options Options) (*Server, error) {
 	}
 	calls := inprocess.New(chain, streams.intercept)
 	services.register(calls)
-	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, MaxRequest: maxRequest})
+	handler, err := rest.New(calls, rest.Options{Page: o.Page, Loopback: o.Unauthenticated, SameOrigin: o.ClientCAs != nil, MaxRequest: maxRequest})
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	s.rest = rest.Server(handler, rest.ServerOptions{TLS: o.TLS, Log: o.Log, MaxCall: maxCall, MaxHeaders: maxHeaders})
+	s.rest = rest.Server(handler, rest.ServerOptions{TLS: o.servesREST(), Log: o.Log, MaxCall: maxCall, MaxHeaders: maxHeaders})
 	return s, nil
 }
 
@@ -174,9 +175,20 @@ func limits() []grpc.ServerOption {
 	}
 }
 
+// servesREST is what the REST listener serves with; nil: plain text.
+func (o Options) servesREST() *tls.Config {
+	if o.ClientCAs == nil {
+		return o.TLS
+	}
+	return askingFor(o.TLS, o.ClientCAs, "h2", "http/1.1")
+}
+
 func transport(o Options) grpc.ServerOption {
 	if o.TLS == nil {
 		return grpc.EmptyServerOption{}
+	}
+	if o.ClientCAs != nil {
+		return grpc.Creds(credentials.NewTLS(askingFor(o.TLS, o.ClientCAs, "h2")))
 	}
 	return grpc.Creds(credentials.NewTLS(o.TLS.Clone()))
 }

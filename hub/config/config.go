@@ -122,6 +122,10 @@ type APIConfig struct {
 	// A folder with the tls.crt and tls.key of both. Empty: a certificate of the hub's own authority, for the same names as
 	// the webhook's.
 	CertDir string `yaml:"certDir"`
+	// A file with certificates of authorities, in PEM, read again when it changes: whoever calls without a token may show a client
+	// certificate of one of these. Its common name is the user, its organizations are the groups, as for the API server. Empty: no
+	// certificate is asked for.
+	ClientCA string `yaml:"clientCA"`
 	// Serves without TLS. Only allowed when grpcAddress and restAddress are loopback addresses.
 	Plaintext bool `yaml:"plaintext"`
 	// The audience that bearer tokens must be made for.

@@ -214,6 +214,9 @@ func (v *rules) api(c *APIConfig) {
 	if strings.TrimSpace(c.Audience) == "" {
 		v.refuse("api.audience", strconv.Quote(c.Audience), "must not be empty: a token for anybody would do")
 	}
+	if c.ClientCA != "" && (c.Plaintext || c.Unauthenticated) {
+		v.refuse("api.clientCA", strconv.Quote(c.ClientCA), "needs TLS and authentication: leave api.plaintext and api.unauthenticated out")
+	}
 	if n := c.CallsPerSecond; n != -1 && (n < 1 || n > 100_000) {
 		v.refuse("api.callsPerSecond", n, "must be 1 to 100000, or -1 for any number")
 	}

@@ -51,6 +51,7 @@ var Of = map[string]Sample{
 	"api.grpcAddress":                  {File: `127.0.0.1:1`, Want: "127.0.0.1:1", Bad: `localhost`},
 	"api.restAddress":                  {File: `127.0.0.1:2`, Want: "127.0.0.1:2", Bad: `":http"`},
 	"api.certDir":                      {File: `/api-certs`, Want: "/api-certs", Bad: `1`},
+	"api.clientCA":                     {File: `/api-clients/ca.crt`, Want: "/api-clients/ca.crt", Bad: `7`},
 	"api.plaintext":                    {File: `true`, Want: true, Bad: `1`},
 	"api.audience":                     {File: `fleet`, Want: "fleet", Bad: `""`},
 	"api.callsPerSecond":               {File: `9`, Want: 9, Bad: `0`},

@@ -68,6 +68,9 @@ ipFamilies:
 {{- if .Values.webhook.clientCA.secretName -}}
 {{- $_ := set $config "webhook" (merge (dict "clientCA" "/etc/plimsoll/webhook-clients/ca.crt") (get $config "webhook" | default dict)) -}}
 {{- end -}}
+{{- if .Values.api.clientCA.secretName -}}
+{{- $_ := set $config "api" (merge (dict "clientCA" "/etc/plimsoll/api-clients/ca.crt") (get $config "api" | default dict)) -}}
+{{- end -}}
 {{- if .Values.metrics.unauthenticated -}}
 {{- $_ := set $config "metrics" (merge (dict "unauthenticated" true) (get $config "metrics" | default dict)) -}}
 {{- end -}}

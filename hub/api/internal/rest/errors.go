@@ -83,6 +83,16 @@ func sameMachine(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	})
 }
 
+// sameOrigin refuses what a web page from elsewhere has a browser do: unlike a token, the browser would add its certificate.
+func sameOrigin(mux *runtime.ServeMux, next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, marshaler := runtime.MarshalerForRequest(mux, r)
+		writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied, "the API takes no orders from a web page of another origin"))
+	}))
+	return protection.Handler(next)
+}
+
 // isLoopback tells whether a Host header names this machine.
 func isLoopback(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -40,6 +41,8 @@ type Options struct {
 	Page Page
 	// Loopback lets only callers of this machine in, and no web page from elsewhere.
 	Loopback bool
+	// SameOrigin refuses orders that a browser says come from a web page of another origin.
+	SameOrigin bool
 	// MaxRequest is how many bytes a body may have.
 	MaxRequest int64
 }
@@ -79,6 +82,9 @@ func New(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	if o.Loopback {
 		handler = sameMachine(mux, handler)
 	}
+	if o.SameOrigin {
+		handler = sameOrigin(mux, handler)
+	}
 	return http.MaxBytesHandler(handler, o.MaxRequest), nil
 }
 
@@ -100,8 +106,17 @@ func front(methods http.Handler, page Page) http.HandlerFunc {
 		}
 		// How long the answer may take is ours to say.
 		r.Header.Del("Grpc-Timeout")
-		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: Address(r.RemoteAddr)})))
+		methods.ServeHTTP(openEnded(w, r), r.WithContext(peer.NewContext(r.Context(), caller(r))))
 	}
+}
+
+// caller is where a request comes from, as gRPC says it.
+func caller(r *http.Request) *peer.Peer {
+	from := &peer.Peer{Addr: Address(r.RemoteAddr)}
+	if r.TLS != nil {
+		from.AuthInfo = credentials.TLSInfo{State: *r.TLS}
+	}
+	return from
 }
 
 // Address is a host and port as a net.Addr.

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+)
+
+// quiet is the stream of a watch whose reader takes everything.
+type quiet struct {
+	streamOf
+	synced chan struct{}
+}
+
+func (q quiet) Send(message *plimsollv1.WatchObjectsResponse) error {
+	if message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+		close(q.synced)
+	}
+	return nil
+}
+
+// With everything that is remembered on the way, and the intervals of a hub.
+func TestARightThatIsTakenAwayEndsAWatchWithin30Seconds(t *testing.T) {
+	for name, may := range map[string]func(authorizationv1.SubjectAccessReviewSpec) bool{
+		"in all members": func(authorizationv1.SubjectAccessReviewSpec) bool { return true },
+		"in one": func(asked authorizationv1.SubjectAccessReviewSpec) bool {
+			return asked.ResourceAttributes.Name == "prod"
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o, err := options(t).withDefaults()
+			if err != nil {
+				t.Fatal(err)
+			}
+			reviews := &accessReviews{allow: func(asked authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+				return authorizationv1.SubjectAccessReviewStatus{Allowed: may(asked)}
+			}}
+			ctx, stop := context.WithCancel(context.WithValue(t.Context(), identityKey{}, Identity{User: "alice"}))
+			defer stop()
+			r := shop(t)
+			c := r.ledgerService(t).core
+			c.gate, c.stopping, c.recheck = access{authorizer: reviews.reviewer(), hidden: newUnlisted(), log: testLog(t)}, ctx, o.RecheckEvery
+			stream, ended := quiet{streamOf{ctx: ctx}, make(chan struct{})}, make(chan error, 1)
+			go func() { ended <- newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{}, stream) }()
+			<-stream.synced
+			time.Sleep(time.Minute) // in which nothing is taken away
+			select {
+			case err := <-ended:
+				t.Fatalf("%s: it ended by itself: %v", name, err)
+			default:
+			}
+			reviews.mu.Lock()
+			reviews.allow = nil
+			reviews.mu.Unlock()
+			began := time.Now()
+			err = <-ended
+			if took := time.Since(began); took > 30*time.Second || status.Code(err) != codes.PermissionDenied {
+				t.Errorf("%s: it ended after %s with %v", name, took, err)
+			}
+		})
+	}
+}
