@@ -170,7 +170,7 @@ config:
     tolerations: [{key: example.com/spot, operator: Exists, effect: NoSchedule}]
   namespaceSelector: {matchLabels: {team: shop}}
   log: {level: debug}
-api: {certificate: {secretName: api-certificate}}
+api: {certificate: {secretName: api-certificate}, clientCA: {secretName: api-clients}}
 webhook: {clientCA: {secretName: api-servers}}
 registrations: {namespace: fleet-members}
 `,
@@ -178,7 +178,7 @@ registrations: {namespace: fleet-members}
 		t.Run(name, func(t *testing.T) {
 			config := hubConfig(t, render(t, values))
 			if name == "much" && (config.Controller.Workers != 7 || config.Webhook.URL != "https://plimsoll.example.com" || config.API.CertDir != "/etc/plimsoll/api" ||
-				config.Webhook.ClientCA != "/etc/plimsoll/webhook-clients/ca.crt") {
+				config.Webhook.ClientCA != "/etc/plimsoll/webhook-clients/ca.crt" || config.API.ClientCA != "/etc/plimsoll/api-clients/ca.crt") {
 				t.Errorf("read back: %+v", config)
 			}
 			if name == "cert-manager" && config.Webhook.CertDir != "/etc/plimsoll/webhook" {

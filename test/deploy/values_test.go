@@ -41,6 +41,7 @@ webhook:
   tlsRoute: {enabled: true, annotations: {a: b}, parentRefs: [{name: public, namespace: gateways}]}
 api:
   certificate: {secretName: a, issuerRef: {name: x}}
+  clientCA: {secretName: d}
   ingress:
     enabled: true
     className: nginx
