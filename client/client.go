@@ -1,4 +1,4 @@
-// Package client connects programs to a hub's API: one connection with TLS and a bearer token, and the clients of all services.
+// Package client connects programs to a hub's API: one connection with TLS and a bearer token or a client certificate, and the clients of all services.
 //
 // The messages are those of github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1; docs/api.md says what they are for. What a call fails
 // with is a gRPC status, whose reason [ReasonOf] finds, and which [RetryAfter] tells when to try again.
@@ -30,8 +30,11 @@ type Options struct {
 	CA []byte
 	// ServerName is the name in the hub's certificate, where that is not the host of Address.
 	ServerName string
-	// Token returns the bearer token of each call. It is called concurrently; see [TokenFile]. Needed.
+	// Token returns the bearer token of each call. It is called concurrently; see [TokenFile]. Needed, unless there is a Certificate.
 	Token func(ctx context.Context) (string, error)
+	// Certificate returns the client certificate, for hubs that take one (api.clientCA), at each handshake. It says who calls where there is
+	// no Token.
+	Certificate func() (*tls.Certificate, error)
 	// Dial are further options of the connection.
 	Dial []grpc.DialOption
 }
@@ -42,14 +45,15 @@ type Client struct {
 	Workloads plimsollv1.WorkloadServiceClient
 	Objects   plimsollv1.ObjectServiceClient
 	Events    plimsollv1.EventServiceClient
+	Fleet     plimsollv1.FleetServiceClient
 
 	conn *grpc.ClientConn
 }
 
 // New makes a client. It connects with the first call. The caller closes it.
 func New(o Options) (*Client, error) {
-	if o.Address == "" || o.Token == nil {
-		return nil, errors.New("client: Address and Token are needed")
+	if o.Address == "" || o.Token == nil && o.Certificate == nil {
+		return nil, errors.New("client: Address and Token or Certificate are needed")
 	}
 	config := &tls.Config{ServerName: o.ServerName, MinVersion: tls.VersionTLS12}
 	if len(o.CA) > 0 {
@@ -58,14 +62,22 @@ func New(o Options) (*Client, error) {
 			return nil, errors.New("client: CA has no certificate in PEM")
 		}
 	}
-	dial := append([]grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithPerRPCCredentials(bearer{o.Token})}, o.Dial...)
+	if o.Certificate != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.Certificate() }
+	}
+	dial := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(config))}
+	if o.Token != nil {
+		dial = append(dial, grpc.WithPerRPCCredentials(bearer{o.Token}))
+	}
+	dial = append(dial, o.Dial...)
 	conn, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	return &Client{
 		Clusters: plimsollv1.NewClusterServiceClient(conn), Workloads: plimsollv1.NewWorkloadServiceClient(conn),
-		Objects: plimsollv1.NewObjectServiceClient(conn), Events: plimsollv1.NewEventServiceClient(conn), conn: conn,
+		Objects: plimsollv1.NewObjectServiceClient(conn), Events: plimsollv1.NewEventServiceClient(conn),
+		Fleet: plimsollv1.NewFleetServiceClient(conn), conn: conn,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -35,6 +37,11 @@ type hub struct {
 }
 
 func (hub) ListObjects(ctx context.Context, request *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
+	if from, ok := peer.FromContext(ctx); ok {
+		if secured, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(secured.State.PeerCertificates) > 0 && len(metadata.ValueFromIncomingContext(ctx, "authorization")) == 0 {
+			return &plimsollv1.ListObjectsResponse{NextPageToken: secured.State.PeerCertificates[0].Subject.CommonName}, nil
+		}
+	}
 	if got := metadata.ValueFromIncomingContext(ctx, "authorization"); len(got) != 1 || got[0] != "Bearer secret" {
 		return nil, status.Error(codes.Unauthenticated, "the bearer token was not accepted")
 	}
@@ -72,7 +79,7 @@ func serve() (address string, ca []byte, stop func()) {
 		panic(err)
 	}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert,
 	})))
 	plimsollv1.RegisterObjectServiceServer(server, hub{})
 	go func() { _ = server.Serve(listener) }()
@@ -145,6 +152,30 @@ func TestATokenFileIsReadAgainAtEachCall(t *testing.T) {
 		if _, err := hub.Objects.ListObjects(t.Context(), &plimsollv1.ListObjectsRequest{}); status.Code(err) != want {
 			t.Errorf("with %q: %v, want %s", content, err, want)
 		}
+	}
+}
+
+func TestACertificateSaysWhoCallsWhereThereIsNoToken(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, ca, stop := serve()
+	defer stop()
+	hub, err := client.New(client.Options{Address: address, CA: ca, Certificate: func() (*tls.Certificate, error) {
+		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hub.Close() }()
+	if answer, err := hub.Objects.ListObjects(t.Context(), &plimsollv1.ListObjectsRequest{}); err != nil || answer.GetNextPageToken() != "alice" {
+		t.Errorf("%v, %v, want to be alice", answer, err)
 	}
 }
 
