@@ -48,6 +48,13 @@ func (h *Hub) takeIn() (err error) {
 		}
 		names[m.Name] = true
 	}
+	sections := map[string]any{}
+	for i := range h.modules {
+		sections[h.modules[i].Name] = h.modules[i].Config
+	}
+	if err := h.config.Modules.Decode(sections); err != nil {
+		return err
+	}
 	h.scheme, err = newScheme(h.modules)
 	return err
 }

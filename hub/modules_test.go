@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -87,4 +88,26 @@ func TestWebAppsComeThroughTheDoorForModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestTheSectionOfAModuleIsReadBeforeItRegisters(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "hub.yaml")
+	section := struct {
+		Words string `yaml:"words"`
+	}{Words: "none"}
+	takeIn := func(text string) error {
+		g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+		loaded, err := config.Load(file, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		h := &Hub{config: loaded}
+		WithController(Module{
+			Name: "greeter", Config: &section, Register: noControllers,
+		})(h)
+		return h.takeIn()
+	}
+	g.Expect(takeIn("modules: {greeter: {words: hello}}")).To(Succeed())
+	g.Expect(section.Words).To(Equal("hello"))
+	g.Expect(takeIn("modules: {greeter: {word: hello}}")).To(MatchError(file + ": modules.greeter.word: \"hello\": unknown key; known here: words"))
+	g.Expect(takeIn("modules: {greter: {words: hello}}")).To(MatchError(file + ": modules.greter: no module of this hub has this name"))
 }

@@ -43,6 +43,9 @@ type Config struct {
 	WebApp WebAppConfig `yaml:"webapp"`
 	// FleetPlacements: workloads that run over several members.
 	Fleet FleetConfig `yaml:"fleet"`
+	// A section for each module that was built into the hub, by the module's name; what is in one, the module's own documentation
+	// says. A variable is PLIMSOLL_MODULES_, the module's name and the key, in capitals, with _ for dots and dashes.
+	Modules ModuleSections `yaml:"modules"`
 	// Logs go to standard error, one JSON object per line.
 	Log LogConfig `yaml:"log"`
 }

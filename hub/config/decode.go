@@ -48,6 +48,10 @@ func (d *decoder) decode(path string, node *yaml.Node, into reflect.Value) {
 		d.decodeNull(path, node, into)
 		return
 	}
+	if sections, ok := into.Addr().Interface().(*ModuleSections); ok {
+		d.decodeSections(path, node, sections)
+		return
+	}
 	if what, ok := kubernetesTypes[into.Type()]; ok {
 		d.decodeKubernetes(path, node, into, what)
 		return

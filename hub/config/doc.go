@@ -9,5 +9,6 @@
 //   - load.go: the order of sources; decode.go: YAML into keys; env.go: the variable of each key.
 //   - validate.go: what values may be, alone and together.
 //   - predecessor.go: files of Spotalis, and what takes the place of their keys.
+//   - modules.go: the sections of modules, which know what may be in them.
 //   - spot.go, moves.go: values of package spot, made of keys.
 package config

@@ -26,13 +26,16 @@ type Leaf struct {
 	typ   reflect.Type
 }
 
-// Leaves returns every key of the configuration in the order of its declaration.
+// Leaves returns every key of the configuration, but for those of modules, in the order of its declaration.
 func Leaves() []Leaf { return leavesBelow("", nil, reflect.TypeFor[Config]()) }
 
 func leavesBelow(path string, index []int, section reflect.Type) []Leaf {
 	var found []Leaf
 	for i := range section.NumField() {
 		field := section.Field(i)
+		if field.Type == sectionsType {
+			continue // their keys are the modules'
+		}
 		at, below := join(path, field.Tag.Get("yaml")), append(index[:len(index):len(index)], i)
 		_, foreign := kubernetesTypes[field.Type]
 		if field.Type.Kind() == reflect.Struct && !foreign && !reflect.PointerTo(field.Type).Implements(textType) {
@@ -61,6 +64,9 @@ func (c *Config) readEnvironment(environ []string, origin map[string]string) []e
 			continue
 		}
 		leaf, ok := byName[name]
+		if !ok && c.Modules.takeVariable(name, value) {
+			continue
+		}
 		if !ok {
 			problems = append(problems, fmt.Errorf("%s: no key of the configuration has this name", name))
 			continue

@@ -58,6 +58,7 @@ func (c *Config) readFile(file string, origin map[string]string) ([]error, error
 	}
 	var d decoder
 	d.decode("", document.Content[0], reflect.ValueOf(c).Elem())
+	c.Modules.file = file
 	for _, leaf := range Leaves() {
 		origin[leaf.Path] = file
 	}

@@ -63,7 +63,7 @@ func TestEveryKeyThatTheChartSetsIsOne(t *testing.T) {
 func schemaOf(typ reflect.Type, path string, comments map[string]string) map[string]any {
 	_, foreign := kubernetesTypes[typ]
 	switch {
-	case foreign:
+	case foreign || typ == sectionsType:
 		return map[string]any{"type": "object"}
 	case typ == durationType:
 		return map[string]any{"type": "string", "pattern": `^(0|([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+)$`}

@@ -21,6 +21,10 @@ import (
 type Module struct {
 	// Name is a DNS label, unique in a hub. It is in log lines and errors.
 	Name string
+	// Config is what the module's section of the hub's configuration is read into, before anything else of the module is called: a
+	// pointer to a struct whose fields have the tag yaml and hold the defaults. The section is modules.<Name>; an unknown key or a
+	// value of the wrong type stops the hub. A method Check() field.ErrorList refuses what is out of range. Nil: it has no section.
+	Config any
 	// AddToScheme makes the Go types of the module's kinds known. Kubernetes' own are. Nil: there is nothing to add.
 	AddToScheme func(*runtime.Scheme) error
 	// Register makes the module's controllers, with reconcile.For(host.Runtime, …).Register(). It is called once, before

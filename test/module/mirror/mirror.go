@@ -41,18 +41,21 @@ const (
 )
 
 // A Reconciler keeps the copies of each source as the source is.
-type Reconciler struct{}
+type Reconciler struct{ Config Config }
 
 var _ reconcile.Finalizer[*corev1.ConfigMap] = Reconciler{}
 
 // Reconcile copies one source, and deletes copies that are no longer wanted.
-func (Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*corev1.ConfigMap]) (reconcile.Result, error) {
+func (r Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*corev1.ConfigMap]) (reconcile.Result, error) {
 	if url := req.Object.Annotations[AfterAnnotation]; url != "" {
 		if unmet := req.Require(ctx, reconcile.OnEndpoint(url)); unmet != nil {
 			return reconcile.WaitFor(unmet), nil
 		}
 	}
 	wanted := Desire(req.Object)
+	if len(wanted) > r.Config.MaxCopies {
+		return reconcile.Done(), reconcile.TerminalError(fmt.Errorf("annotation %s: %d namespaces; modules.%s.maxCopies is %d", ToAnnotation, len(wanted), ControllerName, r.Config.MaxCopies))
+	}
 	for _, one := range wanted {
 		if problems := validation.IsDNS1123Label(one.Namespace); len(problems) > 0 {
 			return reconcile.Done(), reconcile.TerminalError(fmt.Errorf("annotation %s: %q: %s", ToAnnotation, one.Namespace, problems[0]))

@@ -10,6 +10,7 @@ import (
 
 	"example.com/fleet-hub/mirror"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/reconciletest"
 )
 
@@ -30,7 +31,10 @@ func TestASourceIsCopied(t *testing.T) {
 	if len(copies) != 2 || copies[0].Namespace != "shop" || copies[1].Namespace != "cart" || copies[0].Data["ca.crt"] != "root" {
 		t.Fatalf("copies: %+v", copies)
 	}
-	reconciletest.Kit{Register: mirror.Register, Scheme: clientgoscheme.Scheme}.Run(t,
+	register := func(rt *reconcile.Runtime) (*reconcile.Controller, error) {
+		return mirror.Register(rt, mirror.Config{MaxCopies: 2})
+	}
+	reconciletest.Kit{Register: register, Scheme: clientgoscheme.Scheme}.Run(t,
 		reconciletest.Case{
 			Name: "into each namespace", Given: []client.Object{source(to)},
 			Want: reconciletest.Want{
@@ -42,6 +46,11 @@ func TestASourceIsCopied(t *testing.T) {
 			Name:  "not into what is no namespace",
 			Given: []client.Object{source(map[string]string{mirror.ToAnnotation: "No Namespace"})},
 			Want:  reconciletest.Want{Writes: []string{hold}, Err: "annotation mirror.example.com/to: \"No Namespace\""},
+		},
+		reconciletest.Case{
+			Name:  "not into more namespaces than the hub's configuration allows",
+			Given: []client.Object{source(map[string]string{mirror.ToAnnotation: "shop, cart, pay"})},
+			Want:  reconciletest.Want{Writes: []string{hold}, Err: "3 namespaces; modules.mirror.maxCopies is 2"},
 		},
 		reconciletest.Case{
 			Name:  "not before what it waits for answers",

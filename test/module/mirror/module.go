@@ -16,12 +16,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
 
-// Module is what a hub is given: the controller, the rights that it needs in members, and a metric of its own.
+// Module is what a hub is given: the controller, its configuration, the rights that it needs in members, and a metric of its own.
 func Module() hub.Module {
+	config := DefaultConfig()
 	return hub.Module{
-		Name: ControllerName,
+		Name:   ControllerName,
+		Config: &config, // is read before Register is called
 		Register: func(host hub.Host) ([]*reconcile.Controller, error) {
-			controller, err := Register(host.Runtime)
+			controller, err := Register(host.Runtime, config)
 			return []*reconcile.Controller{controller}, err
 		},
 		Rights: []clusters.Access{{
@@ -33,13 +35,13 @@ func Module() hub.Module {
 
 // Register adds the controller to a runtime. Of ConfigMaps only those with a role are cached, so memory follows what is
 // mirrored and not how many a member has.
-func Register(rt *reconcile.Runtime) (*reconcile.Controller, error) {
+func Register(rt *reconcile.Runtime, config Config) (*reconcile.Controller, error) {
 	hasRole, err := labels.NewRequirement(RoleLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
 	kind := clusters.Kind{Object: &corev1.ConfigMap{}, Labels: labels.NewSelector().Add(*hasRole)}
-	return reconcile.For(rt, ControllerName, Reconciler{}).
+	return reconcile.For(rt, ControllerName, Reconciler{config}).
 		Kind(kind).
 		Domain("mirror.example.com").
 		Predicate(func(_, now *corev1.ConfigMap) bool { return now.Labels[RoleLabel] == RoleSource }).
