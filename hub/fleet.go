@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -34,7 +36,7 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	controller, err := placing.New(ctx, placing.Options{
 		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Enabled: keys.Enabled(),
 		Acts:    func(member string) bool { _, mine := h.ownership.Mine(member); return mine },
-		ActsAny: h.ownership.MineAny, Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
+		ActsAny: h.ownership.MineAny, History: fleetHistory(&h.config), Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
 		Log: h.log.With("part", "fleet placement"), Registerer: h.registry,
 	})
 	if err != nil {
@@ -43,6 +45,14 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	h.fleet = controller
 	h.tasks = append(h.tasks, task{"fleet placement", controller.Run})
 	return nil
+}
+
+// fleetHistory is where the fleet's past is kept.
+func fleetHistory(c *config.Config) types.NamespacedName {
+	if c.Fleet.History.ConfigMap == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: c.Hub.Namespace, Name: c.Fleet.History.ConfigMap}
 }
 
 // fleetMembers are the members as fleet placement sees them.

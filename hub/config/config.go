@@ -381,6 +381,15 @@ type FleetConfig struct {
 	// With true the hub keeps the FleetPlacements of the hub cluster, whose definition may come later. Delete all of them before
 	// this is switched off: their members would go back to the placement of their own.
 	Enabled bool `yaml:"enabled"`
+	// What the hub keeps of the fleet's past.
+	History FleetHistoryConfig `yaml:"history"`
+}
+
+// FleetHistoryConfig is the part of [FleetConfig] about the fleet's past.
+type FleetHistoryConfig struct {
+	// The ConfigMap in hub.namespace in which the hub records changes of spot supply by member and FleetPlacement, in at most 512 KiB,
+	// and once a minute at most: the oldest are forgotten. You make it, empty. plimsoll replay reads it. Without a value nothing is recorded.
+	ConfigMap string `yaml:"configMap"`
 }
 
 // LogConfig is the part of [Config] about logs.

@@ -36,6 +36,9 @@ func (c *Config) check() []problem {
 	v.spot(&c.Spot)
 	v.webapp(&c.WebApp)
 	v.webhook(&c.Webhook)
+	if c.Fleet.History.ConfigMap != "" {
+		v.name("fleet.history.configMap", c.Fleet.History.ConfigMap, validation.IsDNS1123Subdomain)
+	}
 	v.api(&c.API)
 	if c.Log.Format != FormatJSON && c.Log.Format != FormatText {
 		v.refuse("log.format", c.Log.Format, "must be json or text")

@@ -99,6 +99,7 @@ var Of = map[string]Sample{
 	"spot.moveCooldown":                {File: `7s`, Want: 7 * time.Second, Bad: `-1s`},
 	"spot.strategy":                    {File: `release`, Want: config.Strategy(policy.StrategyRelease), Bad: `both`},
 	"fleet.enabled":                    {File: `true`, Want: true, Bad: `perhaps`},
+	"fleet.history.configMap":          {File: `past`, Want: "past", Bad: `Past`},
 	"webapp.imagePolicy":               {File: `deny`, Want: "deny", Bad: `never`},
 	"webapp.maxReplicas":               {File: `50`, Want: 50, Bad: `0`},
 	"spot.pendingTimeout":              {File: `90s`, Want: 90 * time.Second, Bad: `1s`},

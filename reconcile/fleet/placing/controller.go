@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,8 @@ type Options struct {
 	ActsAny func() bool
 	// Enabled is the label that makes a workload and its namespace take part.
 	Enabled string
+	// History names the ConfigMap of the hub cluster in which the fleet's history is kept, which must be there. Empty: none is kept.
+	History types.NamespacedName
 	// Events about FleetPlacements go there. Nil: none are recorded.
 	Events events.EventRecorder
 	// Log takes what fails. Nil: it is discarded.
@@ -92,6 +95,7 @@ type Controller struct {
 
 	latest atomic.Pointer[lastRound] // nil: this replica does not act
 	asking sync.Mutex                // one question is answered at a time
+	past   past                      // only rounds look at it
 
 	mu     sync.Mutex // guards memory, which agents write to as well
 	memory map[string]*memory
@@ -201,6 +205,9 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	c.forget(items)
 	if !c.ActsAny() {
 		c.latest.Store(nil)
+		if c.past.busy == nil {
+			c.past = past{}
+		}
 		c.rest()
 		c.share(items)
 		c.metrics.seen(nil)
@@ -224,6 +231,7 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	}
 	c.metrics.seen(items)
 	c.finish(items, members, now)
+	c.remember(ctx, items, now)
 	return
 }
 

@@ -29,10 +29,18 @@ type Zone struct {
 	OnDemand float64
 }
 
-// FindTraces reads every folder below the given ones that holds zones.
+// FindTraces reads every folder below the given ones that holds zones, and files that are ConfigMaps with a history.
 func FindTraces(roots []string) ([]Trace, error) {
 	var traces []Trace
 	for _, root := range roots {
+		if known, err := os.Stat(root); err == nil && !known.IsDir() {
+			found, err := readConfigMap(root)
+			if err != nil {
+				return nil, err
+			}
+			traces = append(traces, found...)
+			continue
+		}
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {
 				return err
@@ -59,24 +67,28 @@ func FindTraces(roots []string) ([]Trace, error) {
 	return traces, nil
 }
 
-// readTrace reads the zones of one folder, each cut to the shortest.
+// readTrace reads the zones of one folder.
 func readTrace(name string, files []string) (Trace, error) {
-	t := Trace{Name: name}
-	shortest := -1
 	slices.Sort(files)
 	zones := make([]zoneFile, len(files))
 	for i, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return t, err
+			return Trace{}, err
 		}
 		if err := json.Unmarshal(text, &zones[i]); err != nil {
-			return t, fmt.Errorf("%s: %w", file, err)
+			return Trace{}, fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	return traceOf(name, files, zones)
+}
+
+// traceOf makes a trace of zones, each cut to the shortest. files name them.
+func traceOf(name string, files []string, zones []zoneFile) (Trace, error) {
 	if err := sampleAll(zones); err != nil {
-		return t, fmt.Errorf("%s: %w", name, err)
+		return Trace{}, fmt.Errorf("%s: %w", name, err)
 	}
+	t, shortest := Trace{Name: name}, -1
 	for i, file := range files {
 		zone := zones[i]
 		gap := int64(zone.Metadata.Gap)

@@ -17,19 +17,20 @@ func replayCommand(env Environment) *cobra.Command {
 	var format string
 	var prices bool
 	command := &cobra.Command{
-		Use:   "replay FOLDER...",
+		Use:   "replay {FOLDER | FILE}...",
 		Short: "Replay recorded spot capacity under fleet placement and other policies",
 		Long: `Replay recorded spot capacity under the plan of FleetPlacements and under other policies, and print how much of the time all replicas were
-ready and what they cost. It asks nobody: what is replayed is in the folders, each with a JSON file for every cluster or zone, as a hub
-records its fleet's history (fleet.history in its configuration) or as docs/fleet.md describes.
+ready and what they cost. It asks nobody: what is replayed is in a ConfigMap with the history that a hub records (fleet.history.configMap in its
+configuration), as kubectl writes it, or in folders with a JSON file for every cluster or zone, as docs/fleet.md describes.
 
 OF ON-DEMAND is the cost as a share of what all replicas cost on-demand, OF BOUND as a multiple of what a clairvoyant would pay.`,
 		Example: `  # What the plan would have come to with 12 replicas that take four minutes to start
-  plimsoll replay build/history --replicas 12 --start 4m --notice 30s --price-ratio 2.5`,
+  kubectl -n plimsoll-system get configmap fleet-history -o yaml > history.yaml
+  plimsoll replay history.yaml --replicas 12 --start 4m --notice 30s --price-ratio 2.5`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, folders []string) error {
 			if len(folders) == 0 {
-				return usage(c, errors.New("missing: FOLDER"))
+				return usage(c, errors.New("missing: FOLDER or FILE"))
 			}
 			if format != formatTable && format != formatJSON {
 				return usage(c, fmt.Errorf("-o %q: must be one of %s, %s", format, formatTable, formatJSON))

@@ -44,7 +44,7 @@ func TestAHistoryIsReplayed(t *testing.T) {
 func TestWhatCannotBeReplayedIsRefused(t *testing.T) {
 	folder := history(t)
 	for args, want := range map[string]string{
-		"replay": "missing: FOLDER", "replay " + t.TempDir(): "no folder with traces", "replay " + folder + " --replicas 0": "--replicas 0",
+		"replay": "missing: FOLDER or FILE", "replay " + t.TempDir(): "no folder with traces", "replay " + folder + " --replicas 0": "--replicas 0",
 		"replay " + folder + " --start 100ms": "--start 100ms", "replay " + folder + " --notice -1s": "--notice -1s",
 		"replay " + folder + " --price-ratio NaN": "--price-ratio NaN", "replay " + folder + " -o yaml": `-o "yaml"`,
 	} {
