@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
@@ -48,6 +50,8 @@ type replica struct {
 	mu         sync.Mutex
 	statuses   map[string]clusters.Status
 	workloads  []spot.WorkloadView
+	notEnabled map[policy.WorkloadKey]spot.NotEnabled // workloads that exist and are not placed
+	unreadable error                                  // what reading one of them fails with
 	placements []*fleetv1.FleetPlacement
 	records    map[reconcile.Key]reconcile.Record
 	receipts   map[string]reconcile.Receipt
@@ -372,6 +376,15 @@ func (l workloadLists) Suppose(member, kind, namespace, name string, h spot.Hypo
 		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, policy.SourceRequest
 	}
 	return answer, ok
+}
+
+func (l workloadLists) WhyNotEnabled(_ context.Context, _ string, key policy.WorkloadKey) (spot.NotEnabled, error) {
+	defer l.enter()()
+	why, found := l.notEnabled[key]
+	if !found {
+		return why, apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, key.Name)
+	}
+	return why, l.unreadable
 }
 
 func (workloadLists) Controller(kind string) (string, bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // Members tells what this replica knows of the registered clusters. Safe for concurrent use.
@@ -34,6 +35,9 @@ type Workloads interface {
 	// Suppose answers what the plan of a workload would be under a hypothesis; false: there is no such workload, or none that
 	// was planned.
 	Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool)
+	// WhyNotEnabled tells why a workload that Get does not know is not placed, from a live read of its member. The error is one
+	// that [spot.NoWorkload] knows when there is no such workload; any other one: it cannot be told now.
+	WhyNotEnabled(ctx context.Context, member string, key policy.WorkloadKey) (spot.NotEnabled, error)
 	// Controller names the controller whose keys are the workloads of a kind; false: the kind is not placed.
 	Controller(kind string) (controller string, ok bool)
 	// Placed returns all kinds of workloads that are placed. The caller does not change it.

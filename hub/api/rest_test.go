@@ -10,6 +10,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // restError is the body of every REST error.
@@ -27,6 +29,7 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 	r.member("lonely", "refused")
 	r.fleet.give("refused", r.address)
 	r.set("refused", func(s *clusters.Status) { s.State = clusters.StateRefused })
+	r.notEnabled = map[policy.WorkloadKey]spot.NotEnabled{workloadKey("shop", "Deployment", "plain"): {Reason: "Deployment shop/plain does not have the label x"}}
 	s := serve(t, r, nil)
 	for name, c := range map[string]struct {
 		call, body, token string
@@ -40,6 +43,7 @@ func TestRESTErrorsHaveTheRightStatusAndSayWhatIsWrong(t *testing.T) {
 		"a member that is not":      {"GET /v1/clusters/prod-2", "", "admin", 404, 5, `member "prod-2": no registration Secret`, ""},
 		"workloads of none":         {"GET /v1/workloads?cluster=prod-2", "", "admin", 404, 5, `member "prod-2"`, ""},
 		"a workload that is not":    {"GET /v1/clusters/prod/namespaces/shop/workloads/Deployment/cartt", "", "admin", 404, 5, "no Deployment shop/cartt", ""},
+		"a workload not enabled":    {"GET /v1/clusters/prod/namespaces/shop/workloads/Deployment/plain", "", "admin", 404, 5, "Deployment shop/plain does not have the label", ""},
 		"an object that is not":     {"GET /v1/clusters/prod/controllers/deployment-spot/objects/shop/cartt", "", "admin", 404, 5, `"shop/cartt"`, ""},
 		"a controller that is not":  {"POST /v1/clusters/prod/controllers/cron/objects/shop/cart:requeue", "{}", "admin", 404, 5, `"cron"`, ""},
 		"a kind not engaged":        {"POST /v1/clusters/refused/namespaces/shop/workloads/Deployment/cart:requeue", "", "admin", 404, 5, "does not work there", ""},

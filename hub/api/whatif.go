@@ -20,7 +20,7 @@ func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIf
 	var answer *plimsollv1.WhatIfResponse
 	err = s.ask(ctx, known.Name, question{
 		local: func() (err error) {
-			answer, err = s.suppose(known, request)
+			answer, err = s.suppose(ctx, known, request)
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
@@ -31,11 +31,11 @@ func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIf
 	return answer, err
 }
 
-func (s *workloadService) suppose(known clusters.Status, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
+func (s *workloadService) suppose(ctx context.Context, known clusters.Status, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
 	now, kind := time.Now(), s.kindOf(request.GetKind())
 	found, ok := s.workloads.Suppose(known.Name, kind, request.GetNamespace(), request.GetName(), hypothesisOf(request), now)
 	if !ok {
-		return nil, s.missing(known, kind, request.GetNamespace(), request.GetName())
+		return nil, s.missing(ctx, known, kind, request.GetNamespace(), request.GetName())
 	}
 	about := s.aboutOne(known, found.Now.Planned)
 	answer := &plimsollv1.WhatIfResponse{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -84,7 +85,7 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 	var answer *plimsollv1.GetWorkloadResponse
 	err = s.ask(ctx, known.Name, question{
 		local: func() (err error) {
-			answer, err = s.get(known, request)
+			answer, err = s.get(ctx, known, request)
 			return err
 		},
 		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
@@ -99,22 +100,49 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 	return answer, nil
 }
 
-func (s *workloadService) get(known clusters.Status, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
+func (s *workloadService) get(ctx context.Context, known clusters.Status, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
 	kind := s.kindOf(request.GetKind())
 	view, ok := s.workloads.Get(known.Name, kind, request.GetNamespace(), request.GetName())
 	if !ok {
-		return nil, s.missing(known, kind, request.GetNamespace(), request.GetName())
+		return nil, s.missing(ctx, known, kind, request.GetNamespace(), request.GetName())
 	}
 	found := s.aboutOne(known, view.Planned)
 	return &plimsollv1.GetWorkloadResponse{Workload: workloadMessage(&view, time.Now()), AsOf: found.moment(), Unreachable: found.unreachable}, nil
 }
 
-// missing is why a workload cannot be shown.
-func (s *workloadService) missing(known clusters.Status, kind, namespace, name string) error {
+// reasonNotEnabled is that of a workload that exists and is not placed. Its details name the label, and on which of the workload and
+// its namespace it is missing.
+const reasonNotEnabled = "WORKLOAD_NOT_ENABLED"
+
+// missing is why a workload cannot be shown: nobody sees its member, there is none, or it is not enabled and which label is missing.
+func (s *workloadService) missing(ctx context.Context, known clusters.Status, kind, namespace, name string) error {
 	if reason := s.blindTo(known, kind); reason != "" {
 		return &unreachable{known.Name, reason}
 	}
-	return status.Errorf(codes.NotFound, "member %q: no %s %s/%s is enabled for spot placement there", known.Name, kind, namespace, name)
+	key := policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	why, err := s.workloads.WhyNotEnabled(ctx, known.Name, key)
+	switch {
+	case spot.NoWorkload(err):
+		return status.Errorf(codes.NotFound, "member %q: there is no %s %s/%s", known.Name, kind, namespace, name)
+	case err != nil: // what the member answered is not for callers
+		return status.Errorf(codes.NotFound, "member %q: no %s %s/%s is enabled for spot placement", known.Name, kind, namespace, name)
+	}
+	return apierror.WithReason(status.Newf(codes.NotFound, "member %q: %s %s/%s is not enabled for spot placement: %s", known.Name, kind, namespace, name, why.Reason),
+		reasonNotEnabled, missingLabels(why)).Err()
+}
+
+// missingLabels are the details for programs: the label, and what does not have it.
+func missingLabels(why spot.NotEnabled) map[string]string {
+	var missing []string
+	for _, object := range []struct {
+		name  string
+		lacks bool
+	}{{"workload", why.Workload}, {"namespace", why.Namespace}} {
+		if object.lacks {
+			missing = append(missing, object.name)
+		}
+	}
+	return map[string]string{"label": why.Label, "missing_on": strings.Join(missing, ",")}
 }
 
 // aboutOne says how old an answer about one workload is, and whether it comes from a copy that may be old.

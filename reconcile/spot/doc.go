@@ -22,7 +22,7 @@
 //   - placement.go, proof.go: new pods ([Engine.Place]);
 //   - probes.go: the pods that ask whether there is room again;
 //   - fleet.go: what fleet placements want of workloads, and what they are shown ([Engine.SetFleetSplits], [FleetView]);
-//   - view.go, journal.go, happening.go, publish.go, lacks.go, whatif.go, metrics.go, series.go: what is shown ([Happening]).
+//   - view.go, journal.go, happening.go, publish.go, lacks.go, not_enabled.go, whatif.go, metrics.go, series.go: what is shown ([Happening]).
 //
 // The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
 // which pods belong to a workload, only by controller references.

@@ -44,10 +44,8 @@ func (d *directory) lackOfNamespace(namespace string) string {
 	switch {
 	case ns == nil:
 		return ""
-	case ns.labels[label] == "":
-		return fmt.Sprintf("namespace %s does not have the label %s=%s", namespace, label, policy.EnabledValue)
 	case ns.labels[label] != policy.EnabledValue:
-		return fmt.Sprintf("namespace %s has the label %s=%s; the value must be %s", namespace, label, phrase.Value(ns.labels[label]), policy.EnabledValue)
+		return lackOfLabel("namespace "+namespace, label, ns.labels[label], true)
 	case !d.allowed.Matches(labels.Set(ns.labels)):
 		return fmt.Sprintf("the hub's namespaceSelector does not select namespace %s", namespace)
 	}

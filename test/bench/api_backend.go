@@ -95,6 +95,10 @@ func (*apiBackend) Suppose(string, string, string, string, spot.Hypothesis, time
 	return spot.WhatIf{}, false
 }
 
+func (*apiBackend) WhyNotEnabled(context.Context, string, policy.WorkloadKey) (spot.NotEnabled, error) {
+	return spot.NotEnabled{}, spot.ErrNotKnown
+}
+
 func (*apiBackend) Controller(string) (string, bool) { return "deployment-spot", true }
 
 func (*apiBackend) Placed() []spot.PlacedKind {

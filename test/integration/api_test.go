@@ -29,6 +29,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -68,6 +69,10 @@ func (b apiBackend) Get(member, _, namespace, _ string) (spot.WorkloadView, bool
 func (b apiBackend) Suppose(member, kind, namespace, name string, _ spot.Hypothesis, _ time.Time) (spot.WhatIf, bool) {
 	view, ok := b.Get(member, kind, namespace, name)
 	return spot.WhatIf{Now: view, Then: view}, ok
+}
+
+func (apiBackend) WhyNotEnabled(context.Context, string, policy.WorkloadKey) (spot.NotEnabled, error) {
+	return spot.NotEnabled{}, spot.ErrNotKnown
 }
 
 func (apiBackend) Controller(string) (string, bool) { return "deployment-spot", true }

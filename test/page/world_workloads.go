@@ -1,10 +1,13 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
@@ -175,6 +178,11 @@ func (l lists) Get(member, kind, namespace, name string) (workload, bool) {
 		}
 	}
 	return workload{}, false
+}
+
+// WhyNotEnabled implements api.Workloads: every workload is enabled, or is not there.
+func (lists) WhyNotEnabled(_ context.Context, _ string, key policy.WorkloadKey) (spot.NotEnabled, error) {
+	return spot.NotEnabled{}, apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, key.Name)
 }
 
 // Suppose implements api.Workloads, with the formula of the documentation.

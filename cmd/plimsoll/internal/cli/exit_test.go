@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -192,6 +193,21 @@ func TestAWorkloadThatIsNotEnabledIsToldWhichLabelsItNeeds(t *testing.T) {
 		if got.code != exitNotFound || !strings.Contains(got.err, "error: member \"prod-eu\": no Deployment shop/web is enabled") ||
 			!strings.Contains(got.err, "hint: the label plimsoll.dev/enabled=true is needed") || !strings.Contains(got.err, "kubectl -n shop get deployment web --show-labels") {
 			t.Errorf("%s: %+v", command, got)
+		}
+		for missing, hint := range map[string]string{
+			"workload":           "hint: in the member: kubectl -n shop label deployment web plimsoll.dev/enabled=true --overwrite\n",
+			"namespace":          "hint: in the member: kubectl label namespace shop plimsoll.dev/enabled=true --overwrite\n",
+			"workload,namespace": "web plimsoll.dev/enabled=true --overwrite; kubectl label namespace shop plimsoll.dev/enabled=true --overwrite\n",
+		} {
+			refused, err := status.New(codes.NotFound, "not enabled: "+missing).WithDetails(&errdetails.ErrorInfo{
+				Reason: "WORKLOAD_NOT_ENABLED", Metadata: map[string]string{"label": "plimsoll.dev/enabled", "missing_on": missing}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.fail = refused.Err()
+			if got := h.run(t, command, "prod-eu", "shop/deployment/web"); got.code != exitNotFound || !strings.HasSuffix(got.err, hint) {
+				t.Errorf("%s, missing on %s: %+v, want %q", command, missing, got, hint)
+			}
 		}
 		h.fail = status.Error(codes.NotFound, `member "prod-eu" is not known`)
 		if got := h.run(t, command, "prod-eu", "shop/deployment/web"); got.code != exitNotFound || strings.Contains(got.err, "hint:") {

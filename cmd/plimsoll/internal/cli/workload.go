@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -76,15 +77,49 @@ func wholeWorkload(ctx context.Context, from plimsollv1.WorkloadServiceClient, r
 	return whole, nil
 }
 
-// hintLabels says of a workload that the hub does not know as enabled which labels it takes: the hub does not see workloads without
-// them, so only the member can tell which one is missing.
+// hintLabels adds to the error about a workload that is not enabled how to set the labels that are missing. An older hub does not say
+// which those are; then the hint is how to see it.
 func hintLabels(err error, key workloadKey) error {
-	if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "is enabled") {
+	kind, name, namespace := strings.ToLower(plain(key.kind)), plain(key.name), plain(key.namespace)
+	if status.Code(err) != codes.NotFound {
+		return err
+	}
+	if about := notEnabled(err); about != nil {
+		if commands := labelCommands(about, kind, name, namespace); commands != "" {
+			return &hinted{err, "in the member: " + commands}
+		}
+		return err
+	}
+	if !strings.Contains(err.Error(), "is enabled") {
 		return err
 	}
 	return &hinted{err, fmt.Sprintf("the label plimsoll.dev/enabled=true is needed on the workload itself, not on its pod template, and on its namespace; "+
-		"in the member: kubectl -n %s get %s %s --show-labels; kubectl get namespace %s --show-labels",
-		plain(key.namespace), strings.ToLower(plain(key.kind)), plain(key.name), plain(key.namespace))}
+		"in the member: kubectl -n %s get %s %s --show-labels; kubectl get namespace %s --show-labels", namespace, kind, name, namespace)}
+}
+
+// notEnabled are the details of the hub's error about a workload that is not enabled; nil: it is another error.
+func notEnabled(err error) map[string]string {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == "WORKLOAD_NOT_ENABLED" {
+			return info.GetMetadata()
+		}
+	}
+	return nil
+}
+
+// labelCommands set the label on what does not have it.
+func labelCommands(about map[string]string, kind, name, namespace string) string {
+	label := plain(about["label"]) + "=true"
+	var commands []string
+	for object := range strings.SplitSeq(about["missing_on"], ",") {
+		switch object {
+		case "workload":
+			commands = append(commands, fmt.Sprintf("kubectl -n %s label %s %s %s --overwrite", namespace, kind, name, label))
+		case "namespace":
+			commands = append(commands, fmt.Sprintf("kubectl label namespace %s %s --overwrite", namespace, label))
+		}
+	}
+	return strings.Join(commands, "; ")
 }
 
 func workloadDetails(to io.Writer, env Environment, w *plimsollv1.Workload) error {
