@@ -77,5 +77,3 @@ func TestTwoRuntimesInOneRegistryAreAnError(t *testing.T) {
 }
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }
-
-func metaNow() metav1.Time { return metav1.Now() }

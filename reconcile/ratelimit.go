@@ -32,9 +32,6 @@ func (b *bucket) level(now int64) float64 { return b.limiter.TokensAt(time.Unix(
 // empty tells whether nothing may begin now.
 func (b *bucket) empty(now int64) bool { return b.level(now) < 1 }
 
-// full tells whether nothing began for so long that the bucket is as a new one.
-func (b *bucket) full(now int64) bool { return b.level(now) >= float64(b.limiter.Burst()) }
-
 // take notes that one begins.
 func (b *bucket) take(now int64) { b.limiter.ReserveN(time.Unix(0, now), 1) }
 

@@ -3,6 +3,7 @@ package apply
 // Outcome is what applying an object did.
 type Outcome string
 
+// The outcomes.
 const (
 	Unchanged   Outcome = "Unchanged"   // it was as wanted
 	Created     Outcome = "Created"     // it did not exist

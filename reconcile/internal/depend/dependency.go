@@ -41,7 +41,7 @@ type Dependency struct {
 	statuses string // expected, sorted, joined by commas; empty: 2xx
 }
 
-// OnSecret, onConfigMap, onCondition and onEndpoint make dependencies; see those of package reconcile.
+// OnSecret makes a dependency on a Secret; package reconcile says more about this and the next three.
 func OnSecret(name types.NamespacedName, keys ...string) Dependency {
 	return Dependency{gvk: secretKind, name: name, keys: joined(keys)}
 }

@@ -19,6 +19,7 @@ func Presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok b
 	return nil, true
 }
 
+// IsClosed tells whether a channel is closed.
 func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

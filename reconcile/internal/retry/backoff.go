@@ -3,9 +3,10 @@ package retry
 import "time"
 
 const (
-	// First and Most are the back-off after the first failure in a row, and at most.
+	// First is the back-off after the first failure in a row.
 	First = time.Second
-	Most  = 5 * time.Minute
+	// Most is the longest back-off.
+	Most = 5 * time.Minute
 	// JitterShare is how far a delay may be from its middle: a tenth, so that doubled delays still always grow.
 	JitterShare = 0.1
 )
