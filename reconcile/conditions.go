@@ -106,8 +106,8 @@ func (c *Conditions) Get(condition string) (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// IsTrue tells whether a condition is there and True.
-func (c *Conditions) IsTrue(condition string) bool {
+// isTrue tells whether a condition is there and True.
+func (c *Conditions) isTrue(condition string) bool {
 	found, _ := c.Get(condition)
 	return found.Status == metav1.ConditionTrue
 }
@@ -164,7 +164,7 @@ func (c *Conditions) complete(result Result) {
 	if c.said(ConditionReconciling) {
 		return
 	}
-	if ready, there := c.Get(ConditionReady); there && ready.Status != metav1.ConditionTrue && !c.IsTrue(ConditionStalled) {
+	if ready, there := c.Get(ConditionReady); there && ready.Status != metav1.ConditionTrue && !c.isTrue(ConditionStalled) {
 		c.True(ConditionReconciling, ready.Reason, "%s", ready.Message)
 	} else {
 		c.Remove(ConditionReconciling)

@@ -55,26 +55,26 @@ func checkKstatus(rt *rapid.T, c *Conditions, name string, said map[string]strin
 	failed := endings[name].err != nil || endings[name].outcome == codePending
 	switch {
 	case name == "paused":
-		if !c.IsTrue(ConditionPaused) {
+		if !c.isTrue(ConditionPaused) {
 			rt.Fatal("paused, and no condition says so")
 		}
 		return
-	case c.IsTrue(ConditionPaused):
+	case c.isTrue(ConditionPaused):
 		rt.Fatal("not paused, and a condition says so")
 	case !readyThere && said[ConditionReady] != "absent":
 		rt.Fatal("Ready is absent")
-	case failed && c.IsTrue(ConditionReady):
+	case failed && c.isTrue(ConditionReady):
 		rt.Fatal("it failed and is Ready")
-	case c.IsTrue(ConditionStalled) != (name == "stalled" || name == "overdue") && said[ConditionStalled] != "True":
-		rt.Fatalf("Stalled is %v", c.IsTrue(ConditionStalled))
-	case failed && c.IsTrue(ConditionReconciling) == c.IsTrue(ConditionStalled):
+	case c.isTrue(ConditionStalled) != (name == "stalled" || name == "overdue") && said[ConditionStalled] != "True":
+		rt.Fatalf("Stalled is %v", c.isTrue(ConditionStalled))
+	case failed && c.isTrue(ConditionReconciling) == c.isTrue(ConditionStalled):
 		rt.Fatal("after a failure exactly one of Reconciling and Stalled is true")
 	case name == "done" && len(said) == 0 && (len(c.list) != 1 && len(c.list) != 2):
 		rt.Fatalf("done, and there is more than Ready and what a reconciler added: %v", c.list)
-	case name == "done" && len(said) == 0 && !c.IsTrue(ConditionReady):
+	case name == "done" && len(said) == 0 && !c.isTrue(ConditionReady):
 		rt.Fatal("done, and not Ready")
 	}
-	if _, there := c.Get(ConditionReconciling); there && said[ConditionReconciling] == "" && !c.IsTrue(ConditionReconciling) {
+	if _, there := c.Get(ConditionReconciling); there && said[ConditionReconciling] == "" && !c.isTrue(ConditionReconciling) {
 		rt.Fatal("Reconciling is there and not true")
 	}
 }
@@ -95,7 +95,7 @@ func TestConditionsThatAreNowhereTakeAnything(t *testing.T) {
 	var c *Conditions
 	c.True("A", "B", "")
 	c.Remove("A")
-	if _, ok := c.Get("A"); ok || c.IsTrue("A") {
+	if _, ok := c.Get("A"); ok || c.isTrue("A") {
 		t.Error("there is a condition on nil")
 	}
 }

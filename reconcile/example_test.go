@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -126,4 +127,23 @@ func ExampleNotOurs() {
 		Want:  reconciletest.Want{Outcome: reconcile.OutcomeNotOurs, Writes: []string{"patch apps/v1 Deployment shop/web"}, Gone: []client.Object{web}},
 	})
 	// Output: web goes, and nothing was cleaned up
+}
+
+// A few fields of an object that somebody else keeps are changed without an Update of the whole.
+func ExamplePatchMerge() {
+	ctx := context.Background()
+	members := fake.NewClientBuilder().WithObjects(deployment("web", "")).Build()
+	var web appsv1.Deployment
+	if err := members.Get(ctx, types.NamespacedName{Namespace: "shop", Name: "web"}, &web); err != nil {
+		fmt.Println(err)
+		return
+	}
+	promote := func(d *appsv1.Deployment) { d.Labels["stage"] = "canary-" + d.Labels["stage"] }
+	changed, err := reconcile.PatchMerge(ctx, members, &web, promote, reconcile.Locked()) // it depends on what was read
+	fmt.Println(changed, err, web.Labels["stage"])
+	changed, err = reconcile.PatchMerge(ctx, members, &web, func(*appsv1.Deployment) {})
+	fmt.Println(changed, err)
+	// Output:
+	// true <nil> canary-prod
+	// false <nil>
 }

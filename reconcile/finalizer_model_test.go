@@ -63,7 +63,7 @@ func newFinalizerModel(t *rapid.T) *finalizerModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.HoldAll(HoldOwnership, "no events in this model")
+	rt.holdAll(HoldOwnership, "no events in this model")
 	c, err := For[*gadget](rt, "c", m).Register()
 	if err != nil {
 		t.Fatal(err)

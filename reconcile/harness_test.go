@@ -142,3 +142,6 @@ var (
 func inDefault(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
+
+// releaseAll releases a hold of all members.
+func (rt *Runtime) releaseAll(g Hold) { rt.Decide(g, func(string) string { return "" }) }

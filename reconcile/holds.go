@@ -52,31 +52,28 @@ func holdFor(g Hold, reason string) setting {
 }
 
 // Hold applies a hold to a member, also to one that is to come: its keys are held with the reason and cost no worker. It
-// overrides HoldAll and ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
+// overrides [Runtime.Decide] for this member, until [Runtime.Follow].
 func (rt *Runtime) Hold(member string, g Hold, reason string) {
 	rt.setHold(member, g, holdFor(g, reason))
 }
 
-// Release releases a hold of a member; held keys may run at once, nothing is listed again. It overrides HoldAll and
-// ReleaseAll for this member, whenever those are called, until [Runtime.Follow].
+// Release releases a hold of a member; held keys may run at once, nothing is listed again. It overrides
+// [Runtime.Decide] and [Runtime.Retire] for this member, until [Runtime.Follow].
 func (rt *Runtime) Release(member string, g Hold) {
 	rt.setHold(member, g, setting{mode: modeReleased})
 }
 
-// Follow forgets what Hold or Release said of a member's hold: it follows HoldAll and ReleaseAll again. Call it when a
+// Follow forgets what Hold or Release said of a member's hold: it follows [Runtime.Decide] again. Call it when a
 // member is unregistered; the runtime keeps the settings of members that merely left.
 func (rt *Runtime) Follow(member string, g Hold) { rt.setHold(member, g, setting{}) }
 
-// HoldAll applies a hold to all members, those to come included.
-func (rt *Runtime) HoldAll(g Hold, reason string) {
+// holdAll applies a hold to all members, those to come included.
+func (rt *Runtime) holdAll(g Hold, reason string) {
 	rt.setAll(g, holdFor(g, reason))
 }
 
-// ReleaseAll releases a hold of all members, those to come included. All are released at first.
-func (rt *Runtime) ReleaseAll(g Hold) { rt.setAll(g, setting{mode: modeReleased}) }
-
 // Decide has a hold of all members, those to come included, be as decide says of each: the reason why it applies, or empty.
-// It takes the place of what HoldAll or ReleaseAll said, and is asked when a member comes and at each [Runtime.DecideAgain].
+// All are released before. decide is asked when a member comes and at each [Runtime.DecideAgain].
 // decide answers from memory: it is called while the runtime is locked, and must not call the runtime.
 func (rt *Runtime) Decide(g Hold, decide func(member string) (reason string)) {
 	if g >= holds {
@@ -88,8 +85,8 @@ func (rt *Runtime) Decide(g Hold, decide func(member string) (reason string)) {
 	rt.setAll(g, setting{mode: modeDecided})
 }
 
-// DecideAgain asks what [Runtime.Decide] was given about all members again. It does nothing when HoldAll or ReleaseAll was
-// called since.
+// DecideAgain asks what [Runtime.Decide] was given about all members again. It does nothing after
+// [Runtime.Retire].
 func (rt *Runtime) DecideAgain(g Hold) {
 	if g >= holds {
 		return
@@ -119,7 +116,7 @@ func (rt *Runtime) decided(g Hold, member string) setting {
 // Retire closes HoldOwnership of all members for a replica that is about to stop, and has orders refused from now on: they
 // would never run here. What runs goes on; see [Runtime.Drain].
 func (rt *Runtime) Retire(reason string) {
-	rt.HoldAll(HoldOwnership, reason)
+	rt.holdAll(HoldOwnership, reason)
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.retired = true
@@ -178,7 +175,7 @@ func (rt *Runtime) DrainMember(ctx context.Context, member string) error {
 	return m.active.wait(ctx, &rt.mu)
 }
 
-// Drain waits until no reconcile is running in any member, or ctx ends. It closes nothing: call HoldAll first, or new
+// Drain waits until no reconcile is running in any member, or ctx ends. It closes nothing: call [Runtime.Retire] or [Runtime.Decide] first, or new
 // ones may start while it waits.
 func (rt *Runtime) Drain(ctx context.Context) error { return rt.active.wait(ctx, &rt.mu) }
 

@@ -38,7 +38,7 @@ func TestAGateCanBeDecidedMemberByMember(t *testing.T) {
 	b.finish(q, req, done)
 	b.mustTake(t, q, "b", "two")
 
-	b.rt.HoldAll(HoldOwnership, "stopping")
+	b.rt.holdAll(HoldOwnership, "stopping")
 	b.rt.DecideAgain(HoldOwnership)
 	expect("b", "stopping")
 }

@@ -8,7 +8,7 @@ import (
 func TestAClosedGateHoldsKeysAndCostsNoWorker(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
-	b.rt.HoldAll(HoldOwnership, "owned by hub-1")
+	b.rt.holdAll(HoldOwnership, "owned by hub-1")
 	l, free := b.join(q, "m"), b.join(q, "free")
 	b.rt.Release("free", HoldOwnership)
 	wakeChanged(q, l, "a")
@@ -27,7 +27,7 @@ func TestAClosedGateHoldsKeysAndCostsNoWorker(t *testing.T) {
 
 	b.rt.Hold("m", HoldBreaker, "does not answer")
 	h = b.sit(q)
-	b.rt.ReleaseAll(HoldOwnership)
+	b.rt.releaseAll(HoldOwnership)
 	if _, ok := h.got(); ok {
 		t.Fatal("a key ran although one hold still applies")
 	}
@@ -48,14 +48,14 @@ func TestAGateSettingOfAMemberOverridesThatOfAll(t *testing.T) {
 		return held
 	}
 	b.rt.Hold("a", HoldOwnership, "")
-	b.rt.ReleaseAll(HoldOwnership)
+	b.rt.releaseAll(HoldOwnership)
 	if !held("a") || held("b") {
-		t.Error("ReleaseAll released a hold of one member")
+		t.Error("releasing all released a hold of one member")
 	}
-	b.rt.HoldAll(HoldOwnership, "stopping")
+	b.rt.holdAll(HoldOwnership, "stopping")
 	b.rt.Release("a", HoldOwnership)
 	if held("a") || !held("b") {
-		t.Error("HoldAll held what was released for one member, or left another released")
+		t.Error("holding all held what was released for one member, or left another released")
 	}
 	b.rt.Follow("a", HoldOwnership)
 	if !held("a") {
@@ -76,7 +76,7 @@ func TestDrainWaitsForWhatRuns(t *testing.T) {
 	wakeChanged(q, l, "a")
 	wakeChanged(q, l, "b")
 	req := b.mustTake(t, q, "m", "a")
-	b.rt.HoldAll(HoldOwnership, "handing over")
+	b.rt.holdAll(HoldOwnership, "handing over")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.rt.Drain(ctx); err == nil {

@@ -36,10 +36,12 @@ func ownerUID(obj client.Object) []string {
 	return nil
 }
 
-// OwnedBy restricts a List from a member's cache to the objects whose controller owner has the UID, whatever kind and
+// ownedByUID restricts a List from a member's cache to the objects whose controller owner has the UID, whatever kind and
 // version the owner reference names. It is answered from an index, which the kinds have that the controller Owns; of
 // other kinds the List fails. See [Request.ListOwned] for the objects of the one that is reconciled.
-func OwnedBy(uid types.UID) client.ListOption { return client.MatchingFields{ownerIndex: string(uid)} }
+func ownedByUID(uid types.UID) client.ListOption {
+	return client.MatchingFields{ownerIndex: string(uid)}
+}
 
 // ListOwned reads from the member's cache, into list, the objects of its kind that the reconciled object controls: their
 // controller owner reference has its UID, and its group and kind in any version. The controller must Own the kind. The
@@ -53,7 +55,7 @@ func (r Request[T]) ListOwned(ctx context.Context, list client.ObjectList, opts 
 		return fmt.Errorf("member %s: list owned %T: %s %s has no UID: it was not read from a cluster", r.Member, list,
 			owner.Kind, client.ObjectKeyFromObject(r.Object))
 	}
-	opts = append([]client.ListOption{OwnedBy(r.Object.GetUID())}, opts...)
+	opts = append([]client.ListOption{ownedByUID(r.Object.GetUID())}, opts...)
 	if err := r.Client.List(ctx, list, opts...); err != nil {
 		if strings.Contains(err.Error(), ownerIndex) { // controller-runtime has no type for it
 			return fmt.Errorf("member %s: list owned %T: the controller does not Own the kind: %w", r.Member, list, err)

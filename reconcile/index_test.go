@@ -74,7 +74,7 @@ func TestOwnedObjectsAreFoundByUIDAndKindInAnyVersion(t *testing.T) {
 		t.Errorf("another namespace: %v, %v", names(owned.Items), err)
 	}
 	var byUID appsv1.DeploymentList
-	if err := cl.List(t.Context(), &byUID, OwnedBy(owner.UID)); err != nil {
+	if err := cl.List(t.Context(), &byUID, ownedByUID(owner.UID)); err != nil {
 		t.Fatal(err)
 	}
 	if len(byUID.Items) != 4 {

@@ -68,7 +68,7 @@ func (c lateCache) GetInformer(ctx context.Context, obj client.Object, opts ...c
 func TestAStandbyKeepsNoKeysOfObjectsThatDoNotExistWhicheverKindComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Options{Resync: -1})
-		h.HoldAll(HoldOwnership, "standby")
+		h.holdAll(HoldOwnership, "standby")
 		c := launch(h, For(h.Runtime, "c", counting(&calls{})).Owns(kindOf(&appsv1.Deployment{})))
 		late := lateMember{newFakeCluster(h.ctx), make(chan struct{})}
 		left, kept := deployment("left"), deployment("kept")
@@ -125,7 +125,7 @@ func TestAMemberWhoseReconcilesHangCostsTheOthersNothing(t *testing.T) {
 func TestAStandbyFillsItsQueueAndRunsNothingUntilItsGateOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, seen := newHub(t, Options{}), &calls{}
-		h.HoldAll(HoldOwnership, "owned by hub-1")
+		h.holdAll(HoldOwnership, "owned by hub-1")
 		c := launch(h, For(h.Runtime, "c", counting(seen)))
 		a, _ := h.join(c, "a", &corev1.ConfigMap{})
 		a.add(configMap("one"))
@@ -143,7 +143,7 @@ func TestAStandbyFillsItsQueueAndRunsNothingUntilItsGateOpens(t *testing.T) {
 		if n := h.value("plimsoll_queue_depth", "controller=c", "member=a"); n != 1 {
 			t.Errorf("depth %v, want 1", n)
 		}
-		h.ReleaseAll(HoldOwnership)
+		h.releaseAll(HoldOwnership)
 		synctest.Wait()
 		if diff := cmp.Diff([]string{"a/one"}, seen.list()); diff != "" {
 			t.Error(diff)

@@ -58,7 +58,7 @@ func TestALookInTheBackgroundFindsAKeyThatOnlyWaitsForATime(t *testing.T) {
 func TestADeletedObjectLeavesTheLedger(t *testing.T) {
 	b := newBench(t, Options{}, &queue{name: "c", perMember: 5})
 	q := b.queues[0]
-	b.rt.HoldAll(HoldOwnership, "standby")
+	b.rt.holdAll(HoldOwnership, "standby")
 	l := b.join(q, "m")
 	for _, keeps := range []bool{false, true} {
 		wakeChanged(q, l, "never-ran")
@@ -68,7 +68,7 @@ func TestADeletedObjectLeavesTheLedger(t *testing.T) {
 			t.Fatalf("keeps %v: the standby's ledger kept a deleted object", keeps)
 		}
 	}
-	b.rt.ReleaseAll(HoldOwnership)
+	b.rt.releaseAll(HoldOwnership)
 	wakeChanged(q, l, "ran")
 	b.finish(q, b.mustTake(t, q, "m", "ran"), done)
 	q.lost(l, nsName("ran"), true)

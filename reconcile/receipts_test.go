@@ -151,14 +151,14 @@ func TestAnOrderEndsWhenItsObjectOrMemberGoesAndOutlivesAMemberThatIsSoonBack(t 
 				a, leave := h.join(c, "a", &corev1.ConfigMap{})
 				a.add(configMap("one"))
 				synctest.Wait()
-				h.HoldAll(HoldOwnership, "standby")
+				h.holdAll(HoldOwnership, "standby")
 				receipt, err := h.Requeue(keyOf("c", "a", "one"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				tc.happens(h, c, a, leave)
 				synctest.Wait()
-				h.ReleaseAll(HoldOwnership)
+				h.releaseAll(HoldOwnership)
 				synctest.Wait()
 				now, ok := h.Receipt(receipt.ID)
 				if !ok || !now.Done || now.Record.LastOutcome != tc.want || now.Record.Reason != tc.reason {

@@ -168,12 +168,12 @@ func TestAMemberThatTakesNoEventsCostsOnlyTheEvents(t *testing.T) {
 func TestAStandbyWritesNoEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, events := eventHub(t, interceptor.Funcs{})
-		h.HoldAll(HoldOwnership, "owned by hub-1")
+		h.holdAll(HoldOwnership, "owned by hub-1")
 		events.Normal("Moved", "one replica")
 		if n := len(a.events(t)); n != 0 {
 			t.Errorf("%d events from a standby", n)
 		}
-		h.ReleaseAll(HoldOwnership)
+		h.releaseAll(HoldOwnership)
 		events.Normal("Moved", "one replica")
 		if n := len(a.events(t)); n != 1 {
 			t.Errorf("%d events once it owns the member, want 1", n)

@@ -239,7 +239,7 @@ func hungMemberSpec(t *testing.T, c *kube.Cluster) {
 
 func gateSpec(t *testing.T, c *kube.Cluster) {
 	s := newReconcileSite(t, c, func(s *reconcileSite) {
-		s.runtime.HoldAll(reconcile.HoldOwnership, "owned by another replica")
+		s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "owned by another replica" })
 		s.mustRegister(reconcile.For(s.runtime, "c", satisfied).Register())
 	})
 	s.join("a")
@@ -251,11 +251,11 @@ func gateSpec(t *testing.T, c *kube.Cluster) {
 
 	mark, err := c.Audit().Mark()
 	s.g.Expect(err).NotTo(HaveOccurred())
-	s.runtime.ReleaseAll(reconcile.HoldOwnership)
+	s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "" })
 	for _, name := range []string{"before", "behind-the-gate"} {
 		s.g.Eventually(s.state("c", "a", name)).Should(Equal(reconcile.StateIdle))
 	}
-	s.runtime.HoldAll(reconcile.HoldOwnership, "handing over")
+	s.runtime.Decide(reconcile.HoldOwnership, func(string) string { return "handing over" })
 	s.g.Expect(s.runtime.Drain(s.ctx)).To(Succeed())
 	listed, err := c.Audit().Since(mark, kube.Lists, kube.OnResource("configmaps"))
 	s.g.Expect(err).NotTo(HaveOccurred())
