@@ -20,8 +20,6 @@ type accessReviews struct {
 	asked []authorizationv1.SubjectAccessReviewSpec
 	allow func(authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus
 	err   error
-	begun chan struct{} // gets one for each question; nil: it does not
-	wait  chan struct{} // answers come when it is closed; nil: at once
 	made  *AccessReviewer
 }
 
@@ -50,12 +48,6 @@ func (r *accessReviews) reviewer() *AccessReviewer {
 		r.mu.Lock()
 		r.asked = append(r.asked, review.Spec)
 		r.mu.Unlock()
-		if r.begun != nil {
-			r.begun <- struct{}{}
-		}
-		if r.wait != nil {
-			<-r.wait
-		}
 		if r.allow != nil {
 			review.Status = r.allow(review.Spec)
 		}
