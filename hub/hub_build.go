@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -202,6 +204,18 @@ func (h *Hub) backend() api.Backend {
 	return backend
 }
 
+// callersCAs returns the authorities of the API's client certificates; nil: none are asked for.
+func callersCAs(c *config.APIConfig) (func() *x509.CertPool, error) {
+	if c.ClientCA == "" {
+		return nil, nil
+	}
+	authority, err := webhook.ClientAuthorityOf(c.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("api.clientCA: %w", err)
+	}
+	return authority.Pool, nil
+}
+
 // buildAPI makes the API's public side.
 func (h *Hub) buildAPI(context.Context) error {
 	options := h.apiOptions()
@@ -222,14 +236,10 @@ func (h *Hub) buildAPI(context.Context) error {
 		h.bundles[apiCAKey] = certificates.Bundle
 		h.bundles[apiAddressKey] = apiAddress(&h.config)
 	}
-	if file := h.config.API.ClientCA; file != "" {
-		authority, err := webhook.ClientAuthorityOf(file)
-		if err != nil {
-			return fmt.Errorf("api.clientCA: %w", err)
-		}
-		options.ClientCAs = authority.Pool
-	}
 	var err error
+	if options.ClientCAs, err = callersCAs(&h.config.API); err != nil {
+		return err
+	}
 	if options.Page, err = newPage(&h.config.API); err != nil {
 		return err
 	}

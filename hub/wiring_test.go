@@ -45,7 +45,7 @@ func wired(t *testing.T, config config.Config) []any {
 		config.LeaderElection.Enabled, leaseOptions(&config),
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
-		clientError(h), readsPlacements(config), fleetHistory(&config).Name, audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		clientError(h), callersError(&config.API), readsPlacements(config), fleetHistory(&config).Name, audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, h.apiOptions().CallsPerSecond, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
@@ -77,6 +77,14 @@ func certificateError(dir string) string {
 // clientError is what is wrong with the authority of client certificates.
 func clientError(h *Hub) string {
 	if _, _, err := h.askClients(nil, nil); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// callersError is what is wrong with the authorities of the API's client certificates.
+func callersError(c *config.APIConfig) string {
+	if _, err := callersCAs(c); err != nil {
 		return err.Error()
 	}
 	return ""

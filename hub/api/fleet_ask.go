@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,7 @@ func (s *fleetService) askPlanner(ctx context.Context, p *fleetv1.FleetPlacement
 		return q.local()
 	}
 	err := s.ask(ctx, slices.Min(names), q)
-	if _, nobody := err.(*unreachable); nobody { // which member it was asked by way of says nothing, and the caller may not see it
+	if nobody := (*unreachable)(nil); errors.As(err, &nobody) { // which member it was asked by way of says nothing, and the caller may not see it
 		return apierror.WithReason(status.New(codes.Unavailable, "the replica that plans FleetPlacements does not answer"), "PLANNER_UNAVAILABLE", nil).Err()
 	}
 	return err

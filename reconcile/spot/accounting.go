@@ -146,6 +146,7 @@ func (a *Accounting) Gone(uid types.UID, version uint64, now time.Time) {
 	}
 }
 
+// ForgetOld forgets pods that went too long ago for an event about them to come.
 func (a *Accounting) ForgetOld(now time.Time) {
 	for uid, grave := range a.gone {
 		if now.Sub(grave.at) > ReservationTTL {

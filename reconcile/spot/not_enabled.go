@@ -82,7 +82,7 @@ func (d *directory) whyNotEnabled(key policy.WorkloadKey, obj client.Object) Not
 	var reasons []string
 	if value, has := obj.GetLabels()[why.Label]; value != policy.EnabledValue {
 		why.Workload = true
-		reasons = append(reasons, lackOfLabel(key.Kind+" "+key.NamespacedName.String(), why.Label, value, has))
+		reasons = append(reasons, lackOfLabel(key.Kind+" "+key.String(), why.Label, value, has))
 	}
 	if lack := d.lackOfNamespace(key.Namespace); lack != "" {
 		why.Namespace = d.namespaceLacks(key.Namespace)

@@ -37,6 +37,7 @@ type simCluster struct {
 	scaler    simScaler
 	workloads []*simWorkload
 	pods      map[types.UID]*simPod
+	ranOn     map[types.UID]*simNode // where pods ran that are deleted: a cache that lags still shows them, with the name of their node
 	probes    map[string]*shortage.Probe
 	events    []simEvent // of pods, not seen by the hub yet
 
@@ -101,7 +102,7 @@ func (w *simWorkload) shape() capacity.Requirements {
 }
 
 func newSimCluster(seed uint64) *simCluster {
-	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: spottest.Epoch, pods: map[types.UID]*simPod{}, probes: map[string]*shortage.Probe{}}
+	return &simCluster{rand: rand.New(rand.NewPCG(seed, 7)), now: spottest.Epoch, pods: map[types.UID]*simPod{}, ranOn: map[types.UID]*simNode{}, probes: map[string]*shortage.Probe{}}
 }
 
 func (c *simCluster) addNode(capacityType capacity.Type, room int) *simNode {
@@ -134,6 +135,7 @@ func (c *simCluster) write(p *simPod) {
 
 func (c *simCluster) remove(p *simPod) {
 	delete(c.pods, p.UID)
+	c.ranOn[p.UID] = p.node
 	c.version++
 	p.Version = c.version
 	c.events = append(c.events, simEvent{at: c.now, pod: p.Pod, gone: true})

@@ -124,8 +124,12 @@ func (h *simHub) tellDrought(p *plan.Pod) {
 
 // enrich adds what a hub knows of a pod's node and budgets.
 func (h *simHub) enrich(p plan.Pod) plan.Pod {
-	if truth := h.pods[p.UID]; truth != nil && truth.node != nil && p.Bound {
-		p.Doom, p.Capacity = truth.node.doom, truth.node.capacity // labels of nodes may change
+	node := h.ranOn[p.UID]
+	if truth := h.pods[p.UID]; truth != nil {
+		node = truth.node
+	}
+	if node != nil && p.Bound {
+		p.Doom, p.Capacity = node.doom, node.capacity // labels of nodes may change
 	}
 	return p
 }

@@ -17,7 +17,7 @@ const (
 	// Name of the definition.
 	Name = "fleetplacements.fleet.plimsoll.dev"
 	// Revision counts the changes of the definition.
-	Revision = 1
+	Revision = 2
 )
 
 // New returns the definition as it is installed.

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// StandInTime is how long a released pod may stand in for its replacement, and mostStandInTime how long it may where it has to
-	// wait for a disruption window to end. A weekly window comes twice.
-	StandInTime     = 6 * time.Hour
+	// StandInTime is how long a released pod may stand in for its replacement.
+	StandInTime = 6 * time.Hour
+	// MostStandInTime is how long it may where it has to wait for a disruption window to end. A weekly window comes twice.
 	MostStandInTime = 15 * 24 * time.Hour
 	// StandInMargin is how long before a released pod ends by itself it is evicted: then it has time to end in order.
 	StandInMargin = 5 * time.Minute

@@ -122,6 +122,7 @@ func Zoned(pods []plan.Pod, zones string) []plan.Pod {
 	return pods
 }
 
+// SpreadObserved is what is seen of one owner whose pods have a spread.
 func SpreadObserved(pods []plan.Pod, s plan.Spread) plan.Observed {
 	o := ObservedOf(pods, len(pods))
 	o.Owners[0].Spreads = []plan.Spread{s}
