@@ -47,11 +47,12 @@ func (r *accessReviews) reviewer() *AccessReviewer {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		r.mu.Lock()
 		r.asked = append(r.asked, review.Spec)
+		allow, err := r.allow, r.err
 		r.mu.Unlock()
-		if r.allow != nil {
-			review.Status = r.allow(review.Spec)
+		if allow != nil {
+			review.Status = allow(review.Spec)
 		}
-		return true, review, r.err
+		return true, review, err
 	})
 	r.made = NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
 	return r.made

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,9 +47,10 @@ func TestRepeat(t *testing.T) {
 // A check that is under way when it is stopped is the last one.
 func TestRepeatIsNotArmedAgainByACheckThatOutlivesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, under := 0, make(chan struct{})
+		var calls atomic.Int32
+		under := make(chan struct{})
 		stop := repeat(t.Context(), time.Second, func() bool {
-			calls++
+			calls.Add(1)
 			<-under
 			return true
 		})
@@ -56,8 +58,8 @@ func TestRepeatIsNotArmedAgainByACheckThatOutlivesIt(t *testing.T) {
 		stop()
 		close(under)
 		time.Sleep(time.Minute)
-		if calls != 1 {
-			t.Errorf("%d calls", calls)
+		if is := calls.Load(); is != 1 {
+			t.Errorf("%d calls", is)
 		}
 	})
 }
