@@ -63,7 +63,7 @@ const (
 func (p *placing) steers(w *fleet.Workload, way string) {
 	p.t.Helper()
 	p.Eventually(func(g Gomega) {
-		g.Expect(p.shown(w)(g).GetExplanation()).To(ContainElement(ContainSubstring("on-demand by " + way)))
+		g.Expect(p.shown(w)(g).GetExplanation()).To(ContainElement(ContainSubstring("on-demand pods by " + way)))
 	}).Should(Succeed())
 }
 
