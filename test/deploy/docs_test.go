@@ -96,6 +96,7 @@ var runBy = map[string]string{
 	"docs/api.md":        "the token here; the calls, which need a hub, as the demo prints them by test/demo",
 	"docs/gitops.md":     "test/gitops",
 	"docs/page.md":       "test/page",
+	"docs/fleet.md":      "test/demo",
 	"docs/robustness.md": "test/robustness, a shorter run where ROBUSTNESS is set",
 }
 
