@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,10 +92,17 @@ func writeConfig(path string, settings Settings) error {
 	return nil
 }
 
+// Ports that are tried: Linux gives those from 32768 on to connections and to listeners that name none, so what is found here is
+// still free when its process starts, or starts again, whatever else connects meanwhile.
+const (
+	lowestPort, ports = 20_000, 12_000
+	portTries         = 100
+)
+
 // FreeAddresses finds loopback ports that nobody has. All are held until the last is found, so they differ.
 func FreeAddresses(into ...*string) error {
 	for _, address := range into {
-		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		listener, err := listenSomewhere()
 		if err != nil {
 			return fmt.Errorf("find a free port: %w", err)
 		}
@@ -102,4 +110,14 @@ func FreeAddresses(into ...*string) error {
 		*address = listener.Addr().String()
 	}
 	return nil
+}
+
+func listenSomewhere() (listener net.Listener, err error) {
+	for range portTries {
+		port := lowestPort + rand.IntN(ports) //nolint:gosec // which one matters to nobody
+		if listener, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, err
 }
