@@ -114,7 +114,7 @@ func FreeAddresses(into ...*string) error {
 
 func listenSomewhere() (listener net.Listener, err error) {
 	for range portTries {
-		port := lowestPort + rand.IntN(ports) //nolint:gosec // which one matters to nobody
+		port := lowestPort + rand.IntN(ports)
 		if listener, err = net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			return listener, nil
 		}
