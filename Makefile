@@ -69,7 +69,7 @@ generate: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Generate Go, gateway 
 CRDS := crd:crdVersions=v1,maxDescLen=200
 
 .PHONY: manifests
-manifests: ## Generate the files of deploy/ that follow from the configuration, the CLI and the chart
+manifests: ## Generate the files of deploy/ from the configuration, the CLI and the chart
 	$(GO) test ./hub/config -run TestTheDocumentation -update
 	$(GO) test ./cmd/plimsoll/internal/enroll -run TestTheFolder -update
 	cd test/deploy && $(GO) test -run 'TestTheKustomizeBase|TestTheRights|TestWhatTheContainers|TestTheTableOfValues' . -update
@@ -94,15 +94,15 @@ image: ## Build the hub's image, IMAGE, with docker build, and its SBOM; needs n
 	docker build --build-arg TARGETARCH=$$($(GO) env GOARCH) -t $(IMAGE) -f deploy/image/Dockerfile build/image
 
 .PHONY: image-files
-image-files: ## Put together what the image holds, SBOM included, for IMAGE_ARCHS, as docker buildx bake wants it
+image-files: ## Build the files of the image with its SBOM for IMAGE_ARCHS, for docker buildx bake
 	TAGS=$(TAGS) sh deploy/image/files.sh $(IMAGE_ARCHS)
 
 .PHONY: chart
-chart: ## Package the Helm chart into build/chart, as `helm push` takes it to an OCI registry
+chart: ## Package the Helm chart into build/chart, for `helm push` to an OCI registry
 	cd test/deploy && $(GO) tool helm package $(CURDIR)/deploy/chart/plimsoll --destination $(CURDIR)/build/chart
 
 .PHONY: sbom
-sbom: build ## Write build/bin/*.cdx.json: which modules hub and CLI are built from (CycloneDX)
+sbom: build ## Write the SBOMs of the hub and the CLI to build/bin/*.cdx.json (CycloneDX)
 	cd tools/sbom && for binary in plimsoll-hub plimsoll; do \
 		$(GO) run . $(CURDIR)/$(BIN)/$$binary $(CURDIR)/$(BIN)/$$binary.cdx.json || exit 1; done
 
@@ -111,11 +111,11 @@ flux: ## Build Flux' controllers and sops, which the GitOps tests run (3 minutes
 	bash test/gitops/flux/build.sh
 
 .PHONY: karpenter
-karpenter: ## Build Karpenter, which specs run as one more process of a member (5 minutes the first time)
+karpenter: ## Build Karpenter, which tests run in members (5 minutes the first time)
 	bash test/kube/karpenter/build.sh
 
 .PHONY: clean
-clean: ## Remove build/, the tools and the control planes included
+clean: ## Remove build/, including tools and control planes
 	rm -rf build
 
 ##
@@ -126,7 +126,7 @@ clean: ## Remove build/, the tools and the control planes included
 verify: verify-generated verify-breaking verify-dashboards verify-format verify-modules vet lint ## Check that all generated and formatted code is current, and lint
 
 .PHONY: verify-generated
-verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that what proto/ and the kinds generate is what is committed
+verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that the generated code of proto/ and the kinds is committed
 	@rm -rf build/_verify
 	$(BUF) generate -o build/_verify
 	@sh tools/protos/compare.sh build/_verify/$(API) $(API)
@@ -134,17 +134,17 @@ verify-generated: $(BUF) $(PLUGINS) $(PROTOS)/.stamp $(KINDGEN) ## Check that wh
 	@for kinds in $(KINDS); do sh tools/kinds.sh $(KINDGEN) "$(CRDS)" $$kinds build/_verify || exit 1; done
 
 .PHONY: verify-dashboards
-verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards makes
+verify-dashboards: ## Check that the chart's dashboards are what tools/dashboards generates
 	cd tools/dashboards && $(GO) run . -check $(CURDIR)/$(DASHBOARDS)
 
 .PHONY: verify-format
-verify-format: $(BUF) $(PROTOS)/.stamp ## Check that every Go file is as gofmt -s leaves it, and proto/ as buf format does
+verify-format: $(BUF) $(PROTOS)/.stamp ## Check the format of Go files (gofmt -s) and of proto/ (buf format)
 	@bad=$$(find . -path ./build -prune -o -name '*.go' -exec gofmt -s -l {} +) || exit 1; \
 	if [ -n "$$bad" ]; then echo "not formatted, run gofmt -s -w on:"; echo "$$bad"; exit 1; fi
 	$(BUF) format --diff --exit-code proto
 
 .PHONY: verify-modules
-verify-modules: ## Check that go.mod and go.sum say what the code imports
+verify-modules: ## Check that go.mod and go.sum match the imports
 	$(GO) mod tidy -diff
 	cd test/deploy && $(GO) mod tidy -diff
 	cd tools/dashboards && $(GO) mod tidy -diff
@@ -169,11 +169,11 @@ lint: $(BUF) $(GOLANGCI) $(PROTOS)/.stamp ## Lint proto/ and the Go code
 	cd test/kube/controlplane && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners --enable-only depguard,ineffassign,misspell,nolintlint ./...
 
 .PHONY: verify-breaking
-verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one that landed last, as far as the clone knows it
+verify-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API is compatible with the last one that landed, if the clone has it
 	@base=$$(sh tools/protos/base.sh $(BASE)); if [ -n "$$base" ]; then $(MAKE) --no-print-directory breaking BASE=$$base; fi
 
 .PHONY: breaking
-breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API breaks nobody who uses the one at BASE (default: main)
+breaking: $(BUF) $(PROTOS)/.stamp ## Check that the API is compatible with that of BASE (default: main)
 	@rm -rf build/_base && mkdir -p build/_base/$(PROTOS) && cp -R $(PROTOS)/. build/_base/$(PROTOS)
 	@for file in $$(git ls-tree -r --name-only $(BASE) buf.yaml proto); do \
 		mkdir -p "build/_base/$$(dirname "$$file")" && git show "$(BASE):$$file" >"build/_base/$$file" || exit 1; \
@@ -229,7 +229,7 @@ chromium:
 		test "$$REQUIRE_CHROMIUM" != 1; }
 
 .PHONY: test-page
-test-page: chromium ## Test the hub's web page in headless Chromium, where there is one; SCREENSHOTS=1 makes those in docs/images
+test-page: chromium ## Test the hub's web page in headless Chromium, if installed; SCREENSHOTS=1 updates those in docs/images
 	UPDATE_SCREENSHOTS=$(SCREENSHOTS) $(GO) test -timeout 15m $(TESTFLAGS) ./hub/page ./test/page
 
 # A module of its own: Helm's, kustomize's and Prometheus' packages.
@@ -241,7 +241,7 @@ test-deploy: testbed build ## Test the chart, the kustomize bases, rights and al
 # The hub's image and control planes in containers: killed, paused and cut off. Without a Docker engine the specs are
 # skipped, unless REQUIRE_DOCKER=1.
 .PHONY: test-containers
-test-containers: e2e-images ## Test hub and members in containers, where a Docker engine answers
+test-containers: e2e-images ## Test hub and members in containers, if a Docker engine is available
 	$(GO) test -timeout 20m $(TESTFLAGS) ./test/e2e
 
 # The next image is another build of the same hub, to roll to; the first one is built last and stays in build/image.
@@ -256,11 +256,11 @@ fuzz-short: ## Run every fuzz target for FUZZTIME (default: 10s)
 	GO="$(GO)" sh tools/fuzz.sh $(or $(FUZZTIME),10s)
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (default: 1m), and keep inputs that reach new code in testdata/fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default: 1m), and save inputs that reach new code in testdata/fuzz
 	GO="$(GO)" KEEP=1 sh tools/fuzz.sh $(or $(FUZZTIME),1m)
 
 .PHONY: vulncheck
-vulncheck: $(VULN) ## Look for known vulnerabilities in what is called; says so where the database cannot be had
+vulncheck: $(VULN) ## Check for known vulnerabilities in called code, or report that the database is not available
 	sh tools/vulncheck/run.sh $(VULN) ./...
 
 ##
@@ -268,12 +268,12 @@ vulncheck: $(VULN) ## Look for known vulnerabilities in what is called; says so 
 ##
 
 .PHONY: demo
-demo: build testbed $(GRPCURL) ## Start a hub and three clusters, and show replicas move until Ctrl-C
+demo: build testbed $(GRPCURL) ## Start a hub and three clusters, and show how replicas move, until Ctrl-C
 	$(GO) build -o $(BIN)/demo ./test/demo
 	$(BIN)/demo
 
 .PHONY: demo-check
-demo-check: build testbed $(GRPCURL) ## Do what demo does, check it, and exit
+demo-check: build testbed $(GRPCURL) ## Run the demo unattended, check its results, and exit
 	$(GO) build -o $(BIN)/demo ./test/demo
 	$(BIN)/demo -check
 
@@ -282,7 +282,7 @@ run: build ## Run a hub for the cluster of the current kubeconfig, on loopback a
 	KUBECONFIG="$${KUBECONFIG:-$$HOME/.kube/config}" $(BIN)/plimsoll-hub --config tools/run.yaml
 
 .PHONY: bench
-bench: build testbed flux karpenter e2e-images ## Measure what the project promises, and write build/bench.json
+bench: build testbed flux karpenter e2e-images ## Run all benchmarks, and write build/bench.json
 	$(GO) build -o $(BIN)/bench ./test/bench
 	$(BIN)/bench
 
@@ -290,13 +290,13 @@ bench: build testbed flux karpenter e2e-images ## Measure what the project promi
 TRACES ?= ../shared/traces
 
 .PHONY: replay
-replay: ## Replay recorded spot capacity in TRACES under fleet.Plan and the policies of others, and write build/replay.json
+replay: ## Replay recorded spot capacity in TRACES with fleet.Plan and other policies, and write build/replay.json
 	@mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/replay ./test/replay
 	$(BIN)/replay -traces "$(TRACES)" $(REPLAYFLAGS)
 
 .PHONY: traces
-traces: ## Make a synthetic trace from SEED in build/traces, to replay with TRACES=build/traces
+traces: ## Generate a synthetic trace from SEED in build/traces, to replay with TRACES=build/traces
 	@mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/replay ./test/replay
 	$(BIN)/replay -generate build/traces/synthetic-$(SEED) -seed $(SEED)
@@ -306,7 +306,7 @@ DURATION ?= 10m
 SEED     ?= 0
 
 .PHONY: robustness
-robustness: build testbed ## Break a hub of several replicas for DURATION with SEED, judge what happened, add to build/bench.json
+robustness: build testbed ## Inject faults into a hub of several replicas for DURATION with SEED, check the history, add the result to build/bench.json
 	GO=$(GO) TAGS=$(TAGS) bash test/robustness/skewed/build.sh
 	$(GO) build -o $(BIN)/robustness ./test/robustness
 	$(BIN)/robustness -seed $(SEED) -duration $(DURATION)

@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // actor looks after one name: it makes what runs fit the Secret of that name. It has a goroutine of its own and never
@@ -17,7 +19,7 @@ import (
 type actor struct {
 	p    *Provider
 	name string
-	wake chan struct{}
+	wake notify.Wake
 
 	// What follows belongs to the goroutine.
 	vettedHash [sha256.Size]byte // of the registration that was vetted last
@@ -42,12 +44,7 @@ type engagement struct {
 }
 
 // poke asks the actor to look again. It never blocks.
-func (a *actor) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
+func (a *actor) poke() { a.wake.Signal() }
 
 // run steps whenever it is poked, until the registration is gone or ctx ends.
 func (a *actor) run(ctx context.Context) {

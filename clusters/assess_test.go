@@ -14,12 +14,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // healthy is what a member without fault reports.

@@ -3,9 +3,10 @@ package clusters
 import (
 	"errors"
 	"fmt"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"net/http"
 	"sync"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // ErrBreakerOpen is wrapped by the errors of requests that were not sent because the member does not answer.

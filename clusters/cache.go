@@ -4,15 +4,21 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
+
+// ErrTrimmed is wrapped by the errors of updates that would have erased what the cache does not hold.
+var ErrTrimmed = caching.ErrTrimmed
 
 // NotWarmError says that a kind is not cached in a member, and why.
 type NotWarmError struct {
@@ -91,24 +97,24 @@ func (c *memberCache) WaitForCacheSync(context.Context) bool { return true }
 
 // IndexField adds an index to a declared kind, now and whenever it becomes warm again.
 func (c *memberCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	gvk, err := itemKind(obj, c.scheme)
+	gvk, err := caching.ItemKind(obj, c.scheme)
 	if err != nil {
 		return err
 	}
 	kind := c.kinds[gvk]
 	if kind == nil {
-		return &NotWarmError{c.member, kindName(gvk), reasonNotDeclared}
+		return &NotWarmError{c.member, caching.KindName(gvk), reasonNotDeclared}
 	}
 	return kind.index(ctx, field, extract)
 }
 
 func (c *memberCache) find(obj runtime.Object) (*warmCache, error) {
-	gvk, err := itemKind(obj, c.scheme)
+	gvk, err := caching.ItemKind(obj, c.scheme)
 	if err != nil {
 		return nil, err
 	}
-	if kind := c.kinds[gvk]; kind != nil && isUntyped(obj) != isUntyped(kind.Object) {
-		return nil, fmt.Errorf("member %s: read %s: it is cached as %T, not %T", c.member, kindName(gvk), kind.Object, obj)
+	if kind := c.kinds[gvk]; kind != nil && caching.IsUntyped(obj) != caching.IsUntyped(kind.Object) {
+		return nil, fmt.Errorf("member %s: read %s: it is cached as %T, not %T", c.member, caching.KindName(gvk), kind.Object, obj)
 	}
 	return c.findKind(gvk)
 }
@@ -116,7 +122,7 @@ func (c *memberCache) find(obj runtime.Object) (*warmCache, error) {
 func (c *memberCache) findKind(gvk schema.GroupVersionKind) (*warmCache, error) {
 	kind := c.kinds[gvk]
 	if kind == nil {
-		return nil, &NotWarmError{c.member, kindName(gvk), reasonNotDeclared}
+		return nil, &NotWarmError{c.member, caching.KindName(gvk), reasonNotDeclared}
 	}
 	warm, reason := kind.get()
 	if warm == nil {
@@ -202,11 +208,11 @@ func (k *memberKind) index(ctx context.Context, field string, extract client.Ind
 func (k *memberKind) engage(ctx context.Context, warm *warmCache, have map[string]client.IndexerFunc) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for field, extract := range k.indexes {
+	for _, field := range slices.Sorted(maps.Keys(k.indexes)) {
 		if _, exists := have[field]; exists {
 			continue
 		}
-		if err := warm.IndexField(ctx, k.Object, field, extract); err != nil {
+		if err := warm.IndexField(ctx, k.Object, field, k.indexes[field]); err != nil {
 			return fmt.Errorf("index %q of kind %s: %w", field, k.name, err)
 		}
 	}

@@ -11,9 +11,10 @@ import (
 	"strings"
 	"syscall"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Reasons of a member's state Unreachable, beside those of [RefusedError].

@@ -9,7 +9,7 @@
 // Where to look, in the order in which a cluster joins:
 //
 //   - provider.go: the [Provider], what others call; options.go its options; index.go indexes; secrets.go which Secrets it
-//     sees; registry.go who is there.
+//     sees, shared.go those that hold for all members; registry.go who is there.
 //   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
 //     lead to one cluster, told apart by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
 //     layout.go: where registrations should be.
@@ -18,9 +18,8 @@
 //     breaker.go, fence.go, and package intake, which bounds answers; sent.go: which errors say that
 //     nothing went out.
 //   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
-//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, names.go, merge.go, trim.go: what is cached of them; joins.go: how
-//     many members begin at once; watching.go: which watches are open; pages.go: live lists, page by page;
-//     client.go: what may not be written back.
-//   - access.go, permissions.go: what the member permits. namespaces.go, scope.go, parts.go: members that are named namespaces of a cluster.
-//   - assess.go: all of this as one [Status] (status.go); record.go, metrics.go and subscribe.go tell it.
+//   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go and package caching: what is cached of them; joins.go: how
+//     many members begin at once; watching.go: which watches are open. Package paging reads live lists page by page.
+//   - access.go, permissions.go: what the member permits. namespaces.go, scope.go: members that are named namespaces of a cluster.
+//   - assess.go: all of this as one [Status] (status.go); record.go and metrics.go tell it, and package notify.
 package clusters

@@ -13,12 +13,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 // fakeAPI is just enough of a member's API server, over TLS, with faults: each path can be made to hang, to fail with a

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 // fakeSecrets are the Secrets of one namespace, with watches that honour label selectors as an API server does: an
@@ -28,6 +29,7 @@ type fakeSecrets struct {
 	secrets  map[string]*corev1.Secret
 	watchers map[*secretWatcher]struct{}
 	asked    map[string]bool // "namespace verb selector" of everything that was asked for
+	fails    map[string]int  // how many of the next lists by a selector fail
 }
 
 type secretWatcher struct {
@@ -57,6 +59,10 @@ func (f *fakeSecrets) List(_ context.Context, options metav1.ListOptions) (*core
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked["list "+options.LabelSelector] = true
+	if f.fails[options.LabelSelector] > 0 {
+		f.fails[options.LabelSelector]--
+		return nil, apierrors.NewServiceUnavailable("not yet")
+	}
 	list := &corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(f.version)}}
 	for _, secret := range f.secrets {
 		if selector.Matches(labels.Set(secret.Labels)) {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // ErrNotOwner is wrapped by the errors of writes that the fence stopped.

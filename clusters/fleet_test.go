@@ -14,8 +14,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // fleet is a provider under test with everything around it.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // identifyEvery is how many probes apart a healthy member is asked for its version and identity again.
@@ -21,7 +23,7 @@ type health struct {
 	observe   func(time.Duration)
 	changed   func() // called after each probe, outside the lock
 
-	probeNow chan struct{}
+	probeNow notify.Wake
 
 	mu   sync.RWMutex // never held while a member is asked
 	seen healthReport
@@ -48,12 +50,7 @@ func (h *health) report() healthReport {
 }
 
 // kick asks for a probe now.
-func (h *health) kick() {
-	select {
-	case h.probeNow <- struct{}{}:
-	default:
-	}
-}
+func (h *health) kick() { h.probeNow.Signal() }
 
 // watch probes until ctx ends. A healthy member is probed every interval; after a failure the next probes come sooner,
 // so that three failures take a few seconds where the server answers at once, and less than half a minute where it hangs.

@@ -7,9 +7,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 const (

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 )
 
 // fieldIndex is an index that was added with [Provider.IndexField].
@@ -55,12 +57,12 @@ func (p *Provider) checkIndexes(indexes []fieldIndex) error {
 		if err != nil {
 			return fmt.Errorf("index field %q of %T: %w", index.field, index.object, err)
 		}
-		if !taken[kindName(gvk)] {
-			return fmt.Errorf("index field %q of %s: the kind is not declared to be cached", index.field, kindName(gvk))
+		if !taken[caching.KindName(gvk)] {
+			return fmt.Errorf("index field %q of %s: the kind is not declared to be cached", index.field, caching.KindName(gvk))
 		}
-		key := kindName(gvk) + " " + index.field
+		key := caching.KindName(gvk) + " " + index.field
 		if taken[key] {
-			return fmt.Errorf("index field %q of %s: the index exists", index.field, kindName(gvk))
+			return fmt.Errorf("index field %q of %s: the index exists", index.field, caching.KindName(gvk))
 		}
 		taken[key] = true
 	}

@@ -10,10 +10,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 func podListOf(items string) string {

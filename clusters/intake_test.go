@@ -12,9 +12,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // hostile is a member that answers questions about pods as it likes, beside one that is well.

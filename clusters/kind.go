@@ -20,6 +20,9 @@ type Kind struct {
 	Labels labels.Selector
 	// Fields restricts the cache to matching objects. Nil: all.
 	Fields fields.Selector
+	// Needed selects what the declaring controller reads of these. The cache is restricted to it as long as every declaration of the
+	// kind has the same. Nil: all.
+	Needed fields.Selector
 	// Names restricts the cache to objects of these names, each by a list of its own, which a right to single objects allows. Only
 	// for kinds without namespaces; declarations are united. Nil: all.
 	Names []string

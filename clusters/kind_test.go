@@ -1,6 +1,8 @@
 package clusters
 
 import (
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 )
 
 func keepLabels(from, into client.Object)      { into.SetLabels(from.GetLabels()) }
@@ -39,10 +44,10 @@ func TestATrimmedObjectHoldsItsIdentityAndWhatIsKept(t *testing.T) {
 		Name: "web", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: from.CreationTimestamp,
 		DeletionTimestamp: from.DeletionTimestamp, OwnerReferences: from.OwnerReferences, Labels: from.Labels,
 	}}
-	once, err := trim(keepLabels)(from)
+	once, err := caching.Trim(keepLabels)(from)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(once).To(Equal(want))
-	twice, err := trim(keepLabels)(once)
+	twice, err := caching.Trim(keepLabels)(once)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(twice).To(Equal(want), "informers may trim an object again")
 }
@@ -51,9 +56,9 @@ func TestWithoutKeepOnlyManagedFieldsGo(t *testing.T) {
 	g := NewWithT(t)
 	want := fullPod()
 	want.ManagedFields = nil
-	g.Expect(trim(nil)(fullPod())).To(Equal(want))
+	g.Expect(caching.Trim(nil)(fullPod())).To(Equal(want))
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "default/web"}
-	g.Expect(trim(nil)(tombstone)).To(Equal(tombstone))
+	g.Expect(caching.Trim(nil)(tombstone)).To(Equal(tombstone))
 }
 
 func TestMergedKindsKeepWhatAnyControllerReads(t *testing.T) {
@@ -67,7 +72,7 @@ func TestMergedKindsKeepWhatAnyControllerReads(t *testing.T) {
 	pods, deployments := merged[0], merged[1]
 	g.Expect(pods.Indexes).To(HaveLen(2))
 	g.Expect(pods.Optional).To(BeFalse(), "one controller needs it")
-	kept, err := trim(pods.Keep)(fullPod())
+	kept, err := caching.Trim(pods.Keep)(fullPod())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(kept.(*corev1.Pod).Labels).NotTo(BeEmpty())
 	g.Expect(kept.(*corev1.Pod).Annotations).NotTo(BeEmpty())
@@ -90,6 +95,19 @@ func TestKindsThatContradictEachOtherAreAnError(t *testing.T) {
 	}
 	_, err := MergeKinds([]Kind{{Object: &corev1.Pod{}, Labels: spot}, {Object: &corev1.Pod{}, Labels: labels.SelectorFromSet(labels.Set{"slot": "0"})}})
 	g.Expect(err).NotTo(HaveOccurred(), "equal selectors")
+}
+
+func TestACacheIsRestrictedToWhatIsNeededWhileNobodyNeedsMore(t *testing.T) {
+	g := NewWithT(t)
+	fewer := Kind{Object: &corev1.Pod{}, Needed: fields.OneTermNotEqualSelector("metadata.namespace", "kube-system")}
+	merged, err := MergeKinds([]Kind{fewer}, []Kind{fewer})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged[0].Needed.String()).To(Equal("metadata.namespace!=kube-system"))
+	for _, declared := range [][]Kind{{fewer, {Object: &corev1.Pod{}}, fewer}, {{Object: &corev1.Pod{}}, fewer}} {
+		merged, err := MergeKinds(declared)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(merged[0].Needed).To(BeNil(), "one controller reads all of them")
+	}
 }
 
 func TestMergingChangesNoDeclaration(t *testing.T) {
@@ -131,4 +149,31 @@ func TestAnObjectThatCannotBeTrimmedCostsItsKindInItsMemberOnly(t *testing.T) {
 	status, _ := f.Status("hostile")
 	f.g.Expect(status.Kinds).To(Equal([]KindStatus{{Kind: "v1 Pod", Reason: "Failed"}, {Kind: "v1 ConfigMap", Engaged: true}}))
 	f.g.Expect(f.log.String()).To(ContainSubstring(`"kind":"v1 Pod","object":"default/web","panic":"runtime error: index out of range [3] with length 3"`))
+}
+
+func TestAMemberIsAskedOnlyForWhatIsNeeded(t *testing.T) {
+	f := newFleet(t, func(o *Options) {
+		pods := podKind
+		pods.Needed = fields.OneTermNotEqualSelector("metadata.namespace", "kube-system")
+		o.Kinds = []Kind{pods, configMapKind}
+	})
+	api := newFakeAPI(t, "cluster-a")
+	var mu sync.Mutex
+	var asked []string
+	api.answer("/api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.Query().Get("fieldSelector"))
+		mu.Unlock()
+		if r.URL.Query().Get("watch") != "" {
+			api.watch(w, r, r.Context().Done())
+			return
+		}
+		api.listPods(w, "")
+	})
+	f.secrets.put("a", api.kubeconfig())
+	f.awaitReady("a")
+	mu.Lock()
+	defer mu.Unlock()
+	f.g.Expect(asked).To(HaveEach("metadata.namespace!=kube-system"))
+	f.g.Expect(asked).NotTo(BeEmpty())
 }

@@ -10,10 +10,11 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 
 // libraryLog is what client-go and controller-runtime log in all tests, debugging lines included. The fake members answer

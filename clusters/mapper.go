@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 )
 
 // mapper knows which resource serves a kind in one member. It asks for one group and version at a time, never under its
@@ -154,7 +156,7 @@ func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIR
 func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	resources, err := m.resources(ctx, gvk.GroupVersion())
 	if err != nil {
-		return nil, noMatchIfNotFound(err, gvk)
+		return nil, caching.NoMatchIfNotFound(err, gvk)
 	}
 	for _, resource := range resources {
 		if resource.Kind != gvk.Kind || strings.Contains(resource.Name, "/") {
@@ -168,5 +170,5 @@ func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (*me
 		}
 		return mapping, nil
 	}
-	return nil, noKind(gvk)
+	return nil, caching.NoKind(gvk)
 }

@@ -19,9 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // accessInterval is how often a member is asked again for what it permits, when it permitted everything.
@@ -51,7 +53,7 @@ type Member struct {
 	close   func() // closes idle connections
 
 	admitted chan struct{} // closed when the caches may be warmed
-	came     chan struct{} // holds something when kinds may have come or gone since the last access review
+	came     notify.Wake   // kinds may have come or gone since the last access review
 	started  atomic.Bool
 	status   atomic.Pointer[Status] // as published by the provider
 
@@ -77,7 +79,7 @@ func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member
 	m := &Member{
 		name: name, vetted: vetted, access: questionsOf(o.Access, name, vetted.Namespaces), changed: o.changed, retry: o.RetryMax,
 		joins:    o.joins,
-		admitted: make(chan struct{}), came: make(chan struct{}, 1), byKind: map[schema.GroupVersionKind]*memberKind{},
+		admitted: make(chan struct{}), came: notify.New(), byKind: map[schema.GroupVersionKind]*memberKind{},
 	}
 	m.breaker = &breaker{member: name, onChange: m.breakerChanged(o.onBreak)}
 	ways, err := newTransports(name, vetted, transportOptions{
@@ -94,7 +96,7 @@ func newMember(name string, vetted *kubeconfig.Vetted, o memberOptions) (*Member
 	}
 	m.health = &health{
 		prober: m.prober, breaker: m.breaker, interval: o.ProbeInterval,
-		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: make(chan struct{}, 1),
+		threshold: o.FailureThreshold, retry: o.probeBackoff(), changed: o.changed, probeNow: notify.New(),
 		observe: func(d time.Duration) { o.metrics.probe.WithLabelValues(name).Observe(d.Seconds()) },
 	}
 	for _, declared := range o.kinds {
@@ -132,10 +134,7 @@ func (m *Member) build(ways *transports, o memberOptions) error {
 		prober: m.prober, mapper: mapper, timeout: o.WarmTimeout, retry: o.backoff(), namespaces: m.vetted.Namespaces,
 		budget: intake.NewMemberBudget(o.CacheBytes, o.KindBytes, o.CacheObjects), log: o.Log,
 		changed: func() {
-			select {
-			case m.came <- struct{}{}:
-			default:
-			}
+			m.came.Signal()
 			o.changed()
 		},
 	}
@@ -164,10 +163,10 @@ func (m *Member) newClient(config *rest.Config, options client.Options) (client.
 	trimmed := map[schema.GroupVersionKind]bool{}
 	for _, kind := range m.kinds {
 		if kind.Keep != nil {
-			trimmed[kind.gvk] = isUntyped(kind.Object)
+			trimmed[kind.gvk] = caching.IsUntyped(kind.Object)
 		}
 	}
-	return &guardedClient{inner, m.name, trimmed}, nil
+	return caching.NewClient(inner, m.name, trimmed), nil
 }
 
 // Name returns the member's name: that of its registration Secret.
@@ -205,7 +204,7 @@ func (m *Member) Has(obj client.Object) bool {
 // Watch tells whether the kind of obj is cached now; done is closed when it is disengaged again, because the member
 // leaves or persistently says that the kind is gone or forbidden.
 func (m *Member) Watch(obj client.Object) (done <-chan struct{}, ok bool) {
-	gvk, err := itemKind(obj, m.GetScheme())
+	gvk, err := caching.ItemKind(obj, m.GetScheme())
 	if err != nil {
 		return nil, false
 	}

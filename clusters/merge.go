@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 )
 
 // MergeKinds makes one declaration of each kind out of those of several controllers, in the order of first mention: what
@@ -44,11 +46,11 @@ func MergeKinds(kinds ...[]Kind) ([]Kind, error) {
 func declaredName(object client.Object) (string, error) {
 	if untyped, ok := object.(*unstructured.Unstructured); ok && untyped != nil {
 		if gvk := untyped.GroupVersionKind(); gvk.Version != "" && gvk.Kind != "" {
-			return kindName(gvk), nil
+			return caching.KindName(gvk), nil
 		}
 		return "", errors.New("declare a kind to cache: an unstructured Object must have an API version and a kind")
 	}
-	if object == nil || isUntyped(object) {
+	if object == nil || caching.IsUntyped(object) {
 		return "", errors.New("declare a kind to cache: Object must be an empty object of a Go type, or an unstructured one")
 	}
 	return reflect.TypeOf(object).Elem().String(), nil
@@ -61,13 +63,17 @@ func mergeKind(a, b Kind) (Kind, error) {
 	if selector(a.Fields) != selector(b.Fields) {
 		return Kind{}, fmt.Errorf("field selectors %q and %q differ", selector(a.Fields), selector(b.Fields))
 	}
+	if selector(a.Needed) != selector(b.Needed) {
+		a.Needed = nil
+	}
 	if (a.Names == nil) != (b.Names == nil) {
 		return Kind{}, fmt.Errorf("one declaration is of the objects %q, and another of all", append(a.Names, b.Names...))
 	}
 	if a.Names != nil {
 		a.Names = slices.Compact(slices.Sorted(slices.Values(slices.Concat(a.Names, b.Names))))
 	}
-	for name, index := range b.Indexes {
+	for _, name := range slices.Sorted(maps.Keys(b.Indexes)) {
+		index := b.Indexes[name]
 		if other, taken := a.Indexes[name]; taken && reflect.ValueOf(other).Pointer() != reflect.ValueOf(index).Pointer() {
 			return Kind{}, fmt.Errorf("two different indexes are named %q", name)
 		}

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // metrics are what the package measures. All series of a member go when the member leaves.

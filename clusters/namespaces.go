@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // NamespacesAnnotation on a registration Secret names the namespaces, separated by commas, that the member is registered

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 )
 
 func TestSoManyMembersJoinAtOnceAndNoMore(t *testing.T) {
@@ -109,7 +111,7 @@ func TestAGroupIsAskedAboutOnceForAllItsKindsAndSeldomWhenItIsMissing(t *testing
 		}
 	}
 	api.mu.Unlock()
-	f.g.Expect(discovered).To(Equal(1), "for "+kindName(corev1.SchemeGroupVersion.WithKind("Pod"))+" and ConfigMap")
+	f.g.Expect(discovered).To(Equal(1), "for "+caching.KindName(corev1.SchemeGroupVersion.WithKind("Pod"))+" and ConfigMap")
 	f.g.Eventually(func() int { return api.count("GET /apis/missing.example/v1") }).Should(BeNumerically(">=", 3))
 	before := api.count("GET /apis/missing.example/v1")
 	probes := api.count("GET /readyz")

@@ -7,13 +7,14 @@ import (
 	"math"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // Options configure a [Provider]. Namespace, Scheme, Fence and one of HubConfig and Secrets are required.

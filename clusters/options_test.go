@@ -92,8 +92,8 @@ func TestOnlyRegistrationSecretsOfOneNamespaceAreAskedFor(t *testing.T) {
 		return slices.Sorted(maps.Keys(f.secrets.asked))
 	}).Should(Equal([]string{
 		"in plimsoll",
-		"list " + MemberLabel + "=true", "list " + MulticlusterRuntimeLabel + "=true",
-		"watch " + MemberLabel + "=true", "watch " + MulticlusterRuntimeLabel + "=true",
+		"list " + AllMembersLabel + "=true", "list " + MemberLabel + "=true", "list " + MulticlusterRuntimeLabel + "=true",
+		"watch " + AllMembersLabel + "=true", "watch " + MemberLabel + "=true", "watch " + MulticlusterRuntimeLabel + "=true",
 	}))
 }
 

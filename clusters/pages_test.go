@@ -12,13 +12,17 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/clusters/paging"
 )
+
+// pageSize is how many objects a page of a live list has.
+const pageSize = 500
 
 // crowd serves a list of so many pods, in pages if it is asked to.
 type crowd struct {
@@ -83,7 +87,7 @@ func TestALiveListIsReadInPagesHoweverManyObjectsItHas(t *testing.T) {
 		api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)
 		seen, first := map[string]int{}, 0
 		var page corev1.PodList
-		err := Pages(context.Background(), member.Live(), &page, func() bool {
+		err := paging.Pages(context.Background(), member.Live(), &page, func() bool {
 			for i := range page.Items {
 				seen[page.Items[i].Name]++
 				if page.Items[i].Labels["page"] == "first" {
@@ -111,12 +115,12 @@ func TestALiveListEnds(t *testing.T) {
 	api.answer("/api/v1/namespaces/shop/pods", c.ServeHTTP)
 	var page corev1.PodList
 	keep := func() bool { return true }
-	err := Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))
+	err := paging.Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))
 	f.g.Expect(apierrors.IsResourceExpired(err)).To(BeTrue(), "it expires for ever: %v", err)
 
 	c = crowd{pods: 1 << 30, expires: 0}
 	pages := 0
-	err = Pages(context.Background(), member.Live(), &page, func() bool { pages++; return pages < 3 }, func() {}, client.InNamespace("shop"))
+	err = paging.Pages(context.Background(), member.Live(), &page, func() bool { pages++; return pages < 3 }, func() {}, client.InNamespace("shop"))
 	f.g.Expect(err).NotTo(HaveOccurred())
 	f.g.Expect(pages).To(Equal(3), "who has enough reads no more")
 
@@ -124,5 +128,5 @@ func TestALiveListEnds(t *testing.T) {
 		write(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{Continue: "more"}})
 	})
 	api.answer("/api/v1/namespaces/shop/pods", endless)
-	f.g.Expect(Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))).To(MatchError(ContainSubstring("pages")))
+	f.g.Expect(paging.Pages(context.Background(), member.Live(), &page, keep, func() {}, client.InNamespace("shop"))).To(MatchError(ContainSubstring("pages")))
 }

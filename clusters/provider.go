@@ -11,11 +11,14 @@ import (
 	"sync"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // Provider turns registration Secrets into members and keeps them. It is multicluster-runtime's
@@ -29,7 +32,7 @@ type Provider struct {
 	shapes  *quantities.Shapes // of all kinds that a member may answer with
 	record  *recorder
 	claims  *claims
-	subs    *subscribers
+	subs    *notify.Subscribers[Event]
 	secrets *secretWatch
 	aware   multicluster.Aware // set by Start, before any actor runs
 	joins   joins
@@ -70,12 +73,12 @@ func New(opts Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: newSubscribers(),
+		opts: opts, log: opts.Log, metrics: measures, claims: newClaims(), joins: newJoins(), subs: notify.NewSubscribers(Event.about),
 		shapes: quantities.NewShapes(opts.Scheme),
 		record: &recorder{events: opts.Events, log: opts.Log, metrics: measures},
 		actors: map[string]*actor{}, members: map[string]*Member{}, alive: map[*Member]struct{}{}, statuses: map[string]Status{},
 	}
-	p.secrets, err = newSecretWatch(opts, p.notice)
+	p.secrets, err = newSecretWatch(opts, p.notice, p.noticeAll)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +131,8 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 		return err
 	}
 	var informers sync.WaitGroup
+	informers.Go(func() { p.secrets.common.RunWithContext(ctx) })
+	cache.WaitForCacheSync(ctx.Done(), p.secrets.common.HasSynced) // first: no member may be worked in before it is known whether it may be
 	for _, informer := range p.secrets.informers {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
@@ -137,7 +142,7 @@ func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	p.ctx = nil // no actor starts any more
 	p.mu.Unlock()
 	p.running.Wait()
-	p.subs.stop()
+	p.subs.Stop()
 	return nil
 }
 
@@ -158,9 +163,10 @@ func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
 			return fmt.Errorf("declare kind %T to cache: %w", kind.Object, err)
 		}
 		if slices.ContainsFunc(p.declared, func(other declaredKind) bool { return other.gvk == gvk }) {
-			return fmt.Errorf("declare kind %s to cache: it is declared with a Go type and without one", kindName(gvk))
+			return fmt.Errorf("declare kind %s to cache: it is declared with a Go type and without one", caching.KindName(gvk))
 		}
-		p.declared = append(p.declared, declaredKind{Kind: kind, gvk: gvk, name: kindName(gvk)})
+		kind.Fields = bothFields(kind.Fields, kind.Needed)
+		p.declared = append(p.declared, declaredKind{Kind: kind, gvk: gvk, name: caching.KindName(gvk)})
 	}
 	if err := p.checkIndexes(p.indexes); err != nil {
 		return err
@@ -222,7 +228,19 @@ func (p *Provider) Status(name string) (Status, bool) {
 	return status, ok
 }
 
+// Event tells a subscriber that something about a member changed.
+type Event struct {
+	Status Status
+	// Removed: the registration is gone; Status is the last one.
+	Removed bool
+	// BreakerOpen: requests to the member are refused now because it does not answer.
+	BreakerOpen bool
+}
+
+// about says which member an event is about, and whether it is gone.
+func (e Event) about() (member string, removed bool) { return e.Status.Name, e.Removed }
+
 // Subscribe calls f for every registration that is there, and then whenever the status of one changes (a new LastProbe
 // alone is no change). Calls come one at a time from a goroutine of the subscription, in order for each member; while f
 // is busy, only the newest event of a member is kept for it. After cancel no further call begins.
-func (p *Provider) Subscribe(f func(Event)) (cancel func()) { return p.subs.add(f) }
+func (p *Provider) Subscribe(f func(Event)) (cancel func()) { return p.subs.Add(f) }

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 func TestARegistrationSecretBecomesAReadyMember(t *testing.T) {

@@ -2,8 +2,10 @@ package clusters
 
 import (
 	"context"
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"slices"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // What actors share: who is there, which member has which name, and what is told about it.
@@ -17,7 +19,7 @@ func (p *Provider) notice(name string) {
 	}
 	a := p.actors[name]
 	if a == nil {
-		a = &actor{p: p, name: name, wake: make(chan struct{}, 1)}
+		a = &actor{p: p, name: name, wake: notify.New()}
 		p.actors[name] = a
 		ctx := p.ctx
 		p.running.Go(func() { a.run(ctx) })
@@ -35,7 +37,7 @@ func (p *Provider) farewell(a *actor) {
 	if last.Name != "" {
 		p.metrics.forget(a.name)
 		p.log.Info("member left", "member", a.name)
-		p.subs.publish(Event{Status: last, Removed: true})
+		p.subs.Publish(Event{Status: last, Removed: true})
 	}
 }
 
@@ -151,5 +153,5 @@ func (p *Provider) publish(a *actor, status Status, breaker bool) {
 	}
 	p.metrics.breaker.WithLabelValues(a.name).Set(open)
 	p.record.changed(before, status)
-	p.subs.publish(Event{Status: status, BreakerOpen: breaker})
+	p.subs.Publish(Event{Status: status, BreakerOpen: breaker})
 }

@@ -31,11 +31,18 @@ func (s scope) selector() fields.Selector {
 	if s.namespace == "" {
 		return s.fields
 	}
-	only := fields.OneTermEqualSelector("metadata.namespace", s.namespace)
-	if s.fields == nil {
-		return only
+	return bothFields(fields.OneTermEqualSelector("metadata.namespace", s.namespace), s.fields)
+}
+
+// bothFields selects what both do; nil selects all.
+func bothFields(a, b fields.Selector) fields.Selector {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
 	}
-	return fields.AndSelectors(only, s.fields)
+	return fields.AndSelectors(a, b)
 }
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )
 
 // What makes a Secret a registration.
@@ -59,6 +60,7 @@ type secretWatch struct {
 	namespaces []string // a registration in an earlier one counts
 	hub        string   // the namespace of the hub's own keys, "" if nobody says
 	informers  []secretInformer
+	common     cache.SharedIndexInformer // of the Secrets whose annotations hold for all members
 }
 
 // secretInformer is that of one namespace and label.
@@ -67,9 +69,10 @@ type secretInformer struct {
 	namespace string
 }
 
-// newSecretWatch calls changed with the name of every Secret that appears, changes, or no longer is a registration.
-func newSecretWatch(o Options, changed func(name string)) (*secretWatch, error) {
-	w := &secretWatch{secrets: o.Secrets, namespaces: []string{o.Namespace}, hub: o.HubNamespace}
+// newSecretWatch calls changed with the name of every Secret that appears, changes, or no longer is a registration, and allChanged when
+// something changes that holds for all members.
+func newSecretWatch(o Options, changed func(name string), allChanged func()) (w *secretWatch, err error) {
+	w = &secretWatch{secrets: o.Secrets, namespaces: []string{o.Namespace}, hub: o.HubNamespace}
 	if o.AlsoHubNamespace && o.HubNamespace != o.Namespace {
 		w.namespaces = append(w.namespaces, o.HubNamespace)
 	}
@@ -77,6 +80,9 @@ func newSecretWatch(o Options, changed func(name string)) (*secretWatch, error) 
 		if err := w.add(namespace, changed); err != nil {
 			return nil, fmt.Errorf("watch registration Secrets: %w", err)
 		}
+	}
+	if w.common, err = newSharedInformer(o, allChanged); err != nil {
+		return nil, fmt.Errorf("watch Secrets for all members: %w", err)
 	}
 	return w, nil
 }
@@ -168,7 +174,7 @@ func (w *secretWatch) get(name string) *desired {
 	want := &desired{
 		registration: Registration{
 			Namespace: newest.Namespace, Name: newest.Name, UID: string(newest.UID),
-			ResourceVersion: newest.ResourceVersion, Labels: maps.Clone(newest.Labels), Annotations: maps.Clone(newest.Annotations),
+			ResourceVersion: newest.ResourceVersion, Labels: maps.Clone(newest.Labels), Annotations: maps.Clone(newest.Annotations), Shared: w.shared(),
 		},
 		created: newest.CreationTimestamp.Time, kubeconfig: newest.Data[KubeconfigKey],
 	}

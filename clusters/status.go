@@ -66,4 +66,6 @@ type KindStatus struct {
 type Registration struct {
 	Namespace, Name, UID, ResourceVersion string
 	Labels, Annotations                   map[string]string
+	// Shared are annotations that hold for all members; see [AllMembersLabel].
+	Shared map[string]string
 }

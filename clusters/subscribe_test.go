@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // heard collects what a subscriber is told.
@@ -38,25 +40,25 @@ func event(name string, state State) Event { return Event{Status: Status{Name: n
 
 func TestASubscriberHearsWhatIsThereAndThenWhatChanges(t *testing.T) {
 	g := NewWithT(t)
-	s, h := newSubscribers(), &heard{}
-	s.publish(event("a", StateReady))
-	s.publish(event("b", StateReady))
-	s.publish(Event{Status: Status{Name: "b"}, Removed: true})
-	cancel := s.add(h.hear)
+	s, h := notify.NewSubscribers(Event.about), &heard{}
+	s.Publish(event("a", StateReady))
+	s.Publish(event("b", StateReady))
+	s.Publish(Event{Status: Status{Name: "b"}, Removed: true})
+	cancel := s.Add(h.hear)
 	g.Eventually(h.states).Should(Equal([]string{"a Ready"}))
-	s.publish(event("a", StateUnreachable))
+	s.Publish(event("a", StateUnreachable))
 	g.Eventually(h.states).Should(Equal([]string{"a Ready", "a Unreachable"}))
 	cancel()
-	s.publish(event("a", StateReady))
-	s.stop()
+	s.Publish(event("a", StateReady))
+	s.Stop()
 	g.Expect(h.states()).To(Equal([]string{"a Ready", "a Unreachable"}))
 }
 
 func TestASlowSubscriberHoldsUpNobodyAndHearsTheNewest(t *testing.T) {
 	g := NewWithT(t)
-	s, slow, quick := newSubscribers(), &heard{}, &heard{}
+	s, slow, quick := notify.NewSubscribers(Event.about), &heard{}, &heard{}
 	block, blocked := make(chan struct{}), make(chan struct{}, 1)
-	s.add(func(e Event) {
+	s.Add(func(e Event) {
 		select {
 		case blocked <- struct{}{}:
 		default:
@@ -64,18 +66,18 @@ func TestASlowSubscriberHoldsUpNobodyAndHearsTheNewest(t *testing.T) {
 		<-block
 		slow.hear(e)
 	})
-	s.add(quick.hear)
-	s.publish(event("a", StateConnecting))
+	s.Add(quick.hear)
+	s.Publish(event("a", StateConnecting))
 	g.Eventually(blocked).Should(Receive())
 	for range 100 {
-		s.publish(event("a", StateReady))
-		s.publish(event("b", StateReady))
+		s.Publish(event("a", StateReady))
+		s.Publish(event("b", StateReady))
 	}
-	s.publish(event("a", StateUnreachable))
+	s.Publish(event("a", StateUnreachable))
 	g.Eventually(quick.states).Should(ContainElement("a Unreachable"))
 	close(block)
 	g.Eventually(slow.states).Should(Equal([]string{"a Connecting", "a Unreachable", "b Ready"}))
-	s.stop()
+	s.Stop()
 }
 
 func TestTheProviderTellsSubscribersOfBreakersAndLeaving(t *testing.T) {

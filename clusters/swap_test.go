@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestAChangedSecretIsProvenBesideTheRunningMemberThenTakesItsPlace(t *testing.T) {

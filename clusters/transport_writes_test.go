@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +21,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/caching"
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // confirmations is how often in a row a member has to say that a cached kind is gone or forbidden before it is
@@ -112,7 +115,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	if err != nil {
 		return nil, nil, err
 	}
-	suspects, broken := make(chan struct{}, 1), make(chan struct{}, 1)
+	suspects, broken := notify.New(), notify.New()
 	budget := intake.NewKindBudget(w.budget)
 	kindCache, watches, err := w.newCache(attempt, k, scopes, budget, suspects, broken)
 	if err != nil {
@@ -139,7 +142,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 
 // newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
 // is known from check.
-func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *intake.KindBudget, suspects, broken chan<- struct{}) (cache.Cache, []*watchState, error) {
+func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *intake.KindBudget, suspects, broken notify.Wake) (cache.Cache, []*watchState, error) {
 	watches := make([]*watchState, len(scopes))
 	for i := range watches {
 		watches[i] = newWatchState(w.changed)
@@ -158,12 +161,12 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, bu
 			return nil, nil, err
 		}
 	}
-	return newPartedCache(mapping.Resource.GroupResource(), k.byName(), parts), watches, nil
+	return caching.NewParted(mapping.Resource.GroupResource(), k.byName(), parts), watches, nil
 }
 
 // newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
-func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *intake.KindBudget, suspects, broken chan<- struct{}) (cache.Cache, error) {
-	keep := guarded(trim(k.Keep), w.panicked(k, broken))
+func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *intake.KindBudget, suspects, broken notify.Wake) (cache.Cache, error) {
+	keep := caching.Guarded(caching.Trim(k.Keep), w.panicked(k, broken))
 	return cache.New(w.config, cache.Options{
 		HTTPClient:                  httpClient(&watching{next: w.wire, state: watch}),
 		Scheme:                      w.scheme,
@@ -177,10 +180,7 @@ func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *int
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			// The default would log what the member said. What matters of it is whether the kind is gone.
 			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-				select {
-				case suspects <- struct{}{}:
-				default:
-				}
+				suspects.Signal()
 			}
 		},
 	})
@@ -221,7 +221,7 @@ func start(ctx context.Context, kindCache cache.Cache, budget *intake.KindBudget
 
 // panicked makes the function that is told when an object of k cannot be trimmed. Of the panic's value it logs what the
 // runtime says and nothing else, for that may be something that the member said.
-func (w *warmer) panicked(k *memberKind, broken chan<- struct{}) func(any, any) {
+func (w *warmer) panicked(k *memberKind, broken notify.Wake) func(any, any) {
 	return func(in, p any) {
 		name, said := "", fmt.Sprintf("%T", p)
 		if object, ok := in.(client.Object); ok {
@@ -232,10 +232,7 @@ func (w *warmer) panicked(k *memberKind, broken chan<- struct{}) func(any, any) 
 		}
 		w.log.Error("trimming an object panicked: its kind is not cached", "member", w.member, "kind", k.name, "object", name,
 			"panic", said, "stack", string(debug.Stack()))
-		select {
-		case broken <- struct{}{}:
-		default:
-		}
+		broken.Signal()
 	}
 }
 
@@ -250,7 +247,7 @@ func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 		case err := <-warm.budget.Exceeded:
 			return false, err
 		case <-warm.broken:
-			return false, errKeepPanicked
+			return false, caching.ErrKeepPanicked
 		default:
 			return informer.HasSynced(), nil
 		}
@@ -277,7 +274,7 @@ func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, 
 		case err := <-warm.budget.Exceeded:
 			return err
 		case <-warm.broken:
-			return errKeepPanicked
+			return caching.ErrKeepPanicked
 		case <-suspect:
 		case <-incomplete:
 		}
@@ -368,7 +365,7 @@ func kindReason(err error) string {
 		return reasonTooLarge
 	case errors.Is(err, intake.ErrUnreadable):
 		return reasonUnreadable
-	case errors.As(err, new(apierrors.APIStatus)), errors.Is(err, errKeepPanicked):
+	case errors.As(err, new(apierrors.APIStatus)), errors.Is(err, caching.ErrKeepPanicked):
 		return reasonFailed
 	}
 	return classify(err).reason

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 const (

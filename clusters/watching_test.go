@@ -14,8 +14,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/plimsoll-dev/plimsoll/clusters/internal/intake"
 )
 
 // watchServer answers watches, or fails in one of several ways.

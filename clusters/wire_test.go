@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 )

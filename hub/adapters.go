@@ -27,19 +27,27 @@ func registrations(provider *clusters.Provider) func(member string) (clusters.Re
 // to spot.annotationPrefix.
 const readOnlyAnnotation = policy.DefaultPrefix + "/read-only"
 
-// readOnlyMember tells whether the registration of a member says that nothing is to be written there.
-func readOnlyMember(provider *clusters.Provider) func(member string) bool {
-	return func(member string) bool {
+// readOnlyBy returns what puts a member into read-only mode: "the hub", when that holds for all members, or "the member"; empty: nothing
+// does.
+func readOnlyBy(provider *clusters.Provider) func(member string) string {
+	return func(member string) string {
 		status, _ := provider.Status(member)
-		return policy.SwitchedOn(status.Registration.Annotations, readOnlyAnnotation)
+		switch {
+		case policy.SwitchedOn(status.Registration.Shared, readOnlyAnnotation):
+			return "the hub"
+		case policy.SwitchedOn(status.Registration.Annotations, readOnlyAnnotation):
+			return "the member"
+		}
+		return ""
 	}
 }
 
-// cordonedMember tells whether the registration of a member says that nothing is to be moved there, or brought there.
+// cordonedMember reports whether nothing is to be moved in a member, or brought there.
 func cordonedMember(provider *clusters.Provider) func(member string) bool {
 	return func(member string) bool {
 		status, _ := provider.Status(member)
-		return policy.SwitchedOn(status.Registration.Annotations, clusters.CordonedAnnotation)
+		return policy.SwitchedOn(status.Registration.Shared, clusters.CordonedAnnotation) ||
+			policy.SwitchedOn(status.Registration.Annotations, clusters.CordonedAnnotation)
 	}
 }
 
@@ -115,7 +123,7 @@ func (m shownMembers) add(status *clusters.Status) {
 			Type: conditionDetached, Status: metav1.ConditionTrue, Reason: "ForceDetached", Message: reason,
 		})
 	}
-	status.Conditions = append(slices.Clip(status.Conditions), chosen(status.Registration.Annotations)...)
+	status.Conditions = append(slices.Clip(status.Conditions), chosen(&status.Registration)...)
 	if value, set := status.Registration.Annotations[steerByAnnotation]; set {
 		status.Conditions = append(slices.Clip(status.Conditions), steering(value, m.checkSteerBy(value)))
 	}
@@ -133,16 +141,23 @@ func (m shownMembers) add(status *clusters.Status) {
 	}
 }
 
-// chosen are the conditions that a person brought about by annotations of the registration.
-func chosen(annotations map[string]string) (all []metav1.Condition) {
-	add := func(annotation, condition, message string) {
-		if policy.SwitchedOn(annotations, annotation) {
-			all = append(all, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: "Registration",
-				Message: fmt.Sprintf("%s, as annotation %s of the registration says.", message, annotation)})
+// chosen are the conditions that a person brought about by annotations, of the registration or of what holds for all members.
+func chosen(of *clusters.Registration) (all []metav1.Condition) {
+	add := func(annotation, condition, everywhere, here string) {
+		is := metav1.Condition{Type: condition, Status: metav1.ConditionTrue}
+		switch {
+		case policy.SwitchedOn(of.Shared, annotation):
+			is.Reason, is.Message = "AllClusters", fmt.Sprintf("%s: annotation %s of a Secret with label %s in namespace %s.", everywhere, annotation, clusters.AllMembersLabel, of.Namespace)
+		case policy.SwitchedOn(of.Annotations, annotation):
+			is.Reason, is.Message = "Registration", fmt.Sprintf("%s: annotation %s of the registration.", here, annotation)
+		default:
+			return
 		}
+		all = append(all, is)
 	}
-	add(clusters.CordonedAnnotation, conditionCordoned, "No pod is moved, and no further replicas are brought here")
-	add(readOnlyAnnotation, conditionPaused, "The hub writes nothing here")
+	add(clusters.CordonedAnnotation, conditionCordoned, "All clusters are cordoned: no pod is moved, and no replicas are added",
+		"The cluster is cordoned: no pod is moved, and no replicas are added")
+	add(readOnlyAnnotation, conditionPaused, "Placement is paused in all clusters", "Placement is paused in this cluster")
 	return all
 }
 
@@ -153,7 +168,7 @@ func steering(value string, problem error) metav1.Condition {
 			Message: fmt.Sprintf("Annotation %s of the registration is ignored: %v.", steerByAnnotation, problem)}
 	}
 	return metav1.Condition{Type: conditionSteering, Status: metav1.ConditionTrue, Reason: "Registration",
-		Message: fmt.Sprintf("Pods are steered by %s, as annotation %s of the registration says.", value, steerByAnnotation)}
+		Message: fmt.Sprintf("Pods are steered by %s: annotation %s of the registration.", value, steerByAnnotation)}
 }
 
 func installed(condition string, is webhook.Installation) metav1.Condition {

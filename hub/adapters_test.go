@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 type oneMember clusters.Status
@@ -36,7 +37,7 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 			provider:     oneMember{Name: "prod-eu", State: test.state, Conditions: known},
 			installation: func(string) webhook.Installation { return webhook.Installation{Reason: test.reason} },
 			kinds: func(string) []kindState {
-				return []kindState{{"WebApps", webhook.Installation{Reason: webhook.ReasonRefused}}}
+				return []kindState{{"WebApps", webhook.Installation{Reason: kinds.ReasonRefused}}}
 			},
 			mine: func(string) bool { return test.mine },
 		}
@@ -52,7 +53,7 @@ func TestAMembersWebhookIsShownByItsOwnerWhileItCanBeKnown(t *testing.T) {
 			if len(shown) != 2 || shown[0].Type != conditionWebhook || shown[0].Status != test.want || shown[0].Reason != test.reason {
 				t.Errorf("%s: shows %+v, want %s", name, shown, test.want)
 			}
-			if shown[1].Type != "WebApps" || shown[1].Status != metav1.ConditionFalse || shown[1].Reason != webhook.ReasonRefused {
+			if shown[1].Type != "WebApps" || shown[1].Status != metav1.ConditionFalse || shown[1].Reason != kinds.ReasonRefused {
 				t.Errorf("%s: shows %+v of WebApps", name, shown[1])
 			}
 		}
@@ -83,23 +84,28 @@ func TestARegistrationThatNamesWhatPodsAreSteeredByIsShownAndChecked(t *testing.
 }
 
 func TestMembersShowWhatAPersonMarkedThemAs(t *testing.T) {
+	on := map[string]string{clusters.CordonedAnnotation: "maintenance", readOnlyAnnotation: "true"}
 	for name, c := range map[string]struct {
-		annotations map[string]string
+		own, shared map[string]string
 		want        []string
 	}{
-		"nothing":      {nil, nil},
-		"cordoned":     {map[string]string{clusters.CordonedAnnotation: "true"}, []string{conditionCordoned}},
-		"not any more": {map[string]string{clusters.CordonedAnnotation: "false", readOnlyAnnotation: "false"}, nil},
-		"both":         {map[string]string{clusters.CordonedAnnotation: "maintenance", readOnlyAnnotation: "hub"}, []string{conditionCordoned, conditionPaused}},
+		"nothing":      {nil, nil, nil},
+		"cordoned":     {map[string]string{clusters.CordonedAnnotation: "true"}, nil, []string{"Cordoned/Registration"}},
+		"not any more": {map[string]string{clusters.CordonedAnnotation: "false", readOnlyAnnotation: "false"}, nil, nil},
+		"both":         {on, nil, []string{"Cordoned/Registration", "Paused/Registration"}},
+		"all clusters": {nil, on, []string{"Cordoned/AllClusters", "Paused/AllClusters"}},
+		"it cannot be taken back for one cluster": {map[string]string{readOnlyAnnotation: "false"}, map[string]string{readOnlyAnnotation: "true"},
+			[]string{"Paused/AllClusters"}},
 	} {
-		members := shownMembers{mine: func(string) bool { return false }, provider: oneMember{Registration: clusters.Registration{Annotations: c.annotations}}}
+		members := shownMembers{mine: func(string) bool { return false }, provider: oneMember{
+			Registration: clusters.Registration{Annotations: c.own, Shared: c.shared}}}
 		status, _ := members.Status("prod-eu")
 		var shown []string
 		for _, is := range status.Conditions {
 			if is.Status != metav1.ConditionTrue || !strings.Contains(is.Message, "annotation plimsoll.dev/") {
 				t.Errorf("%s: shows %+v", name, is)
 			}
-			shown = append(shown, is.Type)
+			shown = append(shown, is.Type+"/"+is.Reason)
 		}
 		if !slices.Equal(shown, c.want) {
 			t.Errorf("%s: shows %v, want %v", name, shown, c.want)

@@ -25,12 +25,12 @@ func (g *gates) detach(event clusters.Event) {
 	case asked && (!is || was != reason):
 		g.runtime.Detach(member, reason)
 		g.log.Warn("member detached by force: nothing waits for it", "member", member, "reason", reason)
-		g.tell(registration, corev1.EventTypeWarning, "Detached", "detached by force: nothing is done in the member, and nothing waits for it: "+reason)
+		g.tell(registration, corev1.EventTypeWarning, "Detached", "detached by force: the hub does nothing in the member, and nothing waits for it: "+reason)
 	case !asked && is:
 		g.runtime.Attach(member)
 		g.log.Info("member is no longer detached by force", "member", member)
 		if !event.Removed {
-			g.tell(registration, corev1.EventTypeNormal, "Attached", "no longer detached by force: the member is worked in again")
+			g.tell(registration, corev1.EventTypeNormal, "Attached", "no longer detached by force: the hub works in the member again")
 		}
 	}
 }

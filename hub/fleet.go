@@ -32,11 +32,12 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	members := &fleetMembers{provider: h.provider, readOnly: readOnlyMember(h.provider), cordoned: cordonedMember(h.provider), lost: map[string]time.Time{}}
+	members := &fleetMembers{provider: h.provider, readOnly: readOnlyBy(h.provider), cordoned: cordonedMember(h.provider), lost: map[string]time.Time{}}
+	history, folder := fleetHistory(&h.config)
 	controller, err := placing.New(ctx, placing.Options{
-		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Enabled: keys.Enabled(),
+		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Kinds: h.resources(), Enabled: keys.Enabled(),
 		Acts:    func(member string) bool { _, mine := h.ownership.Mine(member); return mine },
-		ActsAny: h.ownership.MineAny, History: fleetHistory(&h.config), Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
+		ActsAny: h.ownership.MineAny, History: history, HistoryFolder: folder, Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
 		Log: h.log.With("part", "fleet placement"), Registerer: h.registry,
 	})
 	if err != nil {
@@ -47,18 +48,18 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	return nil
 }
 
-// fleetHistory is where the fleet's past is kept.
-func fleetHistory(c *config.Config) types.NamespacedName {
-	if c.Fleet.History.ConfigMap == "" {
-		return types.NamespacedName{}
+// fleetHistory is where the fleet's past is kept: a ConfigMap, or a folder, or neither.
+func fleetHistory(c *config.Config) (configMap types.NamespacedName, folder string) {
+	if c.Fleet.History.ConfigMap != "" {
+		configMap = types.NamespacedName{Namespace: c.Hub.Namespace, Name: c.Fleet.History.ConfigMap}
 	}
-	return types.NamespacedName{Namespace: c.Hub.Namespace, Name: c.Fleet.History.ConfigMap}
+	return configMap, c.Fleet.History.Folder
 }
 
 // fleetMembers are the members as fleet placement sees them.
 type fleetMembers struct {
 	provider *clusters.Provider
-	readOnly func(member string) bool
+	readOnly func(member string) string
 	cordoned func(member string) bool
 
 	mu   sync.Mutex
@@ -74,7 +75,7 @@ func (m *fleetMembers) list() []placing.Member {
 	for _, status := range m.provider.Statuses() {
 		member, engaged := m.provider.Member(status.Name)
 		one := placing.Member{
-			Name: status.Name, Labels: status.Registration.Labels, Annotations: status.Registration.Annotations, ReadOnly: m.readOnly(status.Name), Cordoned: m.cordoned(status.Name),
+			Name: status.Name, Labels: status.Registration.Labels, Annotations: status.Registration.Annotations, ReadOnly: m.readOnly(status.Name) != "", Cordoned: m.cordoned(status.Name),
 			Reachable: (status.State == clusters.StateReady || status.State == clusters.StateDegraded) && engaged && !member.BreakerOpen(),
 		}
 		if there[status.Name] = true; one.Reachable {

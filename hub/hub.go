@@ -19,10 +19,12 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 const (
@@ -51,7 +53,7 @@ type Hub struct {
 	started   time.Time          // when Run began
 
 	listeners    *listeners
-	ca           *webhook.CA
+	ca           *pki.CA
 	certificates certificates // of the webhook
 	bundles      bundles
 	ownership    ownership
@@ -65,7 +67,7 @@ type Hub struct {
 	engine    *spot.Engine
 	fleet     *placing.Controller // nil: fleet placement is off
 	installer *webhook.Installer
-	kinds     *webhook.KindInstaller
+	kinds     *kinds.Installer
 	admission *webhook.Metrics
 	manager   mcmanager.Manager
 
@@ -160,7 +162,7 @@ func (h *Hub) buildCluster(ctx context.Context) (err error) {
 	if h.installed, err = hasAuthority(ctx, live, h.config.Hub.Namespace); err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	if h.ca, err = webhook.EnsureCA(ctx, live, h.config.Hub.Namespace, CASecret); err != nil {
+	if h.ca, err = pki.EnsureCA(ctx, live, h.config.Hub.Namespace, CASecret); err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
 	return h.registry.Register(expiryGauge("authority", h.ca.Expiry))

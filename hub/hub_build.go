@@ -20,10 +20,13 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 // buildMembers makes the runtime, the provider and the manager that engages members.
@@ -42,7 +45,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
 	if shared := h.config.Hub.Namespace; shared == h.config.Hub.RegistrationNamespace {
-		h.log.Warn("registrations and the hub's own keys share a namespace: who may read the ones may read the others",
+		h.log.Warn("registrations and the hub's own keys share a namespace: whoever may read registrations may read the keys",
 			"namespace", shared, "set", "hub.registrationNamespace")
 	}
 	options := memberOptions(h)
@@ -75,7 +78,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.ReadOnlyMember, options.SteerBy = readOnlyMember(h.provider), steerBy(h.provider)
+	options.ReadOnlyBy, options.SteerBy = readOnlyBy(h.provider), steerBy(h.provider)
 	options.CordonedMember = cordonedMember(h.provider)
 	options.Happened = h.happenings.placement
 	if h.config.LeaderElection.Enabled {
@@ -97,19 +100,19 @@ func (h *Hub) buildWebhook(context.Context) (err error) {
 		return err
 	}
 	h.forwarder = webhook.NewForwarder(h.ca.PeerClientTLS())
-	tokens := h.ca.Tokens(registrations(h.provider))
+	tokens := webhook.NewTokens(h.ca.TokenKey(), registrations(h.provider))
 	handler := webhook.NewHandler(webhook.HandlerOptions{
 		Tokens: tokens, Router: h.routes, Forwarder: h.forwarder, Placer: h.engine,
 		Metrics: h.admission, Log: h.log,
 	})
-	kinds, err := webhook.NewKindHandler(tokens, h.resources(), h.registry, h.log)
+	aboutKinds, err := kinds.NewHandler(tokens, h.resources(), h.registry, h.log)
 	if err != nil {
 		return err
 	}
 	if h.certificates, err = newCertificates(h.config.Webhook.CertDir, h.ca, &h.config); err != nil {
 		return fmt.Errorf("webhook.certDir: %w", err)
 	}
-	serves, calls, err := h.askClients(h.certificates.ServerTLS(), kinds.Beside(handler))
+	serves, calls, err := h.askClients(h.certificates.ServerTLS(), aboutKinds.Beside(handler))
 	if err != nil {
 		return err
 	}
@@ -128,11 +131,11 @@ func (h *Hub) askClients(serves *tls.Config, calls http.Handler) (*tls.Config, h
 	if h.config.Webhook.ClientCA == "" {
 		return serves, calls, nil
 	}
-	authority, err := webhook.ClientAuthorityOf(h.config.Webhook.ClientCA)
+	authority, err := pki.ClientAuthorityOf(h.config.Webhook.ClientCA)
 	if err != nil {
 		return nil, nil, fmt.Errorf("webhook.clientCA: %w", err)
 	}
-	return authority.Asking(serves), authority.Guard(calls, h.admission), nil
+	return authority.Asking(serves), webhook.WithCertificate(calls, h.admission, kinds.ConvertPattern), nil
 }
 
 // buildPeer makes the server for the other replicas.
@@ -209,7 +212,7 @@ func callersCAs(c *config.APIConfig) (func() *x509.CertPool, error) {
 	if c.ClientCA == "" {
 		return nil, nil
 	}
-	authority, err := webhook.ClientAuthorityOf(c.ClientCA)
+	authority, err := pki.ClientAuthorityOf(c.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("api.clientCA: %w", err)
 	}
@@ -264,16 +267,21 @@ func (h *Hub) admit(options *api.Options) error {
 	if err != nil {
 		return fmt.Errorf("hub cluster: %w", err)
 	}
-	if options.Authenticator, err = api.NewTokenReviewer(tokens.TokenReviews(), h.config.API.Audience); err != nil {
+	if options.Authenticator, err = auth.NewTokenReviewer(tokens.TokenReviews(), h.config.API.Audience); err != nil {
 		return err
 	}
-	options.Authorizer = api.NewAccessReviewer(access.SubjectAccessReviews())
+	options.Authorizer = auth.NewAccessReviewer(access.SubjectAccessReviews())
 	return nil
+}
+
+// readiness is what has to be as it should for calls to be sent to this replica.
+func (h *Hub) readiness() []check {
+	return []check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}
 }
 
 // buildProbes makes the endpoints for Kubernetes.
 func (h *Hub) buildProbes(context.Context) error {
-	probes := plainServer(probeHandler([]check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}))
+	probes := plainServer(probeHandler(h.readiness()))
 	h.tasks = append(h.tasks, task{"probes", func(ctx context.Context) error {
 		return serveHTTP(ctx, probes, func() error { return probes.Serve(h.listeners.probes) })
 	}})

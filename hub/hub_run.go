@@ -116,7 +116,7 @@ func (h *Hub) wait(tasks *sync.WaitGroup) {
 	select {
 	case <-ended:
 	case <-time.After(stopTime):
-		h.log.Warn("parts of the hub do not stop; leaving without them", "waited", stopTime)
+		h.log.Warn("parts of the hub do not stop; exiting anyway", "waited", stopTime)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -152,7 +153,7 @@ type certificates interface {
 
 // ownCertificates come from the hub's authority.
 type ownCertificates struct {
-	ca     *webhook.CA
+	ca     *pki.CA
 	config *config.Config
 }
 
@@ -164,12 +165,12 @@ func (c ownCertificates) ServerTLS() *tls.Config {
 func (c ownCertificates) Bundle() []byte { return c.ca.Bundle() }
 
 // newCertificates takes them from a folder, or from the hub's authority if none is named.
-func newCertificates(dir string, ca *webhook.CA, config *config.Config) (certificates, error) {
+func newCertificates(dir string, ca *pki.CA, config *config.Config) (certificates, error) {
 	if dir == "" {
 		if ca == nil {
 			return nil, errors.New("there is no certificate authority")
 		}
 		return ownCertificates{ca, config}, nil
 	}
-	return webhook.DirTLS(dir)
+	return pki.DirTLS(dir)
 }

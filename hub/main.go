@@ -4,11 +4,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 // Main is the main function of a hub: it reads the flags --config and --version, runs a replica until the process is asked to

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 // Module is a controller, or several that belong together, with everything that a hub has to know of them: the Go types of their
@@ -25,18 +25,11 @@ type Host = module.Host
 func WithController(m Module) Option { return func(h *Hub) { h.modules = append(h.modules, m) } }
 
 // ownModules are those of this repository.
-func ownModules(config *config.Config) []Module {
-	return []Module{webapp.Module(webAppPolicy(&config.WebApp))}
-}
-
-// webAppPolicy is what WebApps are judged by.
-func webAppPolicy(config *config.WebAppConfig) webapp.Policy {
-	return webapp.Policy{Images: webapp.ImagePolicy(config.ImagePolicy), MaxReplicas: int32(config.MaxReplicas)}
-}
+func ownModules() []Module { return []Module{webapp.Module()} }
 
 // takeIn checks the modules, and makes the scheme that knows their kinds.
 func (h *Hub) takeIn() (err error) {
-	h.modules = append(ownModules(&h.config), h.modules...)
+	h.modules = append(ownModules(), h.modules...)
 	names := map[string]bool{}
 	for i := range h.modules {
 		m := &h.modules[i]
@@ -44,7 +37,7 @@ func (h *Hub) takeIn() (err error) {
 			return err
 		}
 		if names[m.Name] {
-			return fmt.Errorf("module %q: the name is taken by another module", m.Name)
+			return fmt.Errorf("module %q: another module has the same name", m.Name)
 		}
 		names[m.Name] = true
 	}
@@ -78,7 +71,7 @@ func (h *Hub) host(m *Module) Host {
 // buildModules registers what keeps the modules' kinds in members, and then the modules' controllers. They come after spot
 // placement, whose cached Deployments some of them read as well.
 func (h *Hub) buildModules(options webhook.InstallerOptions) (err error) {
-	if h.kinds, err = webhook.NewKindInstaller(options); err != nil {
+	if h.kinds, err = kinds.NewInstaller(options, h.resources()); err != nil {
 		return err
 	}
 	keepers, err := h.kinds.Register(h.runtime)

@@ -2,12 +2,14 @@ package hub
 
 import (
 	"errors"
+	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -31,7 +33,7 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 		"one beside the hub's own": {modules: []Module{{Name: "trust", Register: noControllers}}},
 		"no name":                  {[]Module{{Register: noControllers}}, `module "": the name must be a DNS label`},
 		"nothing to register":      {[]Module{{Name: "trust"}}, `module "trust": has no Register`},
-		"the name of another":      {[]Module{{Name: "webapp", Register: noControllers}}, `module "webapp": the name is taken by another module`},
+		"the name of another":      {[]Module{{Name: "webapp", Register: noControllers}}, `module "webapp": another module has the same name`},
 		"a kind that clashes": {[]Module{{Name: "trust", Register: noControllers, AddToScheme: func(*runtime.Scheme) error { return clashes }}},
 			`module "trust": kinds: the kind is taken`},
 		"a resource without versions": {[]Module{{Name: "trust", Register: noControllers, Resources: []module.Resource{
@@ -57,12 +59,11 @@ func TestAModuleThatCannotBeIsRefusedByName(t *testing.T) {
 	}
 }
 
-// What names WebApps is where the hub and the CLI are put together; all else knows modules.
+// What names WebApps is where the hub and the CLI are put together; all else knows modules. What comments and the help of the CLI say is
+// for people.
 func TestWebAppsComeThroughTheDoorForModules(t *testing.T) {
-	const kind = "github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	allowed := map[string]bool{
-		"hub/modules.go": true, "hub/config/config.go": true, "hub/config/validate.go": true,
-		"cmd/plimsoll/internal/cli/webapps.go": true,
+		"hub/modules.go": true, "cmd/plimsoll/internal/cli/webapps.go": true, "cmd/plimsoll/internal/cli/root.go": true,
 	}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		path = strings.TrimPrefix(filepath.ToSlash(path), "../")
@@ -74,19 +75,75 @@ func TestWebAppsComeThroughTheDoorForModules(t *testing.T) {
 		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || allowed[path]:
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", path), nil, parser.ImportsOnly)
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, filepath.Join("..", path), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		for _, one := range file.Imports {
-			if name, _ := strconv.Unquote(one.Path.Value); name == kind || strings.HasPrefix(name, kind+"/") {
-				t.Errorf("%s imports %s", path, name)
+		ast.Inspect(file, func(node ast.Node) bool {
+			text := ""
+			switch node := node.(type) {
+			case *ast.Ident:
+				text = node.Name
+			case *ast.ImportSpec:
+				text = node.Path.Value
+			case *ast.BasicLit:
+				if !strings.HasPrefix(path, "cmd/plimsoll/internal/cli/") {
+					text = node.Value
+				}
 			}
-		}
+			if strings.Contains(strings.ToLower(text), "webapp") {
+				t.Errorf("%s: %s", files.Position(node.Pos()), text)
+			}
+			return true
+		})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestWebAppsAreJudgedByTheSectionOfTheirModule(t *testing.T) {
+	g := NewWithT(t)
+	takeIn := func(environ ...string) (*Hub, error) {
+		loaded, err := config.Load("", environ)
+		g.Expect(err).NotTo(HaveOccurred())
+		h := &Hub{config: loaded}
+		return h, h.takeIn()
+	}
+	asked := module.Review{Object: []byte(`{"spec":{"containers":[{"name":"a","image":"a"}],"replicas":51}}`)}
+	for _, test := range []struct {
+		environ []string
+		refused int
+	}{
+		{},
+		{environ: []string{"PLIMSOLL_MODULES_WEBAPP_IMAGEPOLICY=deny"}, refused: 1},
+		{environ: []string{"PLIMSOLL_MODULES_WEBAPP_IMAGEPOLICY=deny", "PLIMSOLL_MODULES_WEBAPP_MAXREPLICAS=50"}, refused: 2},
+	} {
+		h, err := takeIn(test.environ...)
+		g.Expect(err).NotTo(HaveOccurred())
+		judged, err := h.resources()[0].Review(asked)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(judged.Refusals).To(HaveLen(test.refused), "%v", test.environ)
+	}
+	_, err := takeIn("PLIMSOLL_MODULES_WEBAPP_IMAGEPOLICY=never", "PLIMSOLL_MODULES_WEBAPP_MAXREPLICAS=0")
+	g.Expect(err).To(MatchError("PLIMSOLL_MODULES_WEBAPP_IMAGEPOLICY: modules.webapp.imagePolicy: never: must be deny, warn or allow\n" +
+		"PLIMSOLL_MODULES_WEBAPP_MAXREPLICAS: modules.webapp.maxReplicas: 0: must be from 1 to 10000"))
+}
+
+// The keys of the module are not in docs/configuration.md, which is made from the hub's own.
+func TestThePageOnWebAppsNamesTheKeysOfItsModule(t *testing.T) {
+	page, err := os.ReadFile("../docs/webapp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := reflect.ValueOf(ownModules()[0].Config).Elem()
+	for i := range section.NumField() {
+		key := "modules.webapp." + section.Type().Field(i).Tag.Get("yaml")
+		if row := fmt.Sprintf("| `%s` | `%s` | `%v` |", key, config.EnvName(key), section.Field(i)); !strings.Contains(string(page), row) {
+			t.Errorf("docs/webapp.md has no row that begins with %s", row)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 // What follows from the configuration for each part of the hub. Nothing here starts anything.
@@ -113,10 +114,11 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 	if err != nil {
 		return webhook.InstallerOptions{}, err
 	}
+	tokens := webhook.NewTokens(h.ca.TokenKey(), registrations(h.provider))
 	return webhook.InstallerOptions{
-		Name: h.config.Webhook.ConfigName, Tokens: h.ca.Tokens(registrations(h.provider)), Namespaces: namespacesOf(h.provider),
+		Name: h.config.Webhook.ConfigName, Tokens: tokens, Namespaces: namespacesOf(h.provider),
 		CheckNamespace: h.engine.CheckNamespace, CheckImage: h.engine.Probes.Image, UndecidedAt: h.engine.UndecidedAt,
-		Kinds: h.resources(),
+		Further: kinds.Completing(h.resources(), tokens),
 		Wanted: func() webhook.Wanted {
 			current := now
 			current.Bundle = h.certificates.Bundle()

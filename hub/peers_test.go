@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
-func newTestCA(t *testing.T) *webhook.CA {
+func newTestCA(t *testing.T) *pki.CA {
 	t.Helper()
-	ca, err := webhook.EnsureCA(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), "plimsoll-system", CASecret)
+	ca, err := pki.EnsureCA(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), "plimsoll-system", CASecret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func newTestCA(t *testing.T) *webhook.CA {
 }
 
 // servePeers runs a peer server with a gRPC service and an admission handler, and returns its address.
-func servePeers(t *testing.T, ca *webhook.CA) string {
+func servePeers(t *testing.T, ca *pki.CA) string {
 	t.Helper()
 	between := grpc.NewServer()
 	healthv1.RegisterHealthServer(between, health.NewServer())

@@ -68,7 +68,7 @@ func (p *publisher) run(ctx context.Context) error {
 	for {
 		err := p.bring(ctx)
 		if err != nil && !failed && ctx.Err() == nil {
-			p.log.Warn("cannot publish the authority of API and metrics; configure clients by hand", "configMap", APICAConfigMap, "error", err)
+			p.log.Warn("cannot publish the CA of API and metrics; configure clients manually", "configMap", APICAConfigMap, "error", err)
 		}
 		failed = err != nil
 		pause := time.NewTimer(publishEvery)

@@ -1,9 +1,10 @@
 package hub
 
 import (
-	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"net/netip"
 	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 // What `make run` reads is a configuration, and nothing in it can be reached from elsewhere.

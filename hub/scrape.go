@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 const (
@@ -77,9 +78,9 @@ func (h *Hub) guardMetrics(scraped http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hub cluster: %w", err)
 	}
-	authenticator, err := api.NewPodTokenReviewer(tokens.TokenReviews())
+	authenticator, err := auth.NewPodTokenReviewer(tokens.TokenReviews())
 	if err != nil {
 		return nil, err
 	}
-	return api.Guard(metricsPath, authenticator, api.NewAccessReviewer(access.SubjectAccessReviews()), h.log, scraped), nil
+	return api.Guard(metricsPath, authenticator, auth.NewAccessReviewer(access.SubjectAccessReviews()), h.log, scraped), nil
 }

@@ -2,10 +2,11 @@ package hub
 
 import (
 	"context"
-	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
 func TestAReplicaThatStopsServesOnWhileCallsAreRoutedElsewhere(t *testing.T) {

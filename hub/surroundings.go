@@ -59,7 +59,7 @@ func TuneProcess(environ []string, log *slog.Logger) {
 	}
 	if limit, ok := memoryLimit(os.DirFS("/")); ok && config.Lookup(environ, "GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
-		log.Info("memory is collected before the container's limit is reached", "bytes", limit)
+		log.Info("set the memory limit of the garbage collector below that of the container", "bytes", limit)
 	}
 	if config.Lookup(environ, "GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < leastProcs {
 		runtime.GOMAXPROCS(leastProcs)

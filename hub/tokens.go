@@ -179,7 +179,7 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of kub
 	}
 	fresh, ok := kubeconfig.TokenOf(secret.Data[clusters.KubeconfigKey])
 	if !ok || fresh.Namespace != of.Namespace || fresh.Account != of.Account || !fresh.Expires.After(of.Expires) {
-		return of, errors.New("the member answered with a token that is not the account's, or ends no later")
+		return of, errors.New("the member returned a token for another account, or one that does not expire later")
 	}
 	if err := k.mayWrite(status.Name); err != nil {
 		return of, err
@@ -203,7 +203,7 @@ func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) 
 	}
 	if err != nil {
 		if known.problem != err.Error() {
-			k.log.Warn("the member's token was not renewed; the one in use stays", "member", member, "expires", token.Expires, "error", err)
+			k.log.Warn("cannot renew the member's token; keeping the current one", "member", member, "expires", token.Expires, "error", err)
 		}
 		known.problem, known.next = err.Error(), time.Now().Add(tokenRetry)
 		return
@@ -231,14 +231,14 @@ func (k *tokenKeeper) condition(member string, now time.Time) (metav1.Condition,
 		is.Reason, is.Message = "NeverExpires", "the token does not expire: `plimsoll register` replaces it with one that does"
 		return is, true
 	case known.external:
-		is.Reason, is.Message = "RenewedElsewhere", at+"; the registration says that something else renews it"
+		is.Reason, is.Message = "RenewedElsewhere", at+"; according to the registration, something else renews it"
 	case known.problem != "":
 		is.Reason, is.Message = "RenewalFailed", at+", and was not renewed: "+known.problem
 	case known.putBack:
-		is.Reason, is.Message = "PutBack", at+", and an older token was written over the renewed one: set the annotation "+
+		is.Reason, is.Message = "PutBack", at+", and something overwrote the renewed token with an older one: set the annotation "+
 			kubeconfig.TokenRenewalAnnotation+": "+kubeconfig.RenewedElsewhere+", and renew it there"
 	case k.renewAt == 0:
-		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no token (clusters.tokenRenewalPercent)"
+		is.Reason, is.Message = "NotRenewed", at+"; the hub renews no tokens (clusters.tokenRenewalPercent)"
 	}
 	unattended := !known.external && (known.problem != "" || known.putBack)
 	if unattended || known.token.Spent(now) >= config.TokenAlarm {

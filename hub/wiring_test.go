@@ -20,7 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 	"github.com/plimsoll-dev/plimsoll/hub/internal/sample"
 	"github.com/plimsoll-dev/plimsoll/hub/leadership"
-	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
 // wired is what the parts of a hub are told, as far as it follows from the configuration. It is made by the functions that
@@ -41,14 +41,19 @@ func wired(t *testing.T, config config.Config) []any {
 	names, ips := certificateNames(&config)
 	_, noKubeconfig := hubClusterConfig(config.Hub.Kubeconfig, nil)
 	return []any{
-		members, runtime, spots, spotSchedule(&config), webAppPolicy(&config.WebApp), configurations, config.Webhook.ConfigName,
+		members, runtime, spots, spotSchedule(&config), configurations, config.Webhook.ConfigName,
 		config.LeaderElection.Enabled, leaseOptions(&config),
 		wantedAddresses(&config), webhookAddress(&config), advertised(&config, nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}),
 		names, ips, servesUntil(&config, time.Time{}), certificateError(config.Webhook.CertDir), certificateError(config.API.CertDir),
-		clientError(h), callersError(&config.API), readsPlacements(config), fleetHistory(&config).Name, audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
+		clientError(h), callersError(&config.API), readsPlacements(config), historyInto(&config), audienceOf(t, config), certificateError(config.Metrics.CertDir), config.Metrics.Unauthenticated, newTokenKeeper(h, nil).renewAt,
 		h.apiOptions().Unauthenticated, h.apiOptions().CallsPerSecond, plaintext(&config.API), string(apiAddress(&config)()), servesPage(t, &config.API), noKubeconfig.Error(),
 		Logger(config.Log, t.Output()).Enabled(t.Context(), slog.LevelDebug), firstLogged(config), leadership.NameOf(newIdentity(&config, nil, "")),
 	}
+}
+
+func historyInto(c *config.Config) string {
+	configMap, folder := fleetHistory(c)
+	return configMap.Name + folder
 }
 
 func servesPage(t *testing.T, config *config.APIConfig) bool {
@@ -68,7 +73,7 @@ func firstLogged(config config.Config) string {
 }
 
 func certificateError(dir string) string {
-	if _, err := newCertificates(dir, &webhook.CA{}, &config.Config{}); err != nil {
+	if _, err := newCertificates(dir, &pki.CA{}, &config.Config{}); err != nil {
 		return err.Error()
 	}
 	return ""

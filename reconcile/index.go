@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,14 +26,6 @@ const reservedIndex = "plimsoll.dev/"
 // ownerIndex finds objects by the UID of their controller owner. Every kind that a controller [Builder.Owns] has it. One
 // value per object, so that it costs a cache little; group and kind are compared when it is read.
 const ownerIndex = reservedIndex + "controller-uid"
-
-// ownerUID is the function of ownerIndex.
-func ownerUID(obj client.Object) []string {
-	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && ref.UID != "" {
-		return []string{string(ref.UID)}
-	}
-	return nil
-}
 
 // ownedByUID restricts a List from a member's cache to the objects whose controller owner has the UID, whatever kind and
 // version the owner reference names. It is answered from an index, which the kinds have that the controller Owns; of
@@ -114,7 +105,7 @@ func (b *Builder[T]) Index(obj client.Object, name string, extract client.Indexe
 func (b *Builder[T]) addIndexes(watches []watch) {
 	for i := range watches {
 		if watches[i].role == roleOwned {
-			setIndex(&watches[i].kind, ownerIndex, ownerUID)
+			setIndex(&watches[i].kind, ownerIndex, object.ControllerUID)
 		}
 	}
 	for _, x := range b.indexes {

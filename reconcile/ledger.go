@@ -17,7 +17,7 @@ const (
 	// StateIdle: the last reconcile said Done, and a change, a resync or an order wakes it; or it failed terminally, and
 	// only a change or an order does.
 	StateIdle State = "Idle"
-	// StateQueued: a worker will take it.
+	// StateQueued: it waits for a worker.
 	StateQueued State = "Queued"
 	// StateRunning: a worker has it.
 	StateRunning State = "Running"

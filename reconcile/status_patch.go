@@ -74,7 +74,16 @@ func statusPatch(base, before, after StatusObject) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch := apply.Pending(has, apply.Difference(was, is))
+	pending, err := apply.Pending(has, was, is)
+	if err != nil {
+		return nil, fmt.Errorf("status of %T: %w", after, err)
+	}
+	var patch map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(pending))
+	decoder.UseNumber() // a float64 has no room for all integers
+	if err := decoder.Decode(&patch); err != nil {
+		return nil, fmt.Errorf("status of %T: %w", after, err)
+	}
 	have := base.CommonStatus().Conditions
 	want := mergeConditions(have, before.CommonStatus().Conditions, after.CommonStatus().Conditions)
 	if !equality.Semantic.DeepEqual(have, want) {
@@ -90,19 +99,17 @@ func statusPatch(base, before, after StatusObject) ([]byte, error) {
 }
 
 // fields is a status as JSON has it, without its conditions.
-func fields(obj StatusObject) (map[string]any, error) {
+func fields(obj StatusObject) ([]byte, error) {
 	data, err := json.Marshal(statusOf(obj))
 	if err != nil {
 		return nil, fmt.Errorf("status of %T: %w", obj, err)
 	}
-	all := map[string]any{}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber() // a float64 has no room for all integers
-	if err := decoder.Decode(&all); err != nil {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("status of %T: %w", obj, err)
 	}
 	delete(all, "conditions")
-	return all, nil
+	return json.Marshal(all)
 }
 
 // mergeConditions does to a list of conditions what happened between two others, by type. What is in the list and was not

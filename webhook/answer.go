@@ -2,13 +2,15 @@ package webhook
 
 import (
 	"encoding/base64"
+
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
 // appendAnswer appends the AdmissionReview that lets a pod through, with a JSON patch if there is one. It never refuses
 // and never warns: placement is no reason to keep a pod from being made.
 func appendAnswer(into []byte, uid string, patch []byte) []byte {
-	into = append(into, `{"kind":"AdmissionReview","apiVersion":"`+reviewVersion+`","response":{"uid":"`...)
+	into = append(into, `{"kind":"AdmissionReview","apiVersion":"`+calls.ReviewVersion+`","response":{"uid":"`...)
 	into = append(into, uid...)
 	into = append(into, `","allowed":true`...)
 	if len(patch) > 0 {

@@ -3,25 +3,24 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
-// clientOf is a certificate with which a client shows itself.
-func clientOf(t *testing.T, ca *CA) tls.Certificate {
+// clientOf is a certificate of an authority with which a client shows itself.
+func clientOf(t *testing.T, ca *pki.CA) tls.Certificate {
 	t.Helper()
-	pair, err := ca.issue(x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, time.Now())
+	pair, err := ca.PeerClientTLS().GetClientCertificate(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 	ca, theirs := newCA(t), newCA(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	g.Expect(os.WriteFile(file, theirs.Bundle(), 0o600)).To(Succeed())
-	authority, err := ClientAuthorityOf(file)
+	authority, err := pki.ClientAuthorityOf(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -43,7 +42,7 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	server, err := Listen("webhook", "127.0.0.1:0", authority.Asking(ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)})), authority.Guard(reached, metrics), slog.New(slog.DiscardHandler))
+	server, err := Listen("webhook", "127.0.0.1:0", authority.Asking(ca.ServerTLS(nil, []net.IP{net.IPv4(127, 0, 0, 1)})), WithCertificate(reached, metrics, "POST /webhook/v1/members/{member}/{token}/convert"), slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -88,24 +87,4 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 	status, _, err := post(member + "/convert")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(status).To(Equal(http.StatusNoContent), "API servers show no certificate for conversions")
-}
-
-func TestTheClientAuthorityIsReadAgainAndABadFileIsNoReasonToForgetTheGoodOne(t *testing.T) {
-	g := NewWithT(t)
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	_, err := ClientAuthorityOf(file)
-	g.Expect(err).To(MatchError(ContainSubstring(file)))
-	g.Expect(os.WriteFile(file, []byte("nothing"), 0o600)).To(Succeed())
-	_, err = ClientAuthorityOf(file)
-	g.Expect(err).To(MatchError(ContainSubstring("no certificate in PEM")))
-
-	first, second := newCA(t), newCA(t)
-	g.Expect(os.WriteFile(file, first.Bundle(), 0o600)).To(Succeed())
-	a, err := ClientAuthorityOf(file)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.current(time.Now()).Equal(first.pool)).To(BeTrue())
-	g.Expect(os.WriteFile(file, second.Bundle(), 0o600)).To(Succeed())
-	g.Expect(a.current(time.Now().Add(dirCheckEvery)).Equal(second.pool)).To(BeTrue())
-	g.Expect(os.WriteFile(file, []byte("nothing"), 0o600)).To(Succeed())
-	g.Expect(a.current(time.Now().Add(3 * dirCheckEvery)).Equal(second.pool)).To(BeTrue())
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 const (
@@ -20,9 +22,6 @@ const (
 
 	// webhookName is the name of the one webhook in it; Kubernetes wants a name with dots.
 	webhookName = "pods.plimsoll.dev"
-
-	// calledTimeout is how long an API server waits for us before it lets the pod through.
-	calledTimeout = 2 // seconds
 )
 
 // controlled is true for pods that a ReplicaSet, a StatefulSet or one of the owners makes: no other can have a slot, so no
@@ -87,7 +86,7 @@ func Desired(wanted Wanted, member, podToken string) []admissionregistrationv1.M
 		NamespaceSelector:       namespaceSelector(wanted),
 		ObjectSelector:          &metav1.LabelSelector{},
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
-		TimeoutSeconds:          ptr.To[int32](calledTimeout),
+		TimeoutSeconds:          ptr.To[int32](calls.Timeout),
 		AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 		MatchConditions: []admissionregistrationv1.MatchCondition{{

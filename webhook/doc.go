@@ -1,5 +1,5 @@
-// Package webhook answers the admission calls of every member's API server, and keeps the webhook configuration in the
-// members and the certificates behind it current.
+// Package webhook answers the admission calls of every member's API server about pods, and keeps the webhook configuration in the
+// members current. Package kinds below it does the same for the kinds of the hub's modules.
 //
 // A call arrives as POST /webhook/v1/members/{member}/{token}/pods. The path's token is a capability of that member; the
 // body is scanned once, for the few facts that placement needs; the replica that owns the member answers with a patch.
@@ -14,14 +14,10 @@
 //	review.go    which facts are taken from an AdmissionReview (review_affinity.go: those of its node affinity, review_spread.go: its spread);
 //	             package jsonscan is the JSON scanner under it
 //	server.go    the HTTPS server: connections.go and handshakes.go bound who connects, load.go what is read at once; turns.go
-//	             ends turns on the processor between calls, deadline.go those of calls
+//	             ends turns on the processor between calls, deadline.go those of calls. Package calls: how large calls may be, how soon they are refused
 //	token.go     capability tokens and the URL that carries them
-//	ca.go        the hub's own CA in its Secret; leaf.go the certificates it issues; peer.go mutual TLS between replicas;
-//	dir.go       certificates from a folder instead; clients.go those of API servers; expiry.go when ours end
+//	clients.go   which calls need a client certificate; package hub/pki is where certificates come from
 //	desired.go   the configuration that a member should have; install.go brings it there;
 //	             reach.go proves that the member reaches us, reach_answer.go answers that call
-//	kinds.go     calls about kinds of the hub's modules: validate.go, convert.go (convert_read.go reads object by object); safe.go
-//	             bounds what they may take
-//	kinds_desired.go  what members should have about these kinds; kinds_install.go, kinds_keep.go bring it there
 //	metrics.go   what is counted
 package webhook

@@ -31,7 +31,7 @@ type Forwarder struct {
 	silent silentOwners
 }
 
-// NewForwarder forwards with the client side of [CA.PeerClientTLS].
+// NewForwarder forwards with the client side of a certificate authority that replicas share (hub/pki).
 func NewForwarder(config *tls.Config) *Forwarder {
 	return &Forwarder{client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -74,7 +74,7 @@ func (f *Forwarder) forward(ctx context.Context, owner, member string, body []by
 		return fmt.Errorf("forward to %s: read the answer: %w", owner, err)
 	}
 	if into.Len() > maxAnswer {
-		return fmt.Errorf("forward to %s: an answer of more than %d bytes", owner, maxAnswer)
+		return fmt.Errorf("forward to %s: the answer has more than %d bytes", owner, maxAnswer)
 	}
 	return nil
 }

@@ -14,11 +14,12 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
 // standby makes h a replica that takes owner for the owner of every member.
-func standby(t *testing.T, h *hub, ca *CA, owner string) {
+func standby(t *testing.T, h *hub, ca *pki.CA, owner string) {
 	t.Helper()
 	h.Router = routerFunc(func(string) (bool, string) { return false, owner })
 	h.Forwarder = NewForwarder(ca.PeerClientTLS())

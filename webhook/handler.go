@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/bodies"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 const (
 	// CallPattern is where API servers send the pods of a member.
 	CallPattern = "POST /webhook/v1/members/{member}/{token}/pods"
 
-	// maxBody is the largest call that is read; Kubernetes' own limit for an object is half of it.
-	maxBody = 3 << 20
 	// maxPooled is the largest buffer that is kept for the next call.
 	maxPooled = 256 << 10
 	// patchSize has room for the patch of a usual pod.
@@ -27,8 +26,6 @@ const (
 
 	// placeTimeout leaves API servers, which wait for 2 s, time for the way there and back.
 	placeTimeout = 1500 * time.Millisecond
-
-	reviewVersion = "admission.k8s.io/v1"
 )
 
 // HandlerOptions are what a [Handler] works with; all are needed.
@@ -45,11 +42,12 @@ type HandlerOptions struct {
 type Handler struct {
 	HandlerOptions
 	calls, peers *http.ServeMux
+	refusals     *calls.Refusals
 }
 
 // NewHandler makes the handler of both [CallPattern] and, as [Handler.Peer], [PeerPattern].
 func NewHandler(options HandlerOptions) *Handler {
-	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux()}
+	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux(), refusals: calls.NewRefusals()}
 	h.calls.HandleFunc(CallPattern, h.fromMember)
 	h.peers.HandleFunc(PeerPattern, h.fromPeer)
 	return h
@@ -58,16 +56,19 @@ func NewHandler(options HandlerOptions) *Handler {
 // ServeHTTP answers the calls of members' API servers. An unknown member and a wrong token get the same 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.calls.ServeHTTP(w, r) }
 
-// Peer answers calls that another replica forwarded. It must be served with [CA.PeerServerTLS] only: it asks for no token.
+// Peer answers calls that another replica forwarded. It must be served to other replicas only (mutual TLS, hub/pki): it asks for no token.
 func (h *Handler) Peer() http.Handler { return h.peers }
 
 func (h *Handler) fromMember(w http.ResponseWriter, r *http.Request) {
 	member := r.PathValue("member")
 	if !h.Tokens.Verify(member, r.PathValue("token")) {
 		h.reject(w, "not_found", http.StatusNotFound)
+		h.refusals.Wait(r.Context(), member)
 		return
 	}
-	h.answer(w, r, member, h.Forwarder)
+	if !h.answer(w, r, member, h.Forwarder) {
+		h.refusals.Wait(r.Context(), member) // the refusal is sent when this returns; what the call took is free already
+	}
 }
 
 // fromPeer does not forward again, so that two replicas that take each other for the owner do not play ball.
@@ -75,7 +76,8 @@ func (h *Handler) fromPeer(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, r.PathValue("member"), nil)
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, forwarder *Forwarder) {
+// answer answers a call, or refuses it and returns false.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, forwarder *Forwarder) bool {
 	started := time.Now()
 	ctx := withDeadline(r.Context(), started.Add(placeTimeout))
 	defer ctx.cancel()
@@ -83,14 +85,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 	defer buffers.giveBack()
 
 	room := r.ContentLength
-	if status := refusedLength(room, maxBody); status != 0 {
+	if status := calls.RefusedLength(room, calls.MaxBody); status != 0 {
 		h.rejectUnread(w, lengthReasons[status], status)
-		return
+		return false
 	}
 	reading, ok := h.Metrics.begin(member, room)
 	if !ok {
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
-		return
+		return false
 	}
 	defer h.Metrics.end(reading, room)
 	if room > maxPooled {
@@ -98,13 +100,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 	}
 	if reason, status := readCall(w, r, buffers.into()); status != 0 {
 		h.reject(w, reason, status)
-		return
+		return false
 	}
 	call := &buffers.call
 	err := call.decode(buffers.into().Bytes(), h.reads)
-	if err != nil || call.apiVersion != reviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
+	if err != nil || call.apiVersion != calls.ReviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
-		return
+		return false
 	}
 	outcome := h.decide(ctx, member, call, forwarder, buffers)
 	h.Metrics.count(member, outcome, time.Since(started))
@@ -112,6 +114,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 	header["Content-Type"] = jsonType
 	header["Content-Length"] = []string{strconv.Itoa(buffers.answer.Len())}
 	_, _ = w.Write(buffers.answer.Bytes()) // who called may be gone
+	return true
 }
 
 var jsonType = []string{"application/json"}
@@ -141,7 +144,7 @@ func (h *Handler) decide(ctx context.Context, member string, call *review, forwa
 		return outcomeNoOwner
 	}
 	if err := forwarder.forward(ctx, owner, member, buffers.into().Bytes(), &buffers.answer); err != nil {
-		h.Log.Debug("admission call let through: its owner did not answer", "member", member, "error", err)
+		h.Log.Debug("admitted a pod without a decision: the owner did not answer", "member", member, "error", err)
 		buffers.answer.Reset()
 		buffers.allow(call.pod.RequestUID, nil)
 		return outcomeNoOwner
@@ -171,7 +174,7 @@ func readCall(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (reaso
 		return "content_type", http.StatusUnsupportedMediaType
 	}
 	into.Grow(int(r.ContentLength) + bytes.MinRead) // it has been judged; growing step by step would take twice as much
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, calls.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return "too_large", http.StatusRequestEntityTooLarge
 	}

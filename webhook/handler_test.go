@@ -20,6 +20,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 type placerFunc func(ctx context.Context, member string, pod *spot.PodRequest) spot.Placement
@@ -64,6 +65,7 @@ func newHub(t testing.TB, placer placerFunc) *hub {
 		Router: routerFunc(func(string) (bool, string) { return true, "" }),
 		Log:    slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
+	h.refusals = nil // nobody waits for them
 	return h
 }
 
@@ -190,7 +192,7 @@ func TestWhatIsNoAdmissionCallIsRefused(t *testing.T) {
 		return spot.Placement{}
 	})
 	good := string(reviewOf("1", ""))
-	large := strings.Repeat(" ", maxBody+1)
+	large := strings.Repeat(" ", calls.MaxBody+1)
 	for name, test := range map[string]struct {
 		method, contentType, body string
 		code                      int

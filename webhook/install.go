@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/webhook/internal/calls"
 )
 
 // ControllerName is the name of the installer's controller.
@@ -50,8 +49,8 @@ type InstallerOptions struct {
 	Name string
 	// Tokens are the members' capability tokens.
 	Tokens *Tokens
-	// Kinds are those about which members ask the hub.
-	Kinds []module.Resource
+	// Further makes the webhooks of the configuration that are not about pods, and returns the tokens that are in them; nil: there are none.
+	Further func(wanted Wanted, member string) (webhooks []admissionregistrationv1.MutatingWebhook, tokens []string, err error)
 	// Wanted tells what configurations follow from now; it is asked at every reconcile, as certificates change.
 	Wanted func() Wanted
 	// Namespaces are those that a member is registered for; nil: the whole cluster. Nil as a function: always that.
@@ -81,22 +80,31 @@ var (
 	_ reconcile.Forgetter                                                         = (*Installer)(nil)
 )
 
+// Checked returns the options with their defaults, or what is wrong with them.
+func (o InstallerOptions) Checked() (InstallerOptions, error) {
+	if o.Name == "" {
+		o.Name = ConfigurationName
+	}
+	if o.Tokens == nil || o.Wanted == nil {
+		return o, errors.New("webhook installer: Tokens and Wanted must be set")
+	}
+	if err := o.Wanted().validate(); err != nil {
+		return o, err
+	}
+	if o.Namespaces == nil {
+		o.Namespaces = func(string) []string { return nil }
+	}
+	if o.UndecidedAt == nil {
+		o.UndecidedAt = func(string) time.Time { return time.Time{} }
+	}
+	return o, nil
+}
+
 // NewInstaller checks what can be checked before the first member is there.
 func NewInstaller(options InstallerOptions) (*Installer, error) {
-	if options.Name == "" {
-		options.Name = ConfigurationName
-	}
-	if options.Tokens == nil || options.Wanted == nil {
-		return nil, errors.New("webhook installer: needs tokens and what is wanted")
-	}
-	if err := options.Wanted().validate(); err != nil {
+	options, err := options.Checked()
+	if err != nil {
 		return nil, err
-	}
-	if options.Namespaces == nil {
-		options.Namespaces = func(string) []string { return nil }
-	}
-	if options.UndecidedAt == nil {
-		options.UndecidedAt = func(string) time.Time { return time.Time{} }
 	}
 	return &Installer{options: options, installations: map[string]Installation{}}, nil
 }
@@ -167,15 +175,15 @@ func (i *Installer) Reconcile(ctx context.Context, req reconcile.Request[*admiss
 		return reconcile.Requeue("the webhook configuration changed meanwhile"), nil
 	}
 	if err != nil {
-		i.set(req.Member, Installation{Reason: ReasonFailed, Message: plain.Text(err.Error(), maxMessage)})
+		i.set(req.Member, Installation{Reason: ReasonFailed, Message: plain.Text(err.Error(), calls.MaxMessage)})
 		return reconcile.Done(), err
 	}
 	wait := i.prove(ctx, req, changed)
 	if changed && i.options.Namespaces(req.Member) == nil { // it would be in a namespace that is no tenant's
-		req.Events.Normal("WebhookConfigured", "Plimsoll brought the webhook up to date")
+		req.Events.Normal("WebhookConfigured", "Plimsoll updated the webhook configuration")
 	}
 	if wait > 0 {
-		return reconcile.RequeueAfter(wait, "to see whether the API server reaches the webhook"), nil
+		return reconcile.RequeueAfter(wait, "check whether the API server reaches the webhook"), nil
 	}
 	return reconcile.Done(), nil
 }
@@ -221,16 +229,12 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 		return false, err
 	}
 	desired, tokens := Desired(wanted, req.Member, podToken), []string{podToken}
-	for k := range i.options.Kinds {
-		kind := &i.options.Kinds[k]
-		if kind.Complete == nil {
-			continue
-		}
-		token, err := i.options.Tokens.For(forKind(kind)).Current(req.Member)
+	if i.options.Further != nil {
+		webhooks, theirs, err := i.options.Further(wanted, req.Member)
 		if err != nil {
 			return false, err
 		}
-		desired, tokens = append(desired, KindDefaults(kind, wanted, req.Member, token)), append(tokens, token)
+		desired, tokens = append(desired, webhooks...), append(tokens, theirs...)
 	}
 	if equality.Semantic.DeepEqual(req.Object.Webhooks, desired) {
 		return false, nil
@@ -239,20 +243,7 @@ func (i *Installer) bring(ctx context.Context, req reconcile.Request[*admissionr
 	req.Object.Webhooks = desired
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := req.Client.Patch(ctx, req.Object, patch); err != nil {
-		return false, withoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), tokens...)
+		return false, calls.WithoutToken(fmt.Errorf("member %s: webhook configuration %s: patch: %w", req.Member, req.Object.Name, err), tokens...)
 	}
 	return true, nil
-}
-
-// withoutToken hides tokens in an error: an API server that refuses a configuration quotes its URLs. Such an error is cut off
-// from what it wraps, which would still quote them.
-func withoutToken(err error, tokens ...string) error {
-	text := err.Error()
-	for _, token := range tokens {
-		text = strings.ReplaceAll(text, token, "<token>")
-	}
-	if text != err.Error() {
-		return errors.New(text)
-	}
-	return err
 }

@@ -18,8 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/module"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
@@ -53,10 +51,19 @@ func newSite(t *testing.T, objects ...client.Object) *site {
 	}).Build()
 	s.Installer, err = NewInstaller(InstallerOptions{
 		Tokens: NewTokens(tokenKey, s.members.look), Wanted: func() Wanted { return s.wanted },
-		Namespaces: func(string) []string { return s.namespaces }, Kinds: []module.Resource{webapp.Resource(webapp.Policy{})},
+		Namespaces: func(string) []string { return s.namespaces }, Further: s.further,
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
+}
+
+// further is what the configuration holds beside the webhook for pods.
+func (s *site) further(wanted Wanted, _ string) ([]admissionregistrationv1.MutatingWebhook, []string, error) {
+	return []admissionregistrationv1.MutatingWebhook{other(wanted)}, nil, nil
+}
+
+func other(wanted Wanted) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{Name: "others.plimsoll.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: wanted.Bundle}}
 }
 
 func empty() *configuration {
@@ -86,10 +93,6 @@ func (s *site) installed(g Gomega) *configuration {
 
 func (s *site) token(g Gomega) string { return current(g, s.options.Tokens, "eu") }
 
-func (s *site) tokenFor(g Gomega, purpose Purpose) string {
-	return current(g, s.options.Tokens.For(purpose), "eu")
-}
-
 func TestAnEmptyConfigurationIsFilledInAndThenLeftAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := newSite(t, empty())
@@ -104,7 +107,7 @@ func TestAnEmptyConfigurationIsFilledInAndThenLeftAlone(t *testing.T) {
 	g.Expect(s.Installation("eu").Reason).To(Equal(ReasonCurrent))
 	found := s.installed(g)
 	g.Expect(found.Labels).To(HaveKeyWithValue("kept", "yes"))
-	g.Expect(found.Webhooks).To(HaveLen(2), "of pods and of WebApps")
+	g.Expect(found.Webhooks).To(HaveLen(2), "of pods and another one")
 	hook := found.Webhooks[0]
 	g.Expect(*hook.ClientConfig.URL).To(Equal("https://hub.example:9443/webhook/v1/members/eu/" + s.token(g) + "/pods"))
 	g.Expect(hook.ClientConfig.CABundle).To(Equal([]byte("bundle")))
@@ -145,7 +148,7 @@ func TestWhateverDriftsIsBroughtBack(t *testing.T) {
 			_, err = s.reconcile(g)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(s.patches).To(Equal(2))
-			g.Expect(s.installed(g).Webhooks).To(Equal(append(Desired(s.wanted, "eu", s.token(g)), KindDefaults(&s.options.Kinds[0], s.wanted, "eu", s.tokenFor(g, webapp.Plural)))))
+			g.Expect(s.installed(g).Webhooks).To(Equal(append(Desired(s.wanted, "eu", s.token(g)), other(s.wanted))))
 		})
 	}
 }

@@ -20,7 +20,7 @@ type Placer interface {
 func (h *Handler) place(ctx context.Context, member string, pod *spot.PodRequest) (placed spot.Placement) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.Log.Error("placing a pod panicked; the pod was let through", "member", member, "panic", cause, "stack", string(debug.Stack()))
+			h.Log.Error("placing a pod panicked; the pod was admitted without a decision", "member", member, "panic", cause, "stack", string(debug.Stack()))
 			placed = spot.Placement{Outcome: outcomeError}
 		}
 	}()

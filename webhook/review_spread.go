@@ -3,19 +3,19 @@ package webhook
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/webhook/internal/jsonscan"
 )
 
 // spreads reads an array of topology spread constraints.
-func (s *reviewScanner) spreads() (list []spot.IncomingSpread) {
+func (s *reviewScanner) spreads() (list []admission.Spread) {
 	for items := s.Array(); items.Next(); {
 		list = append(list, s.spread())
 	}
 	return list
 }
 
-func (s *reviewScanner) spread() (c spot.IncomingSpread) {
+func (s *reviewScanner) spread() (c admission.Spread) {
 	var once jsonscan.Seen
 	for fields := s.Object(); fields.NextField(); {
 		switch string(fields.Key) {

@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 )
 
 // asGoReads has the fields that decodeReview takes, for encoding/json to fill in.
@@ -105,7 +106,7 @@ func readByGo(body []byte) (review, error) {
 		subResource: in.Request.SubResource, operation: in.Request.Operation,
 		pod: spot.PodRequest{
 			RequestUID: in.Request.UID, Namespace: in.Request.Namespace, Name: meta.Name, DryRun: in.Request.DryRun != nil && *in.Request.DryRun,
-			Incoming: spot.Incoming{Labels: orNil(meta.Labels), Annotations: orNil(meta.Annotations), NodeSelector: orNil(spec.NodeSelector)},
+			Incoming: admission.Incoming{Labels: orNil(meta.Labels), Annotations: orNil(meta.Annotations), NodeSelector: orNil(spec.NodeSelector)},
 		},
 	}
 	if spec.Tolerations != nil {
@@ -116,7 +117,7 @@ func readByGo(body []byte) (review, error) {
 			Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	for _, c := range spec.Spreads {
-		r.pod.Spreads = append(r.pod.Spreads, spot.IncomingSpread{Key: c.Key, Must: c.When == "DoNotSchedule",
+		r.pod.Spreads = append(r.pod.Spreads, admission.Spread{Key: c.Key, Must: c.When == "DoNotSchedule",
 			Affinity: corev1.NodeInclusionPolicy(c.Affinity), Taints: corev1.NodeInclusionPolicy(c.Taints)})
 	}
 	for _, owner := range meta.OwnerReferences {
@@ -340,7 +341,7 @@ func TestARecordedReviewGivesTheFactsOfThePod(t *testing.T) {
 		pod: spot.PodRequest{
 			RequestUID: string(want.Request.UID), Namespace: want.Request.Namespace, Name: pod.Name, DryRun: *want.Request.DryRun,
 			Owner: spot.OwnerRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)},
-			Incoming: spot.Incoming{Labels: pod.Labels, Annotations: pod.Annotations, NodeSelector: pod.Spec.NodeSelector,
+			Incoming: admission.Incoming{Labels: pod.Labels, Annotations: pod.Annotations, NodeSelector: pod.Spec.NodeSelector,
 				Affinity: true, NodeAffinity: true,
 				Required:    pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 				Tolerations: pod.Spec.Tolerations, ReplicaSet: true},

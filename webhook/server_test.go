@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
 // start serves until stop, which waits for the end; the test's end stops, too.
@@ -29,7 +31,7 @@ func start(t testing.TB, server *Server) (url string, stop func()) {
 	return "https://" + server.Addr().String(), stop
 }
 
-func listen(t testing.TB, ca *CA, handler http.Handler) *Server {
+func listen(t testing.TB, ca *pki.CA, handler http.Handler) *Server {
 	t.Helper()
 	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}), handler, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 

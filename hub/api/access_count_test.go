@@ -6,12 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -25,6 +25,50 @@ func manyMembers(t *testing.T, n int) *replica {
 		r.fleet.give(name, "self")
 	}
 	return r
+}
+
+// memberReviews are the access reviews of a hub cluster, and an [auth.Authorizer] that asks for them.
+type memberReviews struct {
+	authorizationclient.SubjectAccessReviewInterface
+	reviewer atomic.Pointer[auth.AccessReviewer]
+
+	mu    sync.Mutex
+	asked int
+	allow func(user, member string) bool
+}
+
+func newMemberReviews(allow func(user, member string) bool) *memberReviews {
+	r := &memberReviews{allow: allow}
+	r.forget()
+	return r
+}
+
+// forget drops what the reviewer remembers.
+func (r *memberReviews) forget() { r.reviewer.Store(auth.NewAccessReviewer(r)) }
+
+func (r *memberReviews) Allowed(ctx context.Context, who auth.Identity, access auth.Access) (bool, error) {
+	return r.reviewer.Load().Allowed(ctx, who, access)
+}
+
+func (r *memberReviews) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	review.Status.Allowed = r.allow(review.Spec.User, review.Spec.ResourceAttributes.Name)
+	return review, nil
+}
+
+func (r *memberReviews) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// takeAway denies everything from now on.
+func (r *memberReviews) takeAway() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allow = func(string, string) bool { return false }
 }
 
 // listAll follows the pages of ListClusters to the end, and returns how many members they show.
@@ -48,11 +92,10 @@ func (s *served) listAll(t *testing.T, who string) int {
 func TestAListOfManyMembersTakesFewReviews(t *testing.T) {
 	const members = 500
 	r := manyMembers(t, members)
-	reviews := &accessReviews{allow: func(asked authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
-		name := asked.ResourceAttributes.Name
-		return authorizationv1.SubjectAccessReviewStatus{Allowed: asked.User == "all" || asked.User == "few" && (name == "m0007" || name == "m0499")}
-	}}
-	s := serve(t, r, func(o *Options) { o.Authorizer = reviews.reviewer() })
+	reviews := newMemberReviews(func(user, member string) bool {
+		return user == "all" || user == "few" && (member == "m0007" || member == "m0499")
+	})
+	s := serve(t, r, func(o *Options) { o.Authorizer = reviews })
 
 	for range 5 {
 		if shown := s.listAll(t, "all"); shown != members {
@@ -71,9 +114,9 @@ func TestAListOfManyMembersTakesFewReviews(t *testing.T) {
 	if n := reviews.count() - before; n > members+pages {
 		t.Errorf("%d reviews for the first list of who may see two, want %d and one for each page", n, members)
 	}
-	// Longer than a denial is remembered for calls about one member.
+	// Hidden members are remembered for longer than the reviewer remembers a denial.
 	before = reviews.count()
-	reviews.forget(deniedFor)
+	reviews.forget()
 	for range 5 {
 		if shown := s.listAll(t, "few"); shown != 2 {
 			t.Errorf("who may see two sees %d", shown)
@@ -84,47 +127,11 @@ func TestAListOfManyMembersTakesFewReviews(t *testing.T) {
 	}
 }
 
-// heldReviews allows everything, as soon as it is let go.
-type heldReviews struct {
-	authorizationclient.SubjectAccessReviewInterface
-	asked atomic.Int64
-	let   chan struct{}
-}
-
-func (h *heldReviews) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
-	h.asked.Add(1)
-	<-h.let
-	review.Status.Allowed = true
-	return review, nil
-}
-
-// The same question at the same moment is asked once.
-func TestListsAtTheSameMomentShareTheirReviews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reviews := &heldReviews{let: make(chan struct{})}
-		reviewer := NewAccessReviewer(reviews)
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				if allowed, err := reviewer.Allowed(t.Context(), Identity{User: "alice"}, getProd); !allowed || err != nil {
-					t.Errorf("got %v, %v", allowed, err)
-				}
-			})
-		}
-		synctest.Wait() // all of them wait for an answer
-		close(reviews.let)
-		all.Wait()
-		if n := reviews.asked.Load(); n != 1 {
-			t.Errorf("%d reviews, want 1", n)
-		}
-	})
-}
-
 // A watch is for all members that its reader may see, also where these are few of many.
 func TestAWatchOfFewOfManyMembersIsServed(t *testing.T) {
 	r := manyMembers(t, 4*maxChecks)
 	s := serve(t, r, nil)
-	s.give("few", Access{Verb: verbList, Resource: resourceClusters, Member: "m0003"}, Access{Verb: verbList, Resource: resourceClusters, Member: "m0500"})
+	s.give("few", auth.Access{Verb: verbList, Resource: resourceClusters, Member: "m0003"}, auth.Access{Verb: verbList, Resource: resourceClusters, Member: "m0500"})
 	stream, err := s.clusters().WatchClusters(as(t, "few"), &plimsollv1.WatchClustersRequest{})
 	if err != nil {
 		t.Fatal(err)

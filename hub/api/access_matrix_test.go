@@ -13,23 +13,24 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // asked is an authorizer that allows everything and keeps what it was asked.
 type asked struct {
 	mu  sync.Mutex
-	all []Access
+	all []auth.Access
 }
 
-func (a *asked) Allowed(_ context.Context, _ Identity, access Access) (bool, error) {
+func (a *asked) Allowed(_ context.Context, _ auth.Identity, access auth.Access) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, access)
 	return true, nil
 }
 
-func (a *asked) take() []Access {
+func (a *asked) take() []auth.Access {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.all
@@ -97,7 +98,7 @@ func TestEveryMethodAsksForTheMemberAndTheNamespaceThatItIsAbout(t *testing.T) {
 			if rules[method].lists && got.Member == "" {
 				got.Member = wanted.Member // a list first asks about all members at once
 			}
-			if strings.Contains(method, ".FleetService/") && got == (Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: "shop"}) {
+			if strings.Contains(method, ".FleetService/") && got == (auth.Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: "shop"}) {
 				continue // whose members are named
 			}
 			if got != wanted {

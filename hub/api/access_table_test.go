@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	webpage "github.com/plimsoll-dev/plimsoll/hub/page"
 )
 
@@ -217,7 +218,7 @@ func giveTable(s *served) {
 	for _, who := range tableCallers {
 		for _, verb := range who.verbs {
 			for _, resource := range []string{resourceClusters, resourceWorkloads, resourceObjects, resourceEvents} {
-				right := Access{Verb: verb, Resource: resource}
+				right := auth.Access{Verb: verb, Resource: resource}
 				if who.about != nil {
 					right.Member = who.about[0]
 				}

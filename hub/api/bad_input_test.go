@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -61,7 +62,7 @@ func TestABodyThatSaysItIsNoJSONIsRefused(t *testing.T) {
 func TestManyStreamsThatNobodyReadsHoldUpNobody(t *testing.T) {
 	r := shop(t)
 	s := serve(t, r, func(o *Options) { o.CallsPerSecond = -1 })
-	s.give("greedy", Access{Verb: "list", Resource: "objects"})
+	s.give("greedy", auth.Access{Verb: "list", Resource: "objects"})
 	const streams = 10_000
 	ctx, cancel := context.WithCancel(as(t, "greedy"))
 	defer cancel()

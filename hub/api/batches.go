@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/cache"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -22,8 +24,8 @@ const (
 
 // batches are the orders of many keys that this replica has accepted.
 type batches struct {
-	places *fairPlaces
-	named  *cache[batchName, *plimsollv1.RequeueMatchingResponse]
+	places *limits.Places
+	named  *cache.Cache[batchName, *plimsollv1.RequeueMatchingResponse]
 
 	mu  sync.Mutex
 	all []*batch // the oldest first
@@ -55,7 +57,7 @@ type batch struct {
 }
 
 func newBatches() *batches {
-	return &batches{places: newFairPlaces(maxBatches), named: newCache[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
+	return &batches{places: limits.NewPlaces(maxBatches), named: cache.New[batchName, *plimsollv1.RequeueMatchingResponse](maxNamed)}
 }
 
 // newBatch is an order that is not remembered yet, and the context in which it is worked off.
@@ -63,7 +65,7 @@ func newBatch(stopping context.Context, request *plimsollv1.RequeueMatchingReque
 	b := &batch{
 		id: uuid.NewString(), filter: request.GetFilter(), caller: caller, accepted: time.Now(), keys: keys, matched: len(keys),
 		pace: cmp.Or(int(request.GetPerSecond()), defaultPace), done: make(chan struct{}),
-		state: plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, message: "its keys are being ordered",
+		state: plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, message: "its keys are being requeued",
 	}
 	b.key = reconcile.Key{Member: member, Controller: request.GetController()}
 	b.key.Namespace = request.GetNamespace()
@@ -148,9 +150,9 @@ func (b *batch) end(lost string) {
 	b.ended, b.keys = time.Now(), nil
 	switch {
 	case lost == "":
-		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "all keys that match have been ordered"
+		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "all matching keys are requeued"
 	case b.cancelled:
-		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was taken back; what had been ordered by then goes on"
+		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was cancelled; keys that were requeued before still run"
 	default:
 		b.state, b.message = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, lost
 	}
@@ -172,7 +174,7 @@ func (b *batch) receipt() *plimsollv1.Receipt {
 
 // work orders the keys at their pace, while this replica acts on their member.
 func (s *objectService) work(ctx context.Context, b *batch) {
-	defer s.batches.places.leave(b.caller)
+	defer s.batches.places.Leave(b.caller)
 	each := time.NewTicker(time.Second / time.Duration(b.pace))
 	defer each.Stop()
 	for i, key := range b.keys {
@@ -184,20 +186,20 @@ func (s *objectService) work(ctx context.Context, b *batch) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			b.end("this replica stops: another looks at all of the member's objects anew")
-			s.log.Info("an order of many keys ends early", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
+			b.end("this replica stops: the next owner reconciles all objects of the member")
+			s.log.Info("RequeueMatching ended early", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
 			return
 		case !s.ownership.Acts(b.key.Member):
-			b.end("the member has changed hands: another replica looks at all of its objects anew")
-			s.log.Warn("an order of many keys ends: another replica owns the member", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
+			b.end("the member has a new owner, which reconciles all of its objects")
+			s.log.Warn("RequeueMatching ended: another replica owns the member", "member", b.key.Member, "user", b.caller, "ordered", i, "of", b.matched)
 			return
 		}
 		if _, err := s.objects.RequeueFor(key, b.caller); err != nil { // it has gone meanwhile, or this replica stops
-			s.log.Debug("a key of an order of many was not ordered", "key", key, "user", b.caller, "error", err)
+			s.log.Debug("RequeueMatching did not requeue a key", "key", key, "user", b.caller, "error", err)
 			continue
 		}
 		b.count()
 	}
 	b.end("")
-	s.log.Info("an order of many keys is done", "user", b.caller, "ordered", b.matched)
+	s.log.Info("RequeueMatching is done", "user", b.caller, "ordered", b.matched)
 }

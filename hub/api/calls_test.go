@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -117,7 +118,7 @@ func everyCall(s *served) map[string]func(context.Context) error {
 }
 
 // rights are what each of everyCall needs.
-var rights = map[string]Access{
+var rights = map[string]auth.Access{
 	plimsollv1.ClusterService_ListClusters_FullMethodName:        {Verb: "list", Resource: "clusters", Member: "prod"},
 	plimsollv1.ClusterService_GetCluster_FullMethodName:          {Verb: "get", Resource: "clusters", Member: "prod"},
 	plimsollv1.ClusterService_WatchClusters_FullMethodName:       {Verb: "list", Resource: "clusters", Member: "prod"},
@@ -145,7 +146,7 @@ var rights = map[string]Access{
 }
 
 // shop is a replica that owns the member prod with one Deployment, and an order that was accepted.
-func shop(t *testing.T) *replica {
+func shop(t testing.TB) *replica {
 	t.Helper()
 	r := newFleet().replica(t, "10.0.0.1:9444")
 	r.member("prod")
@@ -168,7 +169,7 @@ func TestEveryMethodHasARule(t *testing.T) {
 	for service, info := range server.GetServiceInfo() {
 		for _, method := range info.Methods {
 			methods++
-			if name := "/" + service + "/" + method.Name; rules[name].needs == nil || rights[name] == (Access{}) {
+			if name := "/" + service + "/" + method.Name; rules[name].needs == nil || rights[name] == (auth.Access{}) {
 				t.Errorf("%s: nobody may call it, or no test does", name)
 			}
 		}
@@ -190,12 +191,12 @@ func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
 		s.give("mallory", other)
 		for _, verb := range []string{"get", "list", "requeue", "*"} {
 			if verb != right.Verb {
-				s.give("only-not-"+method, Access{Verb: verb, Resource: right.Resource, Member: "prod"})
+				s.give("only-not-"+method, auth.Access{Verb: verb, Resource: right.Resource, Member: "prod"})
 			}
 		}
 		for _, resource := range []string{"clusters", "workloads", "objects", "*"} {
 			if resource != right.Resource {
-				s.give("only-not-"+method, Access{Verb: right.Verb, Resource: resource, Member: "prod"})
+				s.give("only-not-"+method, auth.Access{Verb: right.Verb, Resource: resource, Member: "prod"})
 			}
 		}
 		s.give("only-"+method, right)
@@ -204,7 +205,7 @@ func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
 		for _, who := range []string{"nobody", "mallory", "only-not-" + method} {
 			r.calls.Store(0)
 			err := call(as(t, who))
-			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+"."+cmp.Or(rights[method].Group, Group)) {
+			if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rights[method].Verb+" on "+rights[method].Resource+"."+cmp.Or(rights[method].Group, auth.Group)) {
 				t.Errorf("%s as %s: %v, want PERMISSION_DENIED that names the right", method, who, err)
 			}
 			if calls := r.calls.Load(); calls > 1 || calls == 1 && !strings.HasSuffix(method, "ListClusters") && !strings.HasSuffix(method, "WatchClusters") {
@@ -289,14 +290,23 @@ func TestAPanicIsAnErrorThatTellsNothing(t *testing.T) {
 	r.mu.Lock()
 	r.panics = true
 	r.mu.Unlock()
-	for method, call := range everyCall(s) {
+	calls := everyCall(s)
+	watch := calls[plimsollv1.ClusterService_WatchClusters_FullMethodName] // of all members: who looks for them is no call
+	delete(calls, plimsollv1.ClusterService_WatchClusters_FullMethodName)
+	for method, call := range calls {
 		if err := call(as(t, "admin")); status.Code(err) != codes.Internal || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want INTERNAL without details", method, err)
 		}
 	}
+	told := make(chan error, 1)
+	go func() { told <- watch(as(t, "admin")) }()
+	eventually(t, "a watch outlives a panic", func() bool { return strings.Contains(s.log.String(), "members could not be read for watches") })
 	r.mu.Lock()
 	r.panics = false
 	r.mu.Unlock()
+	if err := <-told; err != nil {
+		t.Errorf("a watch after the panics: %v", err)
+	}
 	if err := everyCall(s)[plimsollv1.ClusterService_GetCluster_FullMethodName](as(t, "admin")); err != nil {
 		t.Errorf("after the panics: %v", err)
 	}

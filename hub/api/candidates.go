@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 const (
@@ -20,26 +22,37 @@ const (
 // candidates are the members that a list has yet to look at, in order; what the caller may not see is left out.
 type candidates struct {
 	gate    access
-	needs   Access // without a member
-	narrow  func(Access, string) Access
+	needs   auth.Access // without a member
+	narrow  func(auth.Access, string) auth.Access
 	names   []string
 	all     bool // the caller may see every member
 	first   bool // the list began with the first member
 	most    int  // so many are asked about one by one
-	hidden  *unlistedMembers
+	hidden  *auth.UnlistedMembers
 	allowed int
 	checked int
 	last    string // the last one looked at
 }
 
 // newCandidates starts behind the members before from; "" starts with the first.
-func newCandidates(ctx context.Context, gate access, needs Access, of *partition, from string) (*candidates, error) {
+func newCandidates(ctx context.Context, gate access, needs auth.Access, of *partition, from string) (*candidates, error) {
+	all, err := gate.allowed(ctx, needs)
+	if err != nil {
+		return nil, err
+	}
+	return candidatesOf(ctx, all, gate, needs, of, from)
+}
+
+// candidatesOf is the same for a caller of whom it is known whether they may see all members.
+func candidatesOf(ctx context.Context, all bool, gate access, needs auth.Access, of *partition, from string) (*candidates, error) {
 	names := of.names()
 	sort.Strings(names)
-	c := &candidates{gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], first: from == "", most: maxChecks}
+	c := &candidates{
+		gate: gate, needs: needs, narrow: of.narrow, names: names[sort.SearchStrings(names, from):], all: all, first: from == "", most: maxChecks,
+	}
 	var err error
-	if c.all, err = gate.allowed(ctx, needs); err == nil && !c.all {
-		c.hidden, err = gate.hidden.of(identityOf(ctx), needs, len(names))
+	if !all {
+		c.hidden, err = gate.hidden.Of(identityOf(ctx), needs, len(names))
 	}
 	return c, err
 }
@@ -83,13 +96,13 @@ func (c *candidates) visible(ctx context.Context, batch []string) ([]string, err
 	may := make([]bool, len(batch))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range batch {
-		if c.hidden.has(name) {
+		if c.hidden.Has(name) {
 			continue
 		}
 		c.checked++
 		group.Go(func() (err error) {
 			if may[i], err = c.gate.allowed(groupCtx, c.narrow(c.needs, name)); err == nil && !may[i] {
-				c.hidden.add(name)
+				c.hidden.Add(name)
 			}
 			return err
 		})

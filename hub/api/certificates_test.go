@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -83,10 +84,10 @@ func (i issuer) pool() *x509.CertPool {
 type known struct {
 	*people
 	mu   sync.Mutex
-	last Identity
+	last auth.Identity
 }
 
-func (k *known) Allowed(ctx context.Context, who Identity, access Access) (bool, error) {
+func (k *known) Allowed(ctx context.Context, who auth.Identity, access auth.Access) (bool, error) {
 	k.mu.Lock()
 	k.last = who
 	k.mu.Unlock()
@@ -120,7 +121,7 @@ func TestAClientCertificateSaysWhoCalls(t *testing.T) {
 		gate.people = o.Authorizer.(*people)
 		o.Authorizer, o.ClientCAs = gate, func() *x509.CertPool { return pool }
 	})
-	s.give("alice", Access{Verb: verbGet, Resource: resourceClusters, Member: "prod"})
+	s.give("alice", auth.Access{Verb: verbGet, Resource: resourceClusters, Member: "prod"})
 	alice := pkix.Name{CommonName: "alice", Organization: []string{"team-eu", "operators"}}
 	for name, c := range map[string]struct {
 		certificate *tls.Certificate
@@ -179,7 +180,7 @@ func TestAnAuthorityThatIsTakenOutEndsWhatItsCertificatesHaveBegun(t *testing.T)
 	var pool atomic.Pointer[x509.CertPool]
 	pool.Store(before.pool())
 	s := serve(t, shop(t), func(o *Options) { o.ClientCAs, o.RecheckEvery = pool.Load, 20*time.Millisecond })
-	s.give("alice", Access{Verb: verbList, Resource: resourceObjects}, Access{Verb: verbGet, Resource: resourceClusters})
+	s.give("alice", auth.Access{Verb: verbList, Resource: resourceObjects}, auth.Access{Verb: verbGet, Resource: resourceClusters})
 	shows := s.showing(t, before.issue(t, pkix.Name{CommonName: "alice"}, nil))
 	get := func() error {
 		_, err := shows.clusters().GetCluster(t.Context(), &plimsollv1.GetClusterRequest{Cluster: "prod"})
@@ -210,13 +211,13 @@ func TestAnAuthorityThatIsTakenOutEndsWhatItsCertificatesHaveBegun(t *testing.T)
 func TestACertificateThatExpiresMeanwhileIsRefused(t *testing.T) {
 	ours := newIssuer(t, "ours")
 	pool := ours.pool()
-	c := newCertificates(func() *x509.CertPool { return pool })
+	c := auth.NewCertificates(func() *x509.CertPool { return pool })
 	leaf, err := x509.ParseCertificate(ours.issue(t, pkix.Name{CommonName: "alice"}, nil).Certificate[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[time.Duration]codes.Code{0: codes.OK, 59 * time.Minute: codes.OK, 61 * time.Minute: codes.Unauthenticated} {
-		if _, err := c.identify([]*x509.Certificate{leaf}, time.Now().Add(at)); status.Code(err) != want {
+		if _, err := c.Identify([]*x509.Certificate{leaf}, time.Now().Add(at)); status.Code(err) != want {
 			t.Errorf("after %s: %v, want %s", at, err, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -23,7 +24,7 @@ type clusterService struct {
 // ListClusters implements [plimsollv1.ClusterServiceServer].
 func (s *clusterService) ListClusters(ctx context.Context, request *plimsollv1.ListClustersRequest) (*plimsollv1.ListClustersResponse, error) {
 	list := listing[*plimsollv1.Cluster]{
-		core: s.core, asked: request, what: []string{resourceClusters}, needs: Access{Verb: verbList, Resource: resourceClusters}, length: 1,
+		core: s.core, asked: request, what: []string{resourceClusters}, needs: auth.Access{Verb: verbList, Resource: resourceClusters}, length: 1,
 		nameOf: func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} },
 	}
 	if err := list.read(ctx, lists.ClusterFilters); err != nil {
@@ -67,26 +68,29 @@ func (s *clusterService) part(ctx context.Context, member string, failed *failur
 	if !ok {
 		return part[*plimsollv1.Cluster]{}, nil // it has just gone
 	}
-	shown := clusterMessage(known)
-	found := part[*plimsollv1.Cluster]{}
-	err := s.ask(ctx, member, question{
+	answer, err := askOwner(ctx, s.core, member, question[*plimsollv1.GetClusterResponse]{
 		failed: failed,
-		local: func() error {
+		local: func() (*plimsollv1.GetClusterResponse, error) {
+			shown := clusterMessage(known)
 			shown.Workloads = s.counts(known)
-			return nil
+			return &plimsollv1.GetClusterResponse{Cluster: shown}, nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) error {
-			answer, err := plimsollv1.NewClusterServiceClient(conn).GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: member})
-			if err == nil && answer.GetCluster() != nil {
-				shown, found.asOf = answer.GetCluster(), answer.GetAsOf().AsTime()
-			}
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetClusterResponse, error) {
+			return plimsollv1.NewClusterServiceClient(conn).GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: member})
 		},
 	})
+	found := part[*plimsollv1.Cluster]{}
 	if err != nil {
 		if found.gap, err = gapOf(err); err != nil {
 			return found, err
 		}
+	}
+	shown := answer.GetCluster()
+	if shown == nil { // the owner does not say
+		shown = clusterMessage(known)
+	}
+	if at := answer.GetAsOf(); at != nil {
+		found.asOf = at.AsTime()
 	}
 	shown.Owner = s.ownership.Owner(member)
 	found.items = []*plimsollv1.Cluster{shown}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -41,7 +42,7 @@ func TestEveryErrorHasAReasonForPrograms(t *testing.T) {
 				retry = true
 			}
 		}
-		if info.GetReason() != c.reason || info.GetDomain() != Group || info.GetMetadata()["member"] != c.member || retry != c.retry {
+		if info.GetReason() != c.reason || info.GetDomain() != auth.Group || info.GetMetadata()["member"] != c.member || retry != c.retry {
 			t.Errorf("%s: %v, retry %v: %v", name, info, retry, c.err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
@@ -46,7 +47,7 @@ func (s *eventService) eventList(asked listRequest, cluster, namespace string) *
 	list := &ownerListing[*plimsollv1.Event]{gap: noGap}
 	list.listing = listing[*plimsollv1.Event]{
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceEvents, namespace},
-		needs: Access{Verb: verbList, Resource: resourceEvents, Namespace: namespace}, length: 2, nameOf: nameOfEvent,
+		needs: auth.Access{Verb: verbList, Resource: resourceEvents, Namespace: namespace}, length: 2, nameOf: nameOfEvent,
 	}
 	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Event], bool) {
 		last := ""
@@ -88,7 +89,7 @@ func (s *eventService) WatchEvents(request *plimsollv1.WatchEventsRequest, strea
 	}
 	w := watching[*plimsollv1.Event, *plimsollv1.WatchEventsResponse]{
 		core: s.core, feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream), member: request.GetCluster(),
-		needs: Access{Verb: verbList, Resource: resourceEvents, Namespace: request.GetNamespace()},
+		needs: auth.Access{Verb: verbList, Resource: resourceEvents, Namespace: request.GetNamespace()},
 		query: []string{resourceEvents, request.GetCluster(), request.GetNamespace(), request.GetFilter()},
 		selects: func(e *plimsollv1.Event) bool {
 			return request.GetNamespace() == "" || request.GetNamespace() == e.GetNamespace()

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -54,7 +55,7 @@ func TestEventsOfAllMembersAreListedTheNewestFirst(t *testing.T) {
 	if want := []string{"test/b", "test/d"}; err != nil || !slices.Equal(named(answer.GetEvents()), want) {
 		t.Errorf("%v, %v, want %v", answer, err, want)
 	}
-	s.give("dev", Access{Verb: "list", Resource: "events", Member: "dev"})
+	s.give("dev", auth.Access{Verb: "list", Resource: "events", Member: "dev"})
 	if answer, err := s.events().ListEvents(as(t, "dev"), &plimsollv1.ListEventsRequest{}); err != nil || len(answer.GetEvents()) != 3 {
 		t.Errorf("of the one member that may be seen: %v, %v", answer, err)
 	}

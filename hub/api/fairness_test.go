@@ -7,18 +7,20 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -26,87 +28,25 @@ import (
 func TestTheOrdersOfOneCallerLeaveRoomForThoseOfOthers(t *testing.T) {
 	first, _ := failing(t)
 	s := serve(t, first, func(o *Options) { o.CallsPerSecond = -1 })
-	s.give("greedy", Access{Verb: verbRequeue, Resource: resourceObjects})
-	order := func(who string) error {
-		_, err := s.objects().RequeueMatching(as(t, who), &plimsollv1.RequeueMatchingRequest{
-			Cluster: "dev", Controller: "deployment-spot", Filter: "true", PerSecond: 1, // each takes longer than this test
-		})
-		return err
-	}
-	refused := 0
-	for range 2 * maxBatches {
-		switch err := order("greedy"); {
-		case status.Code(err) == codes.ResourceExhausted && apierror.ReasonOf(err) == "TOO_MANY_ORDERS":
-			refused++
-		case err != nil:
-			t.Fatal(err)
+	s.give("greedy", auth.Access{Verb: verbRequeue, Resource: resourceObjects})
+	for _, member := range []string{"dev", "test"} { // this replica's, and another's
+		order := func(who string) error {
+			_, err := s.objects().RequeueMatching(as(t, who), &plimsollv1.RequeueMatchingRequest{
+				Cluster: member, Controller: "deployment-spot", Filter: "true", PerSecond: 1, // each takes longer than this test
+			})
+			return err
+		}
+		var err error
+		for calls := 0; err == nil && calls < 2*maxBatches; calls++ {
+			err = order("greedy")
+		}
+		if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != "TOO_MANY_ORDERS" {
+			t.Errorf("%s: one caller may have any number of orders under way: %v", member, err)
+		}
+		if err := order("admin"); err != nil {
+			t.Errorf("%s: another caller: %v", member, err)
 		}
 	}
-	if refused == 0 {
-		t.Error("one caller may have any number of orders under way")
-	}
-	if err := order("admin"); err != nil {
-		t.Errorf("another caller: %v", err)
-	}
-}
-
-// A caller has what the limit gives over any time, and not a full bucket every now and then.
-func TestALimitThatIsReachedForLongIsNotFilledInBetween(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, allowed := newPace(10), 0
-		const seconds = 60
-		for range seconds * 100 {
-			if p.allow(Identity{User: "alice"}) == nil {
-				allowed++
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if most := 10*seconds + 20; allowed > most+1 {
-			t.Errorf("%d calls in a minute, want at most %d", allowed, most)
-		}
-		time.Sleep(2 * paceFor)
-		if err := p.allow(Identity{User: "alice"}); err != nil {
-			t.Errorf("after a pause: %v", err)
-		}
-	})
-}
-
-// through is the context of a call that comes through a port-forward, on a connection of its own.
-func through(ctx context.Context, port int) context.Context {
-	return peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}})
-}
-
-func TestBehindAPortForwardOnesBadTokensAreNotTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reviewer, reviews := newSlowReviewer(t)
-		var last error
-		for i := range 3 * badBeforeSuspect {
-			_, last = reviewer.Authenticate(through(t.Context(), 4000), fmt.Sprint("bad", i))
-		}
-		if !errors.Is(last, ErrTooManyBadTokens) {
-			t.Errorf("a connection may show any number of bad tokens: %v", last)
-		}
-		if _, err := reviewer.Authenticate(through(t.Context(), 4001), "good"); err != nil {
-			t.Errorf("another connection: %v", err)
-		}
-		// Connections are cheap to make: all of them together have a limit too.
-		before := reviews.asked.Load()
-		for i := range 1000 {
-			_, last = reviewer.Authenticate(through(t.Context(), 5000+i), fmt.Sprint("worse", i))
-		}
-		if asked := reviews.asked.Load() - before; !errors.Is(last, ErrTooManyBadTokens) || asked > badBeforeShared+suspectRate {
-			t.Errorf("the cluster was asked %d times about bad tokens of 1000 connections: %v", asked, last)
-		}
-		eventuallyGood := false
-		for i := 0; i < 10 && !eventuallyGood; i++ {
-			time.Sleep(time.Second)
-			_, err := reviewer.Authenticate(through(t.Context(), 9000+i), fmt.Sprint("good", i))
-			eventuallyGood = err == nil
-		}
-		if !eventuallyGood {
-			t.Error("nobody comes in through a port-forward any more")
-		}
-	})
 }
 
 func TestWithoutAuthenticationConnectionsHaveLimitsOfTheirOwn(t *testing.T) {
@@ -133,15 +73,20 @@ func TestWithoutAuthenticationConnectionsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// address is the context of a call from an address.
+func address(ctx context.Context, ip string) context.Context {
+	return peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}})
+}
+
 // Whoever asks for the server's health without a token has some places, and never all.
 func TestTheHealthStreamsOfOneAddressLeaveRoomForOthers(t *testing.T) {
-	s := newStreams(options(t), access{}, mustMetrics(t), newPace(-1))
+	s := newStreams(options(t), access{}, mustMetrics(t), limits.NewPace(-1))
 	holding := make(chan struct{})
-	open := func(address string) error {
+	open := func(ip string) error {
 		err := make(chan error, 1)
 		held := make(chan struct{})
 		go func() {
-			err <- s.serve(nil, streamOf{ctx: from(t.Context(), address)}, &grpc.StreamServerInfo{FullMethod: healthv1.Health_Watch_FullMethodName},
+			err <- s.serve(nil, streamOf{ctx: address(t.Context(), ip)}, &grpc.StreamServerInfo{FullMethod: healthv1.Health_Watch_FullMethodName},
 				func(any, grpc.ServerStream) error { close(held); <-holding; return nil })
 		}()
 		select {
@@ -168,6 +113,24 @@ func TestTheHealthStreamsOfOneAddressLeaveRoomForOthers(t *testing.T) {
 	close(holding)
 }
 
+// Who watches the server's health gives the place back after a while, and reads why.
+func TestAWatchOfTheServersHealthEndsAfterAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newStreams(options(t), access{}, mustMetrics(t), limits.NewPace(-1)), time.Now()
+		err := s.serve(nil, streamOf{ctx: address(t.Context(), "10.0.0.1")}, &grpc.StreamServerInfo{FullMethod: healthv1.Health_Watch_FullMethodName},
+			func(_ any, stream grpc.ServerStream) error {
+				<-stream.Context().Done()
+				return status.Error(codes.Canceled, "Stream has ended.") // as gRPC's own server says it
+			})
+		if status.Code(err) != codes.Unavailable || time.Since(began) != maxHealthWatch {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if free := freeOf(s.health); free != maxHealthStreams {
+			t.Errorf("%d of %d places are free", free, maxHealthStreams)
+		}
+	})
+}
+
 // streamOf is a stream that has a context and nothing else.
 type streamOf struct {
 	grpc.ServerStream
@@ -185,40 +148,6 @@ func mustMetrics(t *testing.T) *metrics {
 	return made
 }
 
-// filterItemCost is what a filter may cost for one item.
-const filterItemCost = 10_000
-
-// A filter that costs much makes its own watch slow, and ends it where that takes too long; the same filter on less is served.
-func TestTheFiltersOfACallersWatchesHaveABudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBudgets(filterRate, filterBurst)
-		var all sync.WaitGroup
-		began := time.Now()
-		for range 8 { // watches of one caller share it
-			all.Go(func() {
-				for range 1000 {
-					if _, err := b.pay(t.Context(), "greedy", filterItemCost); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		all.Wait()
-		const want = (8*1000*filterItemCost - filterBurst) / filterRate * time.Second
-		if took := time.Since(began); took < want-time.Second {
-			t.Errorf("filters that cost %s of the budget took %s", want, took)
-		}
-		if waited, err := b.pay(t.Context(), "modest", filterItemCost); waited != 0 || err != nil {
-			t.Errorf("another caller waits %s, %v", waited, err)
-		}
-		ended, cancel := context.WithCancelCause(t.Context())
-		cancel(errBadToken())
-		if _, err := b.pay(ended, "greedy", filterItemCost); status.Code(err) != codes.Unauthenticated {
-			t.Errorf("a watch that ends meanwhile: %v", err)
-		}
-	})
-}
-
 func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := shop(t)
@@ -228,14 +157,14 @@ func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		c := r.ledgerService(t).core
-		c.filters, c.stopping, c.recheck = newBudgets(1000, filterItemCost), ctx, time.Minute
+		c.filters, c.stopping, c.recheck = limits.NewBudgets(1000, 10_000), ctx, time.Minute
 		watch := func(filter string) error {
-			told := ended{streamOf{ctx: context.WithValue(ctx, identityKey{}, Identity{User: "alice"})}}
+			told := ended{objectsOf{streamOf{ctx: context.WithValue(ctx, identityKey{}, auth.Identity{User: "alice"})}}}
 			return newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{Filter: filter}, told)
 		}
 		const ten = "[1,2,3,4,5,6,7,8,9,10]"
 		if err := watch(fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, a + b > 0 && object.attempts >= 0))", ten)); status.Code(err) != codes.InvalidArgument ||
-			!strings.Contains(err.Error(), "for all that this watch is for") {
+			!strings.Contains(err.Error(), "for all items of this watch") {
 			t.Errorf("a filter that costs much: %v", err)
 		}
 		if err := watch("object.attempts >= 0"); !errors.Is(err, errSynced) {
@@ -244,14 +173,86 @@ func TestAWatchWhoseFilterCostsTooMuchSaysSo(t *testing.T) {
 	})
 }
 
+// objectsOf is the stream of a watch for objects, without SendMsg.
+type objectsOf struct{ streamOf }
+
+func (objectsOf) Send(*plimsollv1.WatchObjectsResponse) error { return errors.ErrUnsupported }
+
 // ended is the stream of a watch that ends when everything that there is has been sent.
-type ended struct{ streamOf }
+type ended struct{ objectsOf }
 
 var errSynced = errors.New("everything has been sent")
 
-func (ended) Send(message *plimsollv1.WatchObjectsResponse) error {
-	if message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+func (ended) SendMsg(message any) error {
+	if message, ok := message.(*plimsollv1.WatchObjectsResponse); ok && message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
 		return errSynced
 	}
 	return nil
+}
+
+// The limit holds on every way in.
+func TestTheLimitOfACallerHoldsForRESTAndStreams(t *testing.T) {
+	s := serve(t, shop(t), func(o *Options) { o.CallsPerSecond = 1 })
+	for range 2 {
+		if _, err := s.clusters().ListClusters(as(t, "admin"), &plimsollv1.ListClustersRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a call is refused", func() bool { // the limit may have grown by one meanwhile
+		response, _ := s.call(t, http.MethodGet, "/v1/clusters", "", bearing("admin"))
+		return response.StatusCode == http.StatusTooManyRequests
+	})
+	eventually(t, "a stream is refused", func() bool {
+		stream, err := s.clusters().WatchClusters(as(t, "admin"), &plimsollv1.WatchClustersRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return status.Code(err) == codes.ResourceExhausted
+	})
+}
+
+// Who lists with filters that cost much is refused for a while, on this replica and by way of it on others; others are not.
+func TestTheFiltersOfACallersListsHaveABudget(t *testing.T) {
+	first, second := watched(t)
+	for i := range 100 {
+		first.record("dev", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+		second.record("test", "deployment-spot", "shop", fmt.Sprintf("o%03d", i))
+	}
+	c := first.ledgerService(t).core
+	c.filters, c.timeout = limits.NewBudgets(1, testBudget), time.Minute
+	const ten = "[1,2,3,4,5,6,7,8,9,10]"
+	costly := fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, a + b > 0 && object.attempts >= 0))", ten)
+	for _, member := range []string{"dev", "test"} { // this replica's, and another's
+		list := func(who, filter string) error {
+			ctx := context.WithValue(t.Context(), identityKey{}, auth.Identity{User: who})
+			_, err := newServices(c).objects.ListObjects(ctx, &plimsollv1.ListObjectsRequest{Cluster: member, Filter: filter})
+			return err
+		}
+		if err := list(member, costly); err != nil {
+			t.Fatalf("%s: the first list: %v", member, err)
+		}
+		var err error
+		for calls := 0; err == nil && calls < 1000; calls++ {
+			err = list(member, costly)
+		}
+		if status.Code(err) != codes.ResourceExhausted || apierror.ReasonOf(err) != "FILTER_BUDGET_SPENT" || retryIn(err) <= 0 {
+			t.Errorf("%s: a filter that costs much may be asked with all the time: %v", member, err)
+		}
+		if err := list(member, ""); err != nil {
+			t.Errorf("%s: a list without a filter: %v", member, err)
+		}
+		if err := list("another of "+member, costly); err != nil {
+			t.Errorf("%s: another caller: %v", member, err)
+		}
+	}
+}
+
+// retryIn is when an error says that the call may be made again.
+func retryIn(err error) time.Duration {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/inprocess"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
@@ -30,6 +31,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // fleet is a fake of what several replicas share: who owns which member, and how they reach each other.
@@ -49,7 +51,7 @@ type replica struct {
 
 	mu         sync.Mutex
 	statuses   map[string]clusters.Status
-	workloads  []spot.WorkloadView
+	workloads  []report.Workload
 	notEnabled map[policy.WorkloadKey]spot.NotEnabled // workloads that exist and are not placed
 	unreadable error                                  // what reading one of them fails with
 	placements []*fleetv1.FleetPlacement
@@ -69,8 +71,11 @@ type replica struct {
 
 func newFleet() *fleet { return &fleet{owners: map[string]string{}, replicas: map[string]*replica{}} }
 
+// testBudget is what the filters of a caller may cost on a replica that is asked by another: it is as good as never full again.
+const testBudget = 1_000_000
+
 // replica adds one, with its peer side served in this process.
-func (f *fleet) replica(t *testing.T, address string) *replica {
+func (f *fleet) replica(t testing.TB, address string) *replica {
 	t.Helper()
 	stopping, stop := context.WithCancel(context.Background())
 	r := &replica{
@@ -81,7 +86,7 @@ func (f *fleet) replica(t *testing.T, address string) *replica {
 	log := slog.New(slog.DiscardHandler)
 	core := &core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, fleet: fleetLists{r},
-		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
+		gate: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(1, testBudget), stopping: stopping, log: log,
 	}
 	calls := inprocess.New(append([]grpc.UnaryServerInterceptor{f.record}, peerChain(log)...), nil)
 	newServices(core).register(calls)
@@ -344,33 +349,33 @@ type workloadLists struct{ *replica }
 
 func (r *replica) lists() Workloads { return workloadLists{r} }
 
-func (l workloadLists) List(member, namespace string) []spot.WorkloadView {
+func (l workloadLists) List(member, namespace string) []report.Workload {
 	defer l.enter()()
-	var found []spot.WorkloadView
+	var found []report.Workload
 	for _, view := range l.workloads {
 		if view.Member == member && (namespace == "" || view.Namespace == namespace) {
 			view.Pods = nil
 			found = append(found, view)
 		}
 	}
-	slices.SortFunc(found, func(a, b spot.WorkloadView) int { return a.Compare(b.WorkloadKey) })
+	slices.SortFunc(found, func(a, b report.Workload) int { return a.Compare(b.WorkloadKey) })
 	return found
 }
 
-func (l workloadLists) Get(member, kind, namespace, name string) (spot.WorkloadView, bool) {
+func (l workloadLists) Get(member, kind, namespace, name string) (report.Workload, bool) {
 	defer l.enter()()
 	for _, view := range l.workloads {
 		if view.Member == member && view.WorkloadKey == workloadKey(namespace, kind, name) {
 			return view, true
 		}
 	}
-	return spot.WorkloadView{}, false
+	return report.Workload{}, false
 }
 
-func (l workloadLists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool) {
+func (l workloadLists) Suppose(member, kind, namespace, name string, h report.Hypothesis, now time.Time) (report.WhatIf, bool) {
 	view, ok := l.Get(member, kind, namespace, name)
 	view.Pods = nil
-	answer := spot.WhatIf{Now: view, Then: view, Moves: 2, First: []spot.Move{{Pod: name + "-0", From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict}}}
+	answer := report.WhatIf{Now: view, Then: view, Moves: 2, First: []report.Move{{Pod: name + "-0", From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict}}}
 	answer.Then.Planned = now
 	if h.Percentage != nil {
 		answer.Then.Policy.Percentage, answer.Then.Policy.PercentageSource = h.Percentage, policy.SourceRequest
@@ -433,11 +438,11 @@ func (r *replica) workload(member, namespace, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	percentage := 70
-	r.workloads = append(r.workloads, spot.WorkloadView{
+	r.workloads = append(r.workloads, report.Workload{
 		Member: member, WorkloadKey: workloadKey(namespace, spot.KindDeployment, name), State: plan.StateConverged,
 		Policy:   policy.Policy{Percentage: &percentage, PercentageSource: policy.SourceNamespace},
 		Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6, OnDemandActual: 3, Unassigned: 1,
-		Pods: []spot.PodView{{Name: name + "-0", Slot: 0, Wanted: capacity.OnDemand, Actual: capacity.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},
+		Pods: []report.Pod{{Name: name + "-0", Slot: 0, Wanted: capacity.OnDemand, Actual: capacity.Spot, Ready: true}, {Name: name + "-1", Slot: -1}},
 	})
 	key := reconcile.Key{Controller: "deployment-spot", Member: member, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	r.records[key] = reconcile.Record{Key: key, State: reconcile.StateIdle, LastOutcome: reconcile.OutcomeDone, Runs: 1}

@@ -20,14 +20,14 @@ func (f *feed[T]) run(stopping context.Context) {
 	for {
 		begun := time.Now()
 		all := !begun.Before(due)
-		f.refresh(stopping, all)
+		f.refreshSafely(stopping, all)
 		took := time.Since(begun)
 		if all {
 			due = time.Now().Add(min(max(refreshFloor, 9*took), refreshCeiling))
 		}
 		pause := time.Until(due)
 		if f.version != nil {
-			pause = min(pause, max(changeFloor, 3*took))
+			pause = min(pause, max(changeFloor, 3*took, f.wakes()))
 		}
 		select {
 		case <-stopping.Done():
@@ -45,6 +45,13 @@ func (f *feed[T]) run(stopping context.Context) {
 	}
 }
 
+// wakes is how long watchers are let sleep so that waking them costs no more than its share: what changes meanwhile they get at once.
+func (f *feed[T]) wakes() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Duration(f.watchers) * wakeShare * wakeCost
+}
+
 // current tells whether a member has not changed since it was read, and with which version it is read now.
 func (f *feed[T]) current(member string, all bool) (version uint64, is bool) {
 	if f.version == nil {
@@ -56,6 +63,16 @@ func (f *feed[T]) current(member string, all bool) (version uint64, is bool) {
 	}
 	last := f.reads[member]
 	return version, last.version == version && time.Since(last.at) < refreshCeiling // what the version does not tell shows then
+}
+
+// refreshSafely goes on after a panic: nobody's call is there to end.
+func (f *feed[T]) refreshSafely(ctx context.Context, all bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f.log.Error("members could not be read for watches", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		}
+	}()
+	f.refresh(ctx, all)
 }
 
 // refresh reads the members that may have changed, and tells what has changed of each as soon as it is read. all: also those that
@@ -76,11 +93,9 @@ func (f *feed[T]) refresh(ctx context.Context, all bool) {
 		places <- struct{}{}
 		under.Go(func() {
 			defer func() { <-places }()
-			items, gap, blind := f.readSafely(ctx, name)
-			if gap != "" {
+			if gap := f.readSafely(ctx, name); gap != "" {
 				reads[i].gap = &plimsollv1.UnreachableMember{Member: name, Reason: gap}
 			}
-			f.merge(name, items, blind)
 		})
 	}
 	under.Wait()
@@ -97,21 +112,25 @@ func (f *feed[T]) refresh(ctx context.Context, all bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := f.revision
 	f.dropMembers(names)
 	same := slices.EqualFunc(f.gaps, gaps, func(a, b *plimsollv1.UnreachableMember) bool { return proto.Equal(a, b) })
-	if f.gaps = gaps; !same || !f.whole {
+	if f.gaps = gaps; f.revision != before || !same || !f.whole {
 		f.whole = true
 		f.tell()
 	}
 }
 
-// readSafely takes a panic for a member that cannot be read: nobody's call is there to end.
-func (f *feed[T]) readSafely(ctx context.Context, member string) (items []T, gap string, blind bool) {
+// readSafely reads a member and merges what it has, or returns why it cannot be read. It takes a panic for that: nobody's call is there
+// to end.
+func (f *feed[T]) readSafely(ctx context.Context, member string) (gap string) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			f.log.Error("a member could not be read for a watch", "member", member, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			items, gap, blind = nil, "it could not be read; the hub's log has more", true
+			f.log.Error("cannot read a member for a watch", "member", member, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			gap = "it cannot be read; the hub's log has the details"
 		}
 	}()
-	return f.read(ctx, member)
+	items, gap, blind := f.read(ctx, member)
+	f.merge(member, items, blind)
+	return gap
 }

@@ -79,3 +79,37 @@ func TestAFeedReadsAMemberWhenItHasChanged(t *testing.T) {
 		cancel()
 	})
 }
+
+// Nobody has to wait until something else changes, or for the next bookmark, to learn that a member has gone.
+func TestAFeedTellsAtOnceThatAMemberHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &versioned{
+			versions: map[string]uint64{"gone": 1, "here": 1}, reads: map[string]int{},
+			items: map[string][]*plimsollv1.Cluster{"gone": {{Name: "gone"}}, "here": {{Name: "here"}}},
+		}
+		r := newFleet().replica(t, "10.0.0.1:9444")
+		r.member("gone", "here")
+		f := newFeed(&core{members: r, log: slog.New(slog.DiscardHandler)},
+			func(c *plimsollv1.Cluster) lists.Position { return lists.Position{c.GetName()} }, source.read)
+		f.version = source.version
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		defer f.enter(ctx)()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		_, now, _ := f.after(f.begin(), 0, 10)
+		r.mu.Lock()
+		delete(r.statuses, "gone")
+		r.mu.Unlock()
+		time.Sleep(changeFloor)
+		synctest.Wait()
+		select {
+		case <-now.changed:
+		default:
+			t.Error("watchers are not woken")
+		}
+		if found, _, ok := f.after(f.begin(), now.upTo, 10); !ok || len(found) != 1 || !found[0].gone {
+			t.Errorf("%v, %t", found, ok)
+		}
+	})
+}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
@@ -57,13 +60,13 @@ func TestAFilterThatCannotBeUsedIsRefusedAndSaysWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		`object.stat == "IDLE"`:            "line 1, column 7: undefined field 'stat'",
 		"true &&\n object.attempts":        "line 2, column 8: expected type 'bool'",
-		`object.state == "WAITNG"`:         "line 1, column 17: WAITNG is no value of state",
-		`object.state in ["IDLE", "BUSY"]`: "line 1, column 26: BUSY is no value of state",
+		`object.state == "WAITNG"`:         "line 1, column 17: WAITNG is not a value of state",
+		`object.state in ["IDLE", "BUSY"]`: "line 1, column 26: BUSY is not a value of state",
 		`workload.name == "x"`:             "undeclared reference to 'workload'",
-		`object.attempts`:                  "must be true or false",
+		`object.attempts`:                  "must be a boolean",
 		`object.key.name == `:              "Syntax error",
 		`object.last_error.matches("(")`:   "cannot be used",
-		strings.Repeat("(", 300) + "true":  "is no valid CEL expression",
+		strings.Repeat("(", 300) + "true":  "is not a valid CEL expression",
 		`1 / object.attempts > 0`:          "division by zero",
 		`[1,2,3,4,5,6,7,8,9].all(a,[1,2,3,4,5,6,7,8,9].all(b,[1,2,3,4,5,6,7,8,9].all(c,[1,2,3,4,5,6,7,8,9].all(d, a+b+c+d+object.attempts > 0))))`: "costs too much",
 	} {
@@ -91,7 +94,7 @@ func TestAnOrderThatCannotBeUsedIsRefusedAndSaysWhere(t *testing.T) {
 		"state.name":                       "column 1: field \"state\"",
 		"attempts down":                    "column 1: must be a field",
 		",":                                "column 1: must be a field",
-		"state,band,attempts,reason,state": "column 28: there may be 4 fields",
+		"state,band,attempts,reason,state": "column 28: must have at most 4 fields",
 	} {
 		if _, err := s.objects().ListObjects(as(t, "admin"), &plimsollv1.ListObjectsRequest{OrderBy: text}); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -197,7 +200,7 @@ func TestWorkloadsAndClustersAreFilteredAndOrdered(t *testing.T) {
 func TestAPageTokenWorksOnlyForItsCallerFilterAndOrder(t *testing.T) {
 	first, _ := ledgers(t)
 	s := serve(t, first, nil)
-	s.give("somebody", Access{Verb: "list", Resource: "objects"})
+	s.give("somebody", auth.Access{Verb: "list", Resource: "objects"})
 	made, err := s.objects().ListObjects(as(t, "admin"), &plimsollv1.ListObjectsRequest{Filter: "true", OrderBy: "attempts", PageSize: 2})
 	if err != nil || made.GetNextPageToken() == "" {
 		t.Fatal(made, err)
@@ -244,5 +247,40 @@ func TestAFilterThatHasSpentItsBudgetCutsThePage(t *testing.T) {
 	list.filter.Spend(lists.MaxCallCost)
 	if _, err := list.here(t.Context(), r.statuses["prod"], 10); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "order_by") {
 		t.Errorf("ordered: %v", err)
+	}
+}
+
+// What fills a page is paid for, and not what comes behind it.
+func TestAPageOfAFilteredListLooksAtNoMoreMembersThanItNeeds(t *testing.T) {
+	r := newFleet().replica(t, "10.0.0.1:9444")
+	for i := range window {
+		member := fmt.Sprintf("m%02d", i)
+		r.member(member)
+		r.fleet.give(member, r.address)
+		for n := range 10 {
+			r.record(member, "deployment-spot", "shop", fmt.Sprintf("o%d", n))
+		}
+	}
+	var scans atomic.Int64
+	r.scanned = func() { scans.Add(1) }
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // so many are looked at side by side
+	list := func(token string) *plimsollv1.ListObjectsResponse {
+		answer, err := r.ledgerService(t).ListObjects(t.Context(), &plimsollv1.ListObjectsRequest{PageSize: 15, PageToken: token, Filter: "object.attempts >= 0"})
+		if err != nil || len(answer.GetObjects()) == 0 {
+			t.Fatalf("%d objects, %v", len(answer.GetObjects()), err)
+		}
+		return answer
+	}
+	page := list("")
+	if got := scans.Load(); got > 3 {
+		t.Errorf("for a page that two members fill, %d were looked at", got)
+	}
+	listed := len(page.GetObjects())
+	for page.GetNextPageToken() != "" {
+		page = list(page.GetNextPageToken())
+		listed += len(page.GetObjects())
+	}
+	if listed != 10*window {
+		t.Errorf("all pages have %d objects, want %d", listed, 10*window)
 	}
 }

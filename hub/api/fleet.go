@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
@@ -56,9 +57,9 @@ func newFleetService(c *core) *fleetService {
 }
 
 // onFleetPlacements needs verb on fleetplacements in the namespace, and for the one, that the request names.
-func onFleetPlacements(verb string) func(any) (Access, error) {
-	return func(request any) (Access, error) {
-		needs := Access{Group: fleetv1.GroupVersion.Group, Verb: verb, Resource: resourceFleetPlacements}
+func onFleetPlacements(verb string) func(any) (auth.Access, error) {
+	return func(request any) (auth.Access, error) {
+		needs := auth.Access{Group: fleetv1.GroupVersion.Group, Verb: verb, Resource: resourceFleetPlacements}
 		if within, ok := request.(interface{ GetNamespace() string }); ok {
 			needs.Namespace = within.GetNamespace()
 		}
@@ -74,7 +75,7 @@ func (s *fleetService) byNamespace() *partition {
 	return &partition{
 		names:  s.namespaces,
 		there:  func(namespace string) bool { return slices.Contains(s.namespaces(), namespace) },
-		narrow: func(needs Access, namespace string) Access { needs.Namespace = namespace; return needs },
+		narrow: func(needs auth.Access, namespace string) auth.Access { needs.Namespace = namespace; return needs },
 	}
 }
 
@@ -84,10 +85,10 @@ func (s *fleetService) namespaces() []string { return s.fleet.Namespaces() }
 func (s *fleetService) follows() error {
 	switch {
 	case s.fleet == nil:
-		return apierror.WithReason(status.New(codes.FailedPrecondition, "this hub places no workloads over members: fleet.enabled is not set in its configuration"),
+		return apierror.WithReason(status.New(codes.FailedPrecondition, "FleetPlacements are disabled: fleet.enabled is not set in the hub's configuration"),
 			"FLEET_DISABLED", nil).Err()
 	case !s.fleet.Synced():
-		return apierror.WithReason(status.New(codes.Unavailable, "the FleetPlacements of the hub cluster have not been read yet, or it does not know the kind"),
+		return apierror.WithReason(status.New(codes.Unavailable, "the hub has not read the FleetPlacements yet, or their definition is not installed"),
 			"FLEET_UNREAD", nil).Err()
 	}
 	return nil
@@ -100,7 +101,7 @@ func (s *fleetService) ListFleetPlacements(ctx context.Context, request *plimsol
 	}
 	list := listing[*plimsollv1.FleetPlacement]{
 		core: s.core, by: s.byNamespace(), asked: request, cluster: request.GetNamespace(), what: []string{resourceFleetPlacements},
-		needs:  Access{Group: fleetv1.GroupVersion.Group, Verb: verbList, Resource: resourceFleetPlacements},
+		needs:  auth.Access{Group: fleetv1.GroupVersion.Group, Verb: verbList, Resource: resourceFleetPlacements},
 		length: 2, nameOf: nameOfFleetPlacement,
 	}
 	if err := list.read(ctx, lists.FleetFilters); err != nil {
@@ -172,7 +173,7 @@ func (s *fleetService) WatchFleetPlacements(request *plimsollv1.WatchFleetPlacem
 	}
 	w := watching[*plimsollv1.FleetPlacement, *plimsollv1.WatchFleetPlacementsResponse]{
 		core: s.core, by: s.byNamespace(), feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream), member: request.GetNamespace(),
-		needs:   Access{Group: fleetv1.GroupVersion.Group, Verb: verbList, Resource: resourceFleetPlacements},
+		needs:   auth.Access{Group: fleetv1.GroupVersion.Group, Verb: verbList, Resource: resourceFleetPlacements},
 		query:   []string{resourceFleetPlacements, request.GetNamespace(), request.GetFilter()},
 		selects: func(*plimsollv1.FleetPlacement) bool { return true },
 		shown:   s.shown,

@@ -23,7 +23,7 @@ import (
 )
 
 // askPlanner puts a question to the replica that plans, which owns the members: here, or by way of its peer address.
-func (s *fleetService) askPlanner(ctx context.Context, p *fleetv1.FleetPlacement, q question) error {
+func askPlanner[T any](ctx context.Context, s *fleetService, p *fleetv1.FleetPlacement, q question[T]) (T, error) {
 	var names []string
 	for i := range p.Status.Members {
 		if _, registered := s.members.Status(p.Status.Members[i].Name); registered {
@@ -36,11 +36,11 @@ func (s *fleetService) askPlanner(ctx context.Context, p *fleetv1.FleetPlacement
 	if len(names) == 0 {
 		return q.local()
 	}
-	err := s.ask(ctx, slices.Min(names), q)
+	answer, err := askOwner(ctx, s.core, slices.Min(names), q)
 	if nobody := (*unreachable)(nil); errors.As(err, &nobody) { // which member it was asked by way of says nothing, and the caller may not see it
-		return apierror.WithReason(status.New(codes.Unavailable, "the replica that plans FleetPlacements does not answer"), "PLANNER_UNAVAILABLE", nil).Err()
+		err = apierror.WithReason(status.New(codes.Unavailable, "the replica that plans FleetPlacements does not answer"), "PLANNER_UNAVAILABLE", nil).Err()
 	}
-	return err
+	return answer, err
 }
 
 // errNotPlanned is why a FleetPlacement that is there cannot be explained.
@@ -54,19 +54,16 @@ func (s *fleetService) ExplainFleetPlacement(ctx context.Context, request *plims
 	if err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.ExplainFleetPlacementResponse
-	err = s.askPlanner(ctx, p, question{
-		local: func() error {
+	answer, err := askPlanner(ctx, s, p, question[*plimsollv1.ExplainFleetPlacementResponse]{
+		local: func() (*plimsollv1.ExplainFleetPlacementResponse, error) {
 			found, ok := s.fleet.Explain(p.Namespace, p.Name)
 			if !ok {
-				return errNotPlanned(p)
+				return nil, errNotPlanned(p)
 			}
-			answer = explanationMessage(p, &found)
-			return nil
+			return explanationMessage(p, &found), nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewFleetServiceClient(conn).ExplainFleetPlacement(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.ExplainFleetPlacementResponse, error) {
+			return plimsollv1.NewFleetServiceClient(conn).ExplainFleetPlacement(ctx, request)
 		},
 	})
 	if err != nil {
@@ -78,7 +75,7 @@ func (s *fleetService) ExplainFleetPlacement(ctx context.Context, request *plims
 func explanationMessage(p *fleetv1.FleetPlacement, e *placing.Explanation) *plimsollv1.ExplainFleetPlacementResponse {
 	answer := &plimsollv1.ExplainFleetPlacementResponse{Placement: fleetPlacementMessage(p), Summary: e.Summary, AsOf: timestamppb.New(e.At)}
 	if e.Stopped != "" {
-		answer.Summary = []string{"Nothing is planned: " + e.Stopped}
+		answer.Summary = []string{"There is no plan: " + e.Stopped}
 		return answer
 	}
 	for i := range e.Members {
@@ -158,19 +155,16 @@ func (s *fleetService) WhatIfFleetPlacement(ctx context.Context, request *plimso
 	if err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.WhatIfFleetPlacementResponse
-	err = s.askPlanner(ctx, p, question{
-		local: func() error {
+	answer, err := askPlanner(ctx, s, p, question[*plimsollv1.WhatIfFleetPlacementResponse]{
+		local: func() (*plimsollv1.WhatIfFleetPlacementResponse, error) {
 			found, ok := s.fleet.Suppose(p.Namespace, p.Name, placing.Hypothesis{Change: change, IgnoreWindow: request.GetIgnoreWindow()})
 			if !ok {
-				return errNotPlanned(p)
+				return nil, errNotPlanned(p)
 			}
-			answer = suppositionMessage(p, &found)
-			return nil
+			return suppositionMessage(p, &found), nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewFleetServiceClient(conn).WhatIfFleetPlacement(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.WhatIfFleetPlacementResponse, error) {
+			return plimsollv1.NewFleetServiceClient(conn).WhatIfFleetPlacement(ctx, request)
 		},
 	})
 	if err != nil {
@@ -268,7 +262,7 @@ func suppositionMessage(p *fleetv1.FleetPlacement, found *placing.Supposition) *
 		CostNow: found.CostNow, CostThen: found.Cost, AsOf: timestamppb.New(found.At),
 	}
 	if found.Stopped != "" {
-		answer.Conditions = []*plimsollv1.Condition{{Type: reconcile.ConditionStalled, Status: "True", Message: "nothing would be planned: " + found.Stopped}}
+		answer.Conditions = []*plimsollv1.Condition{{Type: reconcile.ConditionStalled, Status: "True", Message: "there would be no plan: " + found.Stopped}}
 	}
 	now := map[string]*plimsollv1.FleetMember{}
 	for _, m := range answer.GetNow().GetMembers() {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -32,7 +33,7 @@ func (h hidden) text(text string) string {
 
 // hiddenIn are the members, of those registered and those that are named, whose workloads in a namespace the caller may not get.
 func (s *fleetService) hiddenIn(ctx context.Context, namespace string, named []string) (hidden, error) {
-	needs := Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: namespace}
+	needs := auth.Access{Verb: verbGet, Resource: resourceWorkloads, Namespace: namespace}
 	if all, err := s.gate.allowed(ctx, needs); err != nil || all {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -158,7 +159,7 @@ func (r *replica) place(namespace, name string, ready int32, members ...string) 
 	return p
 }
 
-var listFleet = Access{Group: "fleet.plimsoll.dev", Verb: "list", Resource: "fleetplacements"}
+var listFleet = auth.Access{Group: "fleet.plimsoll.dev", Verb: "list", Resource: "fleetplacements"}
 
 func TestFleetPlacementsAreListedByNamespaceAndNameWithFilterOrderAndPages(t *testing.T) {
 	r := shop(t)
@@ -237,8 +238,8 @@ func TestMembersThatACallerMayNotSeeAreNotNamed(t *testing.T) {
 	p.Status.Members[0].Reason = "as secret has no room"
 	p.Status.Conditions[0].Message = "member secret: it refused"
 	s := serve(t, r, nil)
-	s.give("tenant", listFleet, Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
-		Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
+	s.give("tenant", listFleet, auth.Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
+		auth.Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
 	got, err := s.fleet().GetFleetPlacement(as(t, "tenant"), &plimsollv1.GetFleetPlacementRequest{Namespace: "shop", Name: "search"})
 	if err != nil {
 		t.Fatal(err)
@@ -390,8 +391,8 @@ func TestWhyAndWhatIfOfAFleetPlacement(t *testing.T) {
 	p := r.place("shop", "search", 2, "prod", "secret")
 	p.Spec.Capacity.MinOnDemand = 1
 	s := serve(t, r, nil)
-	s.give("tenant", Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
-		Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
+	s.give("tenant", auth.Access{Group: "fleet.plimsoll.dev", Verb: "get", Resource: "fleetplacements"},
+		auth.Access{Verb: "get", Resource: "workloads", Member: "prod", Namespace: "shop"})
 	for who, members := range map[string]int{"admin": 2, "tenant": 1} {
 		why, err := s.fleet().ExplainFleetPlacement(as(t, who), &plimsollv1.ExplainFleetPlacementRequest{Namespace: "shop", Name: "search"})
 		if err != nil {

@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -35,8 +37,12 @@ type page[T any] struct {
 	unreachable []*plimsollv1.UnreachableMember
 }
 
-// gather asks one window of members after the other until size items are there, and keeps their order.
-func gather[T any](ctx context.Context, from *candidates, size int, ask func(ctx context.Context, member string, limit int) (part[T], error)) (*page[T], error) {
+// ask has a member say what it contributes to a list, at most limit items.
+type ask[T any] func(ctx context.Context, member string, limit int) (part[T], error)
+
+// gather asks one window of members after the other until size items are there, and keeps their order. here tells which members this
+// replica answers for itself.
+func gather[T any](ctx context.Context, from *candidates, size int, here func(member string) bool, ask ask[T]) (*page[T], error) {
 	p := &page[T]{asOf: time.Now()}
 	for len(p.items) < size {
 		members, err := from.next(ctx)
@@ -49,7 +55,7 @@ func gather[T any](ctx context.Context, from *candidates, size int, ask func(ctx
 			}
 			return p, nil
 		}
-		parts, err := askAll(ctx, members, size-len(p.items), ask)
+		parts, err := askEnough(ctx, members, size-len(p.items), here, ask)
 		if err != nil {
 			return nil, err
 		}
@@ -90,24 +96,78 @@ func (p *page[T]) moment() *timestamppb.Timestamp { return timestamppb.New(p.asO
 
 // askAll asks all members at once. A member that fails costs no other its answer: ask says so in the part. An error of ask
 // ends the list.
-func askAll[T any](ctx context.Context, members []string, limit int, ask func(context.Context, string, int) (part[T], error)) ([]part[T], error) {
-	parts, failed := make([]part[T], len(members)), make([]error, len(members))
-	var all sync.WaitGroup
+func askAll[T any](ctx context.Context, members []string, limit int, ask ask[T]) ([]part[T], error) {
+	a := newAnswers(ctx, members, limit, ask)
+	for i := range members {
+		a.under.Go(func() { a.ask(i) })
+	}
+	return a.wait()
+}
+
+// askEnough asks the members of other replicas all at once, because those wait, and the members of this one in their order until size
+// items are there: the parts behind these are empty, and nobody has paid for them.
+func askEnough[T any](ctx context.Context, members []string, size int, here func(member string) bool, ask ask[T]) ([]part[T], error) {
+	a := newAnswers(ctx, members, size, ask)
+	var local []int
 	for i, member := range members {
-		all.Go(func() {
-			defer func() {
-				if cause := recover(); cause != nil {
-					failed[i] = fmt.Errorf("ask about member %q: panic: %v\n%s", member, cause, debug.Stack())
+		if here(member) {
+			local = append(local, i)
+			continue
+		}
+		a.under.Go(func() { a.ask(i) })
+	}
+	var next, found atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(local)) {
+		a.under.Go(func() {
+			for found.Load() < int64(size) {
+				n := int(next.Add(1)) - 1
+				if n >= len(local) {
+					return
 				}
-			}()
-			parts[i], failed[i] = ask(ctx, member, limit)
+				a.ask(local[n])
+				found.Add(int64(len(a.parts[local[n]].items)))
+				if a.parts[local[n]].more { // a page ends there
+					found.Add(int64(size))
+				}
+			}
 		})
 	}
-	all.Wait()
-	for _, err := range failed {
+	return a.wait()
+}
+
+// answers are the parts of some members of a list in the making.
+type answers[T any] struct {
+	ctx     context.Context // of the call
+	members []string
+	limit   int
+	of      ask[T]
+
+	parts  []part[T]
+	failed []error
+	under  sync.WaitGroup
+}
+
+func newAnswers[T any](ctx context.Context, members []string, limit int, of ask[T]) *answers[T] {
+	return &answers[T]{ctx: ctx, members: members, limit: limit, of: of, parts: make([]part[T], len(members)), failed: make([]error, len(members))}
+}
+
+// ask asks one member. Calls for different members may overlap.
+func (a *answers[T]) ask(i int) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.failed[i] = fmt.Errorf("ask about member %q: panic: %v\n%s", a.members[i], cause, debug.Stack())
+		}
+	}()
+	a.parts[i], a.failed[i] = a.of(a.ctx, a.members[i], a.limit)
+}
+
+// wait returns the parts when all who were asked have answered, or the first error.
+func (a *answers[T]) wait() ([]part[T], error) {
+	a.under.Wait()
+	for _, err := range a.failed {
 		if err != nil {
 			return nil, err
 		}
 	}
-	return parts, nil
+	return a.parts, nil
 }

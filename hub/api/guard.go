@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/cache"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
 )
 
@@ -32,10 +34,10 @@ const (
 //
 // While the hub cluster cannot be asked, a token that it has let in within the last hour is let in, unless the token says that it
 // has expired: what next shows is needed most when a replica is cut off.
-func Guard(path string, authenticator Authenticator, authorizer Authorizer, log *slog.Logger, next http.Handler) http.Handler {
+func Guard(path string, authenticator auth.Authenticator, authorizer auth.Authorizer, log *slog.Logger, next http.Handler) http.Handler {
 	g := &guard{
-		path: path, who: bearer(authenticator, log), gate: access{authorizer: authorizer, log: log},
-		lately: newCache[tokenKey, struct{}](maxAllowedWithout),
+		path: path, who: auth.Bearer(authenticator, log), gate: access{authorizer: authorizer, log: log},
+		lately: cache.New[headerKey, struct{}](maxAllowedWithout),
 	}
 	_, _ = rand.Read(g.salt[:]) // never fails
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,20 +49,23 @@ func Guard(path string, authenticator Authenticator, authorizer Authorizer, log 
 	})
 }
 
+// headerKey stands for an Authorization header in memory: salted, so that a dump of it is worth nothing.
+type headerKey [sha256.Size]byte
+
 type guard struct {
 	path   string
-	who    identify
+	who    auth.Identifier
 	gate   access
 	salt   [sha256.Size]byte
-	lately *cache[tokenKey, struct{}] // let in by the hub cluster within the last hour
+	lately *cache.Cache[headerKey, struct{}] // let in by the hub cluster within the last hour
 }
 
 // admit returns nil when whoever sends r is let in.
 func (g *guard) admit(r *http.Request) error {
 	ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: rest.Address(r.RemoteAddr)})
 	ctx = metadata.NewIncomingContext(ctx, metadata.MD{"authorization": r.Header.Values("Authorization")})
-	key := tokenKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
-	_, lately := g.lately.get(key)
+	key := headerKey(sha256.Sum256(append(g.salt[:], strings.Join(r.Header.Values("Authorization"), "\n")...)))
+	_, lately := g.lately.Get(key)
 	if lately {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, waitWithout)
@@ -69,9 +74,9 @@ func (g *guard) admit(r *http.Request) error {
 	err := g.ask(ctx)
 	switch code := status.Code(err); {
 	case err == nil:
-		g.lately.put(key, struct{}{}, allowedWithout)
+		g.lately.Put(key, struct{}{}, allowedWithout)
 	case code == codes.Unauthenticated, code == codes.PermissionDenied:
-		g.lately.drop(key)
+		g.lately.Drop(key)
 	case lately && (code == codes.Unavailable || code == codes.DeadlineExceeded):
 		return nil
 	}
@@ -87,7 +92,7 @@ func (g *guard) ask(ctx context.Context) error {
 	allowed, err := g.gate.mayGet(ctx, identity, g.path)
 	if err == nil && !allowed {
 		err = status.Errorf(codes.PermissionDenied,
-			"user %q may not get %s: a ClusterRole of the hub cluster must allow get on the nonResourceURL %s", identity.User, g.path, g.path)
+			"user %q may not get %s: a ClusterRole of the hub cluster must grant get on the nonResourceURL %s", identity.User, g.path, g.path)
 	}
 	return err
 }

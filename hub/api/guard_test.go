@@ -13,7 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
+
+// podOf is what the hub cluster says of a token that it accepts.
+func podOf(user string) authenticationv1.TokenReviewStatus {
+	return authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
+}
 
 func TestOnlyWhoMayGetThePathIsLetIn(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -23,12 +30,12 @@ func TestOnlyWhoMayGetThePathIsLetIn(t *testing.T) {
 		allowed bool
 		want    int
 	}{
-		"a token that may":         {headers: []string{"Bearer good"}, tokens: accepted("prometheus"), allowed: true, want: http.StatusOK},
-		"a token that may not":     {headers: []string{"Bearer good"}, tokens: accepted("tenant"), want: http.StatusForbidden},
+		"a token that may":         {headers: []string{"Bearer good"}, tokens: podOf("prometheus"), allowed: true, want: http.StatusOK},
+		"a token that may not":     {headers: []string{"Bearer good"}, tokens: podOf("tenant"), want: http.StatusForbidden},
 		"no token":                 {allowed: true, want: http.StatusUnauthorized},
 		"a bad token":              {headers: []string{"Bearer bad"}, allowed: true, want: http.StatusUnauthorized},
-		"two tokens":               {headers: []string{"Bearer good", "Bearer bad"}, tokens: accepted("prometheus"), allowed: true, want: http.StatusUnauthorized},
-		"somebody without a name":  {headers: []string{"Bearer good"}, tokens: accepted(""), allowed: true, want: http.StatusUnauthorized},
+		"two tokens":               {headers: []string{"Bearer good", "Bearer bad"}, tokens: podOf("prometheus"), allowed: true, want: http.StatusUnauthorized},
+		"somebody without a name":  {headers: []string{"Bearer good"}, tokens: podOf(""), allowed: true, want: http.StatusUnauthorized},
 		"a cluster without answer": {headers: []string{"Bearer good"}, broken: errors.New("gone"), want: http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,11 +57,11 @@ func TestOnlyWhoMayGetThePathIsLetIn(t *testing.T) {
 				review.Status.Allowed = c.allowed
 				return true, review, nil
 			})
-			authenticator, err := NewPodTokenReviewer(clients.AuthenticationV1().TokenReviews())
+			authenticator, err := auth.NewPodTokenReviewer(clients.AuthenticationV1().TokenReviews())
 			if err != nil {
 				t.Fatal(err)
 			}
-			authorizer := NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
+			authorizer := auth.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews())
 			guarded := Guard("/metrics", authenticator, authorizer, slog.New(slog.DiscardHandler), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("series"))
 			}))

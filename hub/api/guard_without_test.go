@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 // A hubCluster answers about tokens and access, or does not.
@@ -18,15 +20,15 @@ type hubCluster struct {
 	denies         bool
 }
 
-func (c *hubCluster) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (c *hubCluster) Authenticate(ctx context.Context, token string) (auth.Identity, error) {
 	if c.silent {
 		<-ctx.Done()
-		return Identity{}, ctx.Err()
+		return auth.Identity{}, ctx.Err()
 	}
-	return Identity{User: token}, c.tokens
+	return auth.Identity{User: token}, c.tokens
 }
 
-func (c *hubCluster) Allowed(context.Context, Identity, Access) (bool, error) {
+func (c *hubCluster) Allowed(context.Context, auth.Identity, auth.Access) (bool, error) {
 	return !c.denies, c.rights
 }
 
@@ -81,7 +83,7 @@ func TestAScraperThatWasLetInGoesOnForAnHourWhileTheHubClusterCannotBeAsked(t *t
 
 func TestAScraperThatWasRefusedIsNotLetInWhenTheHubClusterGoes(t *testing.T) {
 	for name, refusal := range map[string]func(*hubCluster){
-		"its token was revoked":    func(c *hubCluster) { c.tokens = ErrBadToken },
+		"its token was revoked":    func(c *hubCluster) { c.tokens = auth.ErrBadToken },
 		"its right was taken away": func(c *hubCluster) { c.denies = true },
 	} {
 		t.Run(name, func(t *testing.T) {

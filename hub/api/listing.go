@@ -5,16 +5,17 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
 // listing is one call of a list over members: of what passes its filter, by name or in the order that was asked for.
 type listing[T proto.Message] struct {
 	*core
-	what    []string   // is listed: the kind of list and its filters but for the member and those below, for page tokens
-	cluster string     // only this member; "": all
-	by      *partition // nil: members
-	needs   Access     // without a member
+	what    []string    // is listed: the kind of list and its filters but for the member and those below, for page tokens
+	cluster string      // only this member; "": all
+	by      *partition  // nil: members
+	needs   auth.Access // without a member
 	asked   listRequest
 	filter  *lists.Filter
 	order   lists.Order
@@ -22,7 +23,7 @@ type listing[T proto.Message] struct {
 
 	// part returns what a member contributes, what does not pass the filter left out: in the order that was asked for, at most
 	// limit items behind after.
-	part   func(ctx context.Context, member string, limit int) (part[T], error)
+	part   ask[T]
 	nameOf func(item T) lists.Position
 
 	after  lists.Position // ranks and name; nil: from the start
@@ -42,6 +43,7 @@ func (l *listing[T]) read(ctx context.Context, filters *lists.Filters) (err erro
 	if l.filter, err = filters.Compile(l.asked.GetFilter()); err != nil {
 		return err
 	}
+	l.filter.ChargeTo(l.filters.Charged(payer(ctx)))
 	var none T
 	if l.order, err = lists.ParseOrder(l.asked.GetOrderBy(), none.ProtoReflect().Descriptor()); err != nil {
 		return err
@@ -59,7 +61,7 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 	if len(l.order) > 0 {
 		found, err = l.ranked(ctx, members, lists.PageSize(l.asked.GetPageSize()))
 	} else {
-		found, err = gather(ctx, members, lists.PageSize(l.asked.GetPageSize()), l.part)
+		found, err = gather(ctx, members, lists.PageSize(l.asked.GetPageSize()), l.answersHere, l.part)
 	}
 	if err != nil {
 		return nil, "", err
@@ -83,6 +85,9 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 	return found, next, nil
 }
 
+// answersHere tells whether this replica answers for a member.
+func (l *listing[T]) answersHere(member string) bool { return l.by != nil || l.ownership.Mine(member) }
+
 // place is where an item is in the list.
 func (l *listing[T]) place(item T) lists.Position {
 	return append(lists.Position(l.order.Rank(item)), l.nameOf(item)...)
@@ -90,7 +95,7 @@ func (l *listing[T]) place(item T) lists.Position {
 
 // query is all that makes the list what it is, for its page tokens. Without filter, order and caller it is what older replicas
 // make of it.
-func (l *listing[T]) query(cluster string, who Identity) []string {
+func (l *listing[T]) query(cluster string, who auth.Identity) []string {
 	query := append([]string{l.what[0], cluster}, l.what[1:]...)
 	if l.asked.GetFilter() != "" || l.asked.GetOrderBy() != "" {
 		query = append(query, "by", l.asked.GetFilter(), l.asked.GetOrderBy())
@@ -102,9 +107,9 @@ func (l *listing[T]) query(cluster string, who Identity) []string {
 }
 
 // callerOf is whom page tokens are made for; nobody, when another replica asks.
-func (l *listing[T]) callerOf(ctx context.Context) Identity {
+func (l *listing[T]) callerOf(ctx context.Context) auth.Identity {
 	if l.peers == nil {
-		return Identity{}
+		return auth.Identity{}
 	}
 	return identityOf(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -64,15 +65,13 @@ func (l *ownerListing[T]) ofOwner(ctx context.Context, member string, limit int)
 	if !ok {
 		return part[T]{}, nil // it has just gone
 	}
-	err = l.ask(ctx, member, question{
+	found, err = askOwner(ctx, l.core, member, question[part[T]]{
 		failed: &l.failed,
-		local: func() (err error) {
-			found, err = l.here(ctx, known, limit)
-			return err
+		local: func() (part[T], error) {
+			return l.here(ctx, known, limit)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			found, err = l.there(ctx, conn, member, limit)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (part[T], error) {
+			return l.there(ctx, conn, member, limit)
 		},
 	})
 	if err != nil {
@@ -130,7 +129,7 @@ func (l *ownerListing[T]) firstHere(ctx context.Context, member string, limit in
 		return true
 	})
 	if err == nil && !ended {
-		err = lists.BadFilter("filter.cost", "costs too much to compute for all items, which order_by takes: name a cluster, or leave order_by out")
+		err = lists.BadFilter("filter.cost", "costs too much to compute for all items, which order_by needs: name a cluster, or omit order_by")
 	}
 	for _, item := range kept.settle() {
 		found.items = append(found.items, item.item)
@@ -165,7 +164,7 @@ func (l *ownerListing[T]) walk(ctx context.Context, member string, behind lists.
 
 // there has another replica list a member.
 func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterface, member string, limit int) (found part[T], err error) {
-	query := l.query(member, Identity{}) // replicas have no name
+	query := l.query(member, auth.Identity{}) // replicas have no name
 	request := pageRequest{cluster: member, filter: l.asked.GetFilter(), orderBy: l.asked.GetOrderBy(), size: count(min(limit, lists.MaxPage))}
 	if behind := l.behind(member); behind != nil {
 		request.token = lists.EncodePosition(behind, query...)
@@ -186,7 +185,7 @@ func (l *ownerListing[T]) there(ctx context.Context, conn grpc.ClientConnInterfa
 	if token := page.answer.GetNextPageToken(); token != "" {
 		found.more = true
 		if found.reached, err = lists.DecodePosition(token, len(l.order)+l.length, query...); err != nil {
-			return part[T]{blind: true, gap: "its owner is of an older version, which knows neither filter nor order_by"}, nil
+			return part[T]{blind: true, gap: "its owner has an older version without filter and order_by"}, nil
 		}
 	}
 	return found, nil

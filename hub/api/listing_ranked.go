@@ -63,7 +63,7 @@ func (l *listing[T]) ranked(ctx context.Context, from *candidates, size int) (*p
 		}
 	}
 	if from.left() {
-		return nil, apierror.InvalidField("order_by", "order_by.members", "takes the right to list in all members where there are many: name a cluster")
+		return nil, apierror.InvalidField("order_by", "order_by.members", "needs the right to list in all members if there are many: name a cluster")
 	}
 	for _, item := range kept.settle() {
 		made.items = append(made.items, item.item)

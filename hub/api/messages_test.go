@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 var then = time.Unix(1_700_000_000, 0).UTC()
@@ -48,7 +49,7 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := spot.WorkloadView{
+	view := report.Workload{
 		Member: "prod", WorkloadKey: workloadKey("shop", spot.KindStatefulSet, "db"), State: plan.StateInvalid, Reason: "why",
 		Policy: policy.Policy{
 			MinOnDemand: &floor, MinOnDemandSource: policy.SourceDefault, PercentageSource: policy.SourceWorkload,
@@ -58,9 +59,9 @@ func TestAWorkloadIsShownWhole(t *testing.T) {
 		Replicas: 9, SpotWanted: 1, OnDemandWanted: 2, SpotActual: 3, OnDemandActual: 4, Unassigned: 5, Pending: 6, NextCheck: then,
 		Doomed: 7, Released: 8, Settings: plan.Settings{ReadOnly: true, Paused: true, Strategy: policy.StrategyRelease, PendingTimeout: time.Minute},
 		Waits:       []plan.Wait{{Kind: plan.WaitBudget, Subject: "db", Replicas: 2, Since: then, Until: then, Reason: "no"}},
-		Moves:       []spot.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
+		Moves:       []report.Move{{At: then, Pod: "db-2", From: capacity.OnDemand, For: plan.PurposeDrought, Strategy: policy.StrategyEvict, Why: "dry"}},
 		Explanation: []string{"So it is."},
-		Pods: []spot.PodView{
+		Pods: []report.Pod{
 			{Name: "db-0", Slot: 0, Wanted: capacity.Spot, Actual: capacity.OnDemand, Node: "n", Phase: "Running", Ready: true, Reason: "moves",
 				Doomed: true, Released: true, Waits: plan.WaitWindow},
 			{Name: "db-1", Slot: -1},

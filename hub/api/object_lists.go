@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -28,7 +29,7 @@ func (s *objectService) objectList(asked listRequest, cluster, controller, names
 	list := &ownerListing[*plimsollv1.ObjectState]{gap: gapOfLedger}
 	list.listing = listing[*plimsollv1.ObjectState]{
 		core: s.core, asked: asked, cluster: cluster, what: []string{"ledger", resourceObjects, controller, namespace},
-		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: namespace}, length: 4, nameOf: nameOfObject,
+		needs: auth.Access{Verb: verbList, Resource: resourceObjects, Namespace: namespace}, length: 4, nameOf: nameOfObject,
 	}
 	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.ObjectState], bool) {
 		filter := reconcile.Filter{Member: member, Controller: controller, Namespace: namespace, Limit: limit}
@@ -62,7 +63,7 @@ func (s *objectService) ListControllers(ctx context.Context, request *plimsollv1
 	list := ownerListing[*plimsollv1.Controller]{gap: gapOfLedger}
 	list.listing = listing[*plimsollv1.Controller]{
 		core: s.core, asked: unfiltered{request}, cluster: request.GetCluster(), what: []string{"ledger", "controllers"},
-		needs: Access{Verb: verbList, Resource: resourceObjects}, length: 2,
+		needs: auth.Access{Verb: verbList, Resource: resourceObjects}, length: 2,
 		nameOf: func(c *plimsollv1.Controller) lists.Position { return lists.Position{c.GetCluster(), c.GetName()} },
 	}
 	list.scan = func(member string, behind lists.Position, limit int) (found []entry[*plimsollv1.Controller], more bool) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -81,8 +82,8 @@ func TestObjectsOfAllControllersAreListedWhoeverOwnsTheirMember(t *testing.T) {
 func TestObjectsAreListedOnlyOfMembersThatTheCallerMaySee(t *testing.T) {
 	first, _ := ledgers(t)
 	s := serve(t, first, nil)
-	s.give("dev-only", Access{Verb: "list", Resource: "objects", Member: "dev"})
-	s.give("shop-only", Access{Verb: "list", Resource: "objects", Namespace: "shop"})
+	s.give("dev-only", auth.Access{Verb: "list", Resource: "objects", Member: "dev"})
+	s.give("shop-only", auth.Access{Verb: "list", Resource: "objects", Namespace: "shop"})
 	if found, _, _ := allObjects(t, s, "dev-only", &plimsollv1.ListObjectsRequest{}); len(found) != 8 || !strings.HasPrefix(found[7], "dev ") {
 		t.Errorf("%v", found)
 	}

@@ -31,23 +31,19 @@ func (s *objectService) GetObjectState(ctx context.Context, request *plimsollv1.
 	if _, err := s.member(request.GetCluster()); err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.GetObjectStateResponse
-	err := s.ask(ctx, request.GetCluster(), question{
-		local: func() error {
+	return askOwner(ctx, s.core, request.GetCluster(), question[*plimsollv1.GetObjectStateResponse]{
+		local: func() (*plimsollv1.GetObjectStateResponse, error) {
 			key := keyFrom(request)
 			record, ok := s.objects.Lookup(key)
 			if !ok {
-				return errNoObject(key)
+				return nil, errNoObject(key)
 			}
-			answer = &plimsollv1.GetObjectStateResponse{Object: objectMessage(&record), AsOf: timestamppb.New(time.Now())}
-			return nil
+			return &plimsollv1.GetObjectStateResponse{Object: objectMessage(&record), AsOf: timestamppb.New(time.Now())}, nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewObjectServiceClient(conn).GetObjectState(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetObjectStateResponse, error) {
+			return plimsollv1.NewObjectServiceClient(conn).GetObjectState(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 // RequeueObject implements [plimsollv1.ObjectServiceServer].
@@ -55,19 +51,16 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 	if _, err := s.member(request.GetCluster()); err != nil {
 		return nil, err
 	}
-	answer := &plimsollv1.RequeueObjectResponse{}
-	err := s.ask(ctx, request.GetCluster(), question{
+	return askOwner(ctx, s.core, request.GetCluster(), question[*plimsollv1.RequeueObjectResponse]{
 		order: true,
-		local: func() (err error) {
-			answer.Receipt, err = s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
-			return err
+		local: func() (*plimsollv1.RequeueObjectResponse, error) {
+			receipt, err := s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
+			return &plimsollv1.RequeueObjectResponse{Receipt: receipt}, err
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewObjectServiceClient(conn).RequeueObject(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.RequeueObjectResponse, error) {
+			return plimsollv1.NewObjectServiceClient(conn).RequeueObject(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 // keyFrom reads the key that a request names.
@@ -92,7 +85,7 @@ func (c *core) answers(member string, force bool) error {
 	if !closed || force {
 		return nil
 	}
-	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: %s: order it again when it answers, or with force, to have it run then", member, reason),
+	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: %s: requeue again when it answers, or requeue with force to run it then", member, reason),
 		reasonNotAnswering, map[string]string{"member": member}).Err()
 }
 
@@ -106,23 +99,23 @@ func (c *core) requeue(ctx context.Context, resource string, key reconcile.Key, 
 	case err == nil:
 		c.events.Add(journal.Event{
 			Type: journal.Requeue, Member: key.Member, Namespace: key.Namespace, Name: key.Name, Subject: key.Controller, User: callerOf(ctx),
-			Reason: "Object", Message: "a reconcile was ordered",
+			Reason: "Object", Message: "a reconcile was requested",
 		})
 		return receiptMessage(resource, &accepted), nil
 	case errors.Is(err, reconcile.ErrUnknownController):
 		return nil, status.Errorf(codes.NotFound, "no controller is named %q", key.Controller)
 	case errors.Is(err, reconcile.ErrUnknownMember):
-		return nil, status.Errorf(codes.NotFound, "member %q: controller %q does not work there (yet): the cluster's kinds say why", key.Member, key.Controller)
+		return nil, status.Errorf(codes.NotFound, "member %q: controller %q does not run there (yet): see the kinds of the cluster", key.Member, key.Controller)
 	case errors.Is(err, reconcile.ErrUnknownKey):
 		return nil, errNoObject(key)
 	case errors.Is(err, reconcile.ErrRetired):
-		return nil, status.Error(codes.Unavailable, "the replica that owns the member stops: order it again when another has taken over")
+		return nil, status.Error(codes.Unavailable, "the replica that owns the member stops: requeue again when another one has taken over")
 	}
 	return nil, fmt.Errorf("requeue %v: %w", key, err)
 }
 
 func errNoObject(key reconcile.Key) error {
-	return status.Errorf(codes.NotFound, "member %q: controller %q knows no object %q there", key.Member, key.Controller, strings.TrimPrefix(key.Namespace+"/"+key.Name, "/"))
+	return status.Errorf(codes.NotFound, "member %q: controller %q has no object %q there", key.Member, key.Controller, strings.TrimPrefix(key.Namespace+"/"+key.Name, "/"))
 }
 
 func objectMessage(record *reconcile.Record) *plimsollv1.ObjectState {

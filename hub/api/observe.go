@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -59,10 +60,10 @@ func observe(log *slog.Logger, metrics *metrics) grpc.UnaryServerInterceptor {
 		metrics.requests.WithLabelValues(info.FullMethod, code.String()).Inc()
 		metrics.duration.WithLabelValues(info.FullMethod).Observe(took.Seconds())
 		log.Log(ctx, levelOf(info.FullMethod, code), "API call", "method", info.FullMethod, "code", code.String(),
-			"user", seen.user, "remote", remote(ctx), "duration", took)
+			"user", seen.user, "remote", auth.Remote(ctx), "duration", took)
 		if rules[info.FullMethod].order {
 			log.LogAttrs(ctx, slog.LevelInfo, "API order", append(orderOf(request, answer),
-				slog.String("method", info.FullMethod), slog.String("code", code.String()), slog.String("user", seen.user), slog.String("remote", remote(ctx)))...)
+				slog.String("method", info.FullMethod), slog.String("code", code.String()), slog.String("user", seen.user), slog.String("remote", auth.Remote(ctx)))...)
 		}
 		return answer, err
 	}

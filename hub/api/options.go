@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 // Backend is what the API reads from and orders with; all of it is needed but Fleet.
@@ -36,8 +38,8 @@ type Options struct {
 	RecheckEvery time.Duration
 
 	// Authenticator and Authorizer let callers in; both are needed, unless Unauthenticated is set.
-	Authenticator Authenticator
-	Authorizer    Authorizer
+	Authenticator auth.Authenticator
+	Authorizer    auth.Authorizer
 	// Unauthenticated takes every caller for an administrator. Both listeners must then be on loopback.
 	Unauthenticated bool
 	// ClientCAs returns the authorities whose client certificates say who calls where no token does, as they are now: the same pool until
@@ -71,9 +73,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case o.Unauthenticated && (o.Authenticator != nil || o.Authorizer != nil):
-		return o, errors.New("API: it is either unauthenticated or has an Authenticator and an Authorizer")
+		return o, errors.New("API: must be unauthenticated, or have an Authenticator and an Authorizer")
 	case o.ClientCAs != nil && (o.Unauthenticated || o.TLS == nil):
-		return o, errors.New("API: client certificates need TLS, and somebody to tell what their owners may do")
+		return o, errors.New("API: client certificates need TLS and an Authorizer")
 	case o.Unauthenticated:
 		o.Authorizer = everything{}
 	case o.Authenticator == nil || o.Authorizer == nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 )
 
 // core is what all services share.
@@ -27,21 +29,21 @@ type core struct {
 	fleet     Fleet // nil: fleet placement is off
 	peers     Peers // nil: another replica asks, and nothing is passed on any further
 	gate      access
-	filters   *budgets        // of watches; nil: another replica asks, and there are none
+	filters   *limits.Budgets // what filters of callers may cost here
 	timeout   time.Duration   // for one answer of another replica
 	stopping  context.Context // ends when this replica stops
 	recheck   time.Duration   // see [Options.RecheckEvery]
 	log       *slog.Logger
 }
 
-// question is asked of the replica that owns a member.
-type question struct {
+// question is asked of the replica that owns a member, and answered by a T.
+type question[T any] struct {
 	// order is set when something is to be done and not only told.
 	order bool
 	// local answers it here.
-	local func() error
+	local func() (T, error)
 	// remote asks the replica behind conn.
-	remote func(ctx context.Context, conn grpc.ClientConnInterface) error
+	remote func(ctx context.Context, conn grpc.ClientConnInterface) (T, error)
 	// patience is added to the timeout.
 	patience time.Duration
 	// failed remembers owners that did not answer in the same call, so that each costs the timeout once. May be nil.
@@ -98,50 +100,58 @@ func (c *core) member(name string) (clusters.Status, error) {
 	return clusters.Status{}, apierror.NoMember(name)
 }
 
-// ask puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands
+// askOwner puts a question to the owner of a member: here, or by way of its peer address. When the member changes hands
 // meanwhile, the new owner is asked, once.
-func (c *core) ask(ctx context.Context, member string, q question) error {
+func askOwner[T any](ctx context.Context, c *core, member string, q question[T]) (answer T, err error) {
 	for again := false; ; again = true {
 		if c.ownership.Mine(member) {
 			if q.order && !c.ownership.Acts(member) {
-				return &unreachable{member, "its owner could not renew its Lease, and nobody has taken over yet"}
+				return answer, &unreachable{member, "its owner could not renew its Lease, and no replica has taken over yet"}
 			}
 			return q.local()
 		}
 		if c.peers == nil {
-			return status.Errorf(codes.FailedPrecondition, "member %q: this replica does not own it", member)
+			return answer, status.Errorf(codes.FailedPrecondition, "member %q: this replica does not own it", member)
 		}
 		owner := c.ownership.Owner(member)
 		if owner == "" {
-			return &unreachable{member, "no replica owns it at the moment"}
+			return answer, &unreachable{member, "no replica owns it at the moment"}
 		}
-		err := c.askPeer(ctx, member, owner, q)
+		answer, err = askPeer(ctx, c, member, owner, q)
 		moved := c.ownership.Mine(member) || c.ownership.Owner(member) != owner
 		if again || !moved || status.Code(err) != codes.Unavailable {
-			return err
+			return answer, err
 		}
 	}
 }
 
-// askPeer asks the replica at owner. Its answers about the request are the caller's to see; what went wrong between
-// replicas is not.
-func (c *core) askPeer(ctx context.Context, member, owner string, q question) error {
+// askPeer asks the replica at owner.
+func askPeer[T any](ctx context.Context, c *core, member, owner string, q question[T]) (answer T, err error) {
 	if reason := q.failed.of(owner); reason != "" {
-		return &unreachable{member, reason}
+		return answer, &unreachable{member, reason}
 	}
 	conn, err := c.peers.Dial(owner)
 	if err != nil {
-		c.log.Warn("another replica cannot be dialled", "address", owner, "error", err)
-		return &unreachable{member, "its owner cannot be reached"}
+		c.log.Warn("cannot connect to another replica", "address", owner, "error", err)
+		return answer, &unreachable{member, "its owner cannot be reached"}
 	}
 	// Whoever calls us, what they sent along ends here: their token above all.
 	sent := metadata.MD{}
-	if q.order {
-		sent.Set(callerHeader, callerOf(ctx))
+	if who := callerOf(ctx); who != "" {
+		sent.Set(callerHeader, who)
 	}
 	peerCtx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, sent), c.timeout+q.patience)
 	defer cancel()
-	err = q.remote(peerCtx, conn)
+	answer, err = q.remote(peerCtx, conn)
+	return answer, c.peerError(ctx, member, owner, err, q.failed)
+}
+
+// theCallers are the reasons of errors that callers get as another replica says them.
+var theCallers = []string{reasonNotAnswering, reasonBegun, reasonTooManyOrders, limits.FilterBudget}
+
+// peerError is what the caller gets of an error of the replica at owner. Its answers about the request are the caller's to see; what went
+// wrong between replicas is not.
+func (c *core) peerError(ctx context.Context, member, owner string, err error, failed *failures) error {
 	switch code := status.Code(err); {
 	case err == nil:
 		return nil
@@ -149,13 +159,13 @@ func (c *core) askPeer(ctx context.Context, member, owner string, q question) er
 		return status.FromContextError(ctx.Err()).Err()
 	case code == codes.NotFound || code == codes.InvalidArgument:
 		return err
-	case apierror.ReasonOf(err) == reasonNotAnswering || apierror.ReasonOf(err) == reasonBegun:
+	case slices.Contains(theCallers, apierror.ReasonOf(err)):
 		return err
 	case code == codes.FailedPrecondition: // nothing is wrong with that replica
-		return &unreachable{member, "it changes hands: the replica that was asked does not own it any more"}
+		return &unreachable{member, "its owner is changing: the called replica no longer owns it"}
 	case code == codes.DeadlineExceeded || code == codes.Unavailable:
 		reason := "its owner does not answer"
-		q.failed.note(owner, reason)
+		failed.note(owner, reason)
 		c.log.Warn("another replica does not answer", "address", owner, "member", member, "error", err)
 		return &unreachable{member, reason}
 	default: // only a defect explains it, such as a refused certificate or a panic
@@ -171,7 +181,7 @@ func gapOf(err error) (string, error) {
 	case errors.As(err, &nobody):
 		return nobody.reason, nil
 	case status.Code(err) == codes.NotFound:
-		return "its owner does not know it yet", nil
+		return "its owner has not read it yet", nil
 	}
 	return "", err
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
@@ -78,7 +79,7 @@ func TestAnOrderSaysWhoseItIsAlsoByWayOfAnotherReplica(t *testing.T) {
 		s := serve(t, r, nil)
 		owner.orderedBy = nil
 		for _, user := range []string{"alice", "bob"} {
-			s.give(user, Access{Verb: "requeue", Resource: "workloads", Member: "prod"})
+			s.give(user, auth.Access{Verb: "requeue", Resource: "workloads", Member: "prod"})
 			pretending := metadata.AppendToOutgoingContext(as(t, user), callerHeader, "mallory")
 			_, err := s.workloads().RequeueWorkload(pretending, &plimsollv1.RequeueWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart"})
 			if err != nil {

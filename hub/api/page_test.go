@@ -14,11 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // services are those of a replica without a server, called by somebody with the given rights.
-func (r *replica) services(gate Authorizer) *services {
+func (r *replica) services(gate auth.Authorizer) *services {
 	log := slog.New(slog.DiscardHandler)
 	return newServices(&core{
 		members: r, workloads: r.lists(), objects: r, ownership: r, events: r.journal, peers: r.fleet,
@@ -55,7 +56,7 @@ func anyFleet(rt *rapid.T, t *testing.T) (asked *replica, reachable []string) {
 // some is an Authorizer that allows these members.
 type some map[string]bool
 
-func (s some) Allowed(_ context.Context, _ Identity, needs Access) (bool, error) {
+func (s some) Allowed(_ context.Context, _ auth.Identity, needs auth.Access) (bool, error) {
 	return s[needs.Member], nil
 }
 
@@ -98,7 +99,7 @@ func TestPagesOfWorkloadsPutTogetherAreTheWholeList(t *testing.T) {
 }
 
 // drawGate lets the caller see everything, or some members.
-func drawGate(rt *rapid.T, asked *replica) (Authorizer, func(string) bool) {
+func drawGate(rt *rapid.T, asked *replica) (auth.Authorizer, func(string) bool) {
 	if rapid.Bool().Draw(rt, "sees all") {
 		return everything{}, func(string) bool { return true }
 	}
@@ -302,7 +303,7 @@ func TestWhoSeesFewOfManyMembersGetsShortPages(t *testing.T) {
 		r.workload(name, "shop", "w")
 	}
 	last := fmt.Sprintf("m%05d", 3*maxChecks-1)
-	gate := &people{rights: map[string][]Access{"": {{Verb: "list", Resource: "workloads", Member: last}}}}
+	gate := &people{rights: map[string][]auth.Access{"": {{Verb: "list", Resource: "workloads", Member: last}}}}
 	s := r.services(gate)
 	var got []string
 	for token := ""; ; {

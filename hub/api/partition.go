@@ -1,5 +1,9 @@
 package api
 
+import (
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
+)
+
 // partition is what a list is cut into, and authorized by, where that is not the members.
 type partition struct {
 	// names returns all parts, in any order.
@@ -7,11 +11,11 @@ type partition struct {
 	// there tells whether there is such a part still.
 	there func(name string) bool
 	// narrow makes of an access to all parts one to a part.
-	narrow func(needs Access, name string) Access
+	narrow func(needs auth.Access, name string) auth.Access
 }
 
 // ofMember narrows an access to a member.
-func ofMember(needs Access, member string) Access {
+func ofMember(needs auth.Access, member string) auth.Access {
 	needs.Member = member
 	return needs
 }

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 )
 
 // NewPeer makes the internal side: the same services for the other replicas, answered here or not at all, for callers that
@@ -27,11 +29,11 @@ func NewPeer(stopping context.Context, backend Backend, config *tls.Config, log 
 }
 
 func newPeer(stopping context.Context, backend Backend, log *slog.Logger, options ...grpc.ServerOption) *grpc.Server {
-	options = append(append(limits(), grpc.ChainUnaryInterceptor(peerChain(log)...), grpc.StreamInterceptor(noStreams)), options...)
+	options = append(append(connectionLimits(), grpc.ChainUnaryInterceptor(peerChain(log)...), grpc.StreamInterceptor(noStreams)), options...)
 	server := grpc.NewServer(options...)
 	newServices(&core{
 		members: backend.Members, workloads: backend.Workloads, objects: backend.Objects, ownership: backend.Ownership, events: backend.Events, fleet: backend.Fleet,
-		gate: access{authorizer: everything{}, log: log}, stopping: stopping, log: log,
+		gate: access{authorizer: everything{}, log: log}, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), stopping: stopping, log: log,
 	}).register(server)
 	return server
 }

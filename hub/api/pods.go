@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -16,7 +17,7 @@ type podPage struct {
 	request *plimsollv1.GetWorkloadRequest
 	size    int
 	after   string // the name of the last pod before it; "": it is the first page
-	who     Identity
+	who     auth.Identity
 }
 
 // podsOf reads which page is asked for.
@@ -33,7 +34,7 @@ func (c *core) podsOf(ctx context.Context, request *plimsollv1.GetWorkloadReques
 }
 
 // query is all that makes the pages what they are, for their tokens.
-func (p *podPage) query(who Identity) []string {
+func (p *podPage) query(who auth.Identity) []string {
 	query := []string{"pods", p.request.GetCluster(), p.request.GetNamespace(), p.request.GetKind(), p.request.GetName()}
 	if who.User != "" {
 		query = append(query, "for", who.User, who.UID)
@@ -45,7 +46,7 @@ func (p *podPage) query(who Identity) []string {
 func (p *podPage) ofOwner() *plimsollv1.GetWorkloadRequest {
 	request := proto.CloneOf(p.request)
 	if request.PageToken = ""; p.after != "" {
-		request.PageToken = lists.EncodePosition(lists.Position{p.after}, p.query(Identity{})...)
+		request.PageToken = lists.EncodePosition(lists.Position{p.after}, p.query(auth.Identity{})...)
 	}
 	return request
 }

@@ -10,9 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // crowd gives the only workload of a replica so many pods, by name, and returns their names.
@@ -22,7 +23,7 @@ func (r *replica) crowd(n int) (names []string) {
 	r.workloads[0].Pods = nil
 	for i := range n {
 		names = append(names, fmt.Sprintf("cart-%05d", i))
-		r.workloads[0].Pods = append(r.workloads[0].Pods, spot.PodView{Name: names[i], Slot: i})
+		r.workloads[0].Pods = append(r.workloads[0].Pods, report.Pod{Name: names[i], Slot: i})
 	}
 	return names
 }
@@ -69,8 +70,8 @@ func TestAPageOfPodsIsForItsWorkloadAndItsCallerOnly(t *testing.T) {
 	r := shop(t)
 	r.crowd(3)
 	s := serve(t, r, nil)
-	s.give("alice", Access{Verb: verbGet, Resource: resourceWorkloads})
-	s.give("bob", Access{Verb: verbGet, Resource: resourceWorkloads})
+	s.give("alice", auth.Access{Verb: verbGet, Resource: resourceWorkloads})
+	s.give("bob", auth.Access{Verb: verbGet, Resource: resourceWorkloads})
 	request := &plimsollv1.GetWorkloadRequest{Cluster: "prod", Namespace: "shop", Kind: "Deployment", Name: "cart", PageSize: 2}
 	first, err := s.workloads().GetWorkload(as(t, "alice"), request)
 	if err != nil || first.GetNextPageToken() == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // Members tells what this replica knows of the registered clusters. Safe for concurrent use.
@@ -29,12 +30,12 @@ type Members interface {
 type Workloads interface {
 	// List returns the enabled workloads of a member in the order of [policy.WorkloadKey.Compare], without their pods;
 	// namespace "" means all. The result is the caller's.
-	List(member, namespace string) []spot.WorkloadView
+	List(member, namespace string) []report.Workload
 	// Get returns one workload with its pods; false: there is none, or it is not enabled.
-	Get(member, kind, namespace, name string) (spot.WorkloadView, bool)
+	Get(member, kind, namespace, name string) (report.Workload, bool)
 	// Suppose answers what the plan of a workload would be under a hypothesis; false: there is no such workload, or none that
 	// was planned.
-	Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool)
+	Suppose(member, kind, namespace, name string, h report.Hypothesis, now time.Time) (report.WhatIf, bool)
 	// WhyNotEnabled tells why a workload that Get does not know is not placed, from a live read of its member. The error is one
 	// that [spot.NoWorkload] knows when there is no such workload; any other one: it cannot be told now.
 	WhyNotEnabled(ctx context.Context, member string, key policy.WorkloadKey) (spot.NotEnabled, error)
@@ -100,49 +101,3 @@ type Peers interface {
 
 // Page is a web page beside the REST methods. Safe for concurrent use.
 type Page = rest.Page
-
-// Identity is who calls.
-type Identity struct {
-	User, UID string
-	Groups    []string
-	Extra     map[string][]string
-	// Connection tells callers apart where all have one name, for their limits and nothing else; "": names do.
-	Connection string `json:"-"`
-}
-
-// share is what limits of a caller are counted for.
-func (i Identity) share() string {
-	if i.Connection == "" {
-		return i.User
-	}
-	return i.User + "\x00" + i.Connection
-}
-
-// Authenticator tells who a bearer token belongs to. Safe for concurrent use.
-type Authenticator interface {
-	// Authenticate returns the identity behind token, [ErrBadToken] when there is none, or another error when that cannot
-	// be told now. Neither error nor identity carries the token.
-	Authenticate(ctx context.Context, token string) (Identity, error)
-}
-
-// Access is what a call needs: a verb on a resource of the group api.plimsoll.dev, or of another one.
-type Access struct {
-	// Group of the resource; "" means api.plimsoll.dev.
-	Group string
-	// Verb is get, list or requeue; Resource is clusters, workloads, objects or events.
-	Verb, Resource string
-	// Member is the resource's name; "" means that of every member.
-	Member string
-	// Namespace in the member, or in the hub cluster where Group is another one; "" means all of them.
-	Namespace string
-	// Name of the resource where that is no member; "" means any.
-	Name string
-	// Path is that of what is no resource of the group, such as /metrics; Verb counts beside it, and nothing else.
-	Path string
-}
-
-// Authorizer tells whether somebody has an access. Safe for concurrent use.
-type Authorizer interface {
-	// Allowed returns the answer, or an error when that cannot be told now.
-	Allowed(ctx context.Context, who Identity, access Access) (bool, error)
-}

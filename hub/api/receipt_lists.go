@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -21,7 +22,7 @@ func (s *objectService) ListReceipts(ctx context.Context, request *plimsollv1.Li
 	list := &ownerListing[*plimsollv1.Receipt]{gap: noGap}
 	list.listing = listing[*plimsollv1.Receipt]{
 		core: s.core, asked: request, cluster: request.GetCluster(), what: []string{"receipts", request.GetNamespace()},
-		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()}, length: 2, nameOf: nameOfReceipt,
+		needs: auth.Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()}, length: 2, nameOf: nameOfReceipt,
 	}
 	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Receipt], bool) {
 		all := s.receiptsIn(member, request.GetNamespace())
@@ -81,23 +82,20 @@ func (s *objectService) CancelReceipt(ctx context.Context, request *plimsollv1.C
 	if _, err := s.member(id.member); err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.CancelReceiptResponse
-	err = s.ask(ctx, id.member, question{
+	return askOwner(ctx, s.core, id.member, question[*plimsollv1.CancelReceiptResponse]{
 		order: true,
-		local: func() error { return s.noReceipt(id) },
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewObjectServiceClient(conn).CancelReceipt(ctx, request)
-			return err
+		local: func() (*plimsollv1.CancelReceiptResponse, error) { return nil, s.noReceipt(id) },
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.CancelReceiptResponse, error) {
+			return plimsollv1.NewObjectServiceClient(conn).CancelReceipt(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 // cancel takes back an order that this replica accepted.
 func (s *objectService) cancel(id receiptID) (*plimsollv1.CancelReceiptResponse, error) {
 	if b := s.batches.find(id); b != nil {
 		if !b.cancel() {
-			return nil, errBegun(id, "all of its keys have been ordered, or it ended otherwise")
+			return nil, errBegun(id, "all of its keys are requeued, or it ended otherwise")
 		}
 		return &plimsollv1.CancelReceiptResponse{Receipt: b.receipt()}, nil
 	}
@@ -109,7 +107,7 @@ func (s *objectService) cancel(id receiptID) (*plimsollv1.CancelReceiptResponse,
 		_, why := openState(&found)
 		switch {
 		case !found.CancelledAt.IsZero():
-			why = "it was taken back already"
+			why = "it is cancelled already"
 		case found.Done:
 			_, why = finalState(&found.Record)
 		}
@@ -124,6 +122,6 @@ func (s *objectService) cancel(id receiptID) (*plimsollv1.CancelReceiptResponse,
 const reasonBegun = "RECEIPT_BEGUN"
 
 func errBegun(id receiptID, why string) error {
-	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: the order runs or is final, and cannot be taken back: %s", id.member, why),
+	return apierror.WithReason(status.Newf(codes.FailedPrecondition, "member %q: the requeue runs or is final, and cannot be cancelled: %s", id.member, why),
 		reasonBegun, map[string]string{"member": id.member}).Err()
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -77,7 +78,7 @@ func TestOrdersAreListedAndTakenBackWhereverTheyAre(t *testing.T) {
 		!strings.Contains(body, "RECEIPT_STATE_CANCELLED") {
 		t.Errorf("%s %s", response.Status, body)
 	}
-	s.give("reader", Access{Verb: "get", Resource: "objects"}, Access{Verb: "list", Resource: "objects"})
+	s.give("reader", auth.Access{Verb: "get", Resource: "objects"}, auth.Access{Verb: "list", Resource: "objects"})
 	if _, err := s.objects().CancelReceipt(as(t, "reader"), &plimsollv1.CancelReceiptRequest{Receipt: receipts[2].GetId()}); status.Code(err) != codes.PermissionDenied {
 		t.Error(err)
 	}

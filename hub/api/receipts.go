@@ -58,7 +58,7 @@ func parseReceiptID(text string) (receiptID, error) {
 			return id, nil
 		}
 	}
-	return receiptID{}, apierror.InvalidField("receipt", "receipt.malformed", "is not the id of a receipt")
+	return receiptID{}, apierror.InvalidField("receipt", "receipt.malformed", "is not a receipt ID")
 }
 
 // GetReceipt implements [plimsollv1.ObjectServiceServer].
@@ -73,16 +73,13 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 	if _, err := s.member(id.member); err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.GetReceiptResponse
-	err = s.ask(ctx, id.member, question{
+	return askOwner(ctx, s.core, id.member, question[*plimsollv1.GetReceiptResponse]{
 		patience: request.GetWait().AsDuration(),
-		local:    func() error { return s.noReceipt(id) },
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewObjectServiceClient(conn).GetReceipt(ctx, request)
-			return err
+		local:    func() (*plimsollv1.GetReceiptResponse, error) { return nil, s.noReceipt(id) },
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetReceiptResponse, error) {
+			return plimsollv1.NewObjectServiceClient(conn).GetReceipt(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 // holds tells whether this replica accepted the order. The member, the namespace and the resource in an id come from the
@@ -116,7 +113,7 @@ func (s *objectService) follow(ctx context.Context, id receiptID, request *plims
 			shown := receiptMessage(id.resource, &found)
 			if !found.Done && !mine {
 				shown.State = plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED
-				shown.Message = "the member has changed hands: another replica looks at all of its objects anew"
+				shown.Message = "the member has a new owner, which reconciles all of its objects"
 			}
 			return &plimsollv1.GetReceiptResponse{Receipt: shown, AsOf: timestamppb.New(time.Now())}, nil
 		}
@@ -162,8 +159,8 @@ func (s *objectService) noReceipt(id receiptID) error {
 }
 
 func errNoReceipt(id receiptID) error {
-	return status.Errorf(codes.NotFound, "member %q: its owner knows no such receipt (any more): old ones are forgotten, "+
-		"and so are all when the owner restarts or changes; ordering again does no harm", id.member)
+	return status.Errorf(codes.NotFound, "member %q: its owner has no such receipt (any more): it drops old ones, "+
+		"and all when it restarts or the owner changes; it is safe to requeue again", id.member)
 }
 
 func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Receipt {
@@ -176,7 +173,7 @@ func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Recei
 	switch {
 	case !found.CancelledAt.IsZero():
 		shown.FinishedAt = moment(found.CancelledAt)
-		shown.State, shown.Message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was taken back"
+		shown.State, shown.Message = plimsollv1.ReceiptState_RECEIPT_STATE_CANCELLED, "it was cancelled"
 	case found.Done:
 		shown.State, shown.Message = finalState(&found.Record)
 		shown.FinishedAt = moment(found.Record.LastEnded)
@@ -189,13 +186,13 @@ func receiptMessage(resource string, found *reconcile.Receipt) *plimsollv1.Recei
 func finalState(last *reconcile.Record) (plimsollv1.ReceiptState, string) {
 	switch last.LastOutcome {
 	case reconcile.OutcomeDone:
-		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object is as it should be"
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object matches its spec"
 	case reconcile.OutcomeCleanedUp:
-		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up, and may go"
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up and can be deleted"
 	case reconcile.OutcomePaused, reconcile.OutcomeNotOurs:
 		return plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, last.Reason
 	case reconcile.OutcomeRequeue, reconcile.OutcomePending:
-		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: " + last.Reason
+		return plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be reconciled again: " + last.Reason
 	case reconcile.OutcomeGone:
 		if last.Reason != "" {
 			return plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, last.Reason
@@ -211,9 +208,9 @@ func openState(found *reconcile.Receipt) (plimsollv1.ReceiptState, string) {
 	case now.State == reconcile.StateRunning && now.LastStarted.After(found.Accepted):
 		return plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs"
 	case now.State == reconcile.StateRunning:
-		return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a reconcile that began before the order has to end first"
+		return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "an earlier reconcile must end first"
 	case now.Reason != "":
 		return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, now.Reason
 	}
-	return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it"
+	return plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker"
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -82,22 +83,22 @@ func TestAReceiptSaysHowFarItsOrderIs(t *testing.T) {
 		state   plimsollv1.ReceiptState
 		message string
 	}{
-		"queued": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateQueued}}, plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it"},
+		"queued": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateQueued}}, plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker"},
 		"held":   {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateHeld, Reason: "the member does not answer"}}, plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "the member does not answer"},
 		"an older run": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateRunning, LastStarted: accepted.Add(-time.Second)}},
-			plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a reconcile that began before the order has to end first"},
+			plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "an earlier reconcile must end first"},
 		"running": {reconcile.Receipt{Record: reconcile.Record{State: reconcile.StateRunning, LastStarted: accepted.Add(time.Second)}},
 			plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "it runs"},
-		"done":      {done(reconcile.OutcomeDone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object is as it should be"},
-		"requeued":  {done(reconcile.OutcomeRequeue, "a pod is Pending", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: a pod is Pending"},
+		"done":      {done(reconcile.OutcomeDone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "the object matches its spec"},
+		"requeued":  {done(reconcile.OutcomeRequeue, "a pod is Pending", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be reconciled again: a pod is Pending"},
 		"an error":  {done(reconcile.OutcomeError, "", "forbidden"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "forbidden"},
 		"for good":  {done(reconcile.OutcomeTerminal, "", "invalid"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "invalid"},
 		"a panic":   {done(reconcile.OutcomePanic, "", "panic"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "panic"},
 		"too long":  {done(reconcile.OutcomeTimeout, "", "deadline"), plimsollv1.ReceiptState_RECEIPT_STATE_FAILED, "deadline"},
 		"gone":      {done(reconcile.OutcomeGone, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the object no longer exists"},
 		"paused":    {done(reconcile.OutcomePaused, "paused by a person", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "paused by a person"},
-		"pending":   {done(reconcile.OutcomePending, "two are left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be looked at again: two are left"},
-		"cleaned":   {done(reconcile.OutcomeCleanedUp, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up, and may go"},
+		"pending":   {done(reconcile.OutcomePending, "two are left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it will be reconciled again: two are left"},
+		"cleaned":   {done(reconcile.OutcomeCleanedUp, "", ""), plimsollv1.ReceiptState_RECEIPT_STATE_DONE, "it was cleaned up and can be deleted"},
 		"not ours":  {done(reconcile.OutcomeNotOurs, "detached", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "detached"},
 		"left with": {done(reconcile.OutcomeGone, "the member left", ""), plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED, "the member left"},
 	} {
@@ -123,7 +124,7 @@ func TestAReceiptOfAMemberThatChangedHandsIsSuperseded(t *testing.T) {
 			r.fleet.give("prod", "10.0.0.9:9444")
 		}()
 		got, err := follow(t.Context(), s, id, 30*time.Second)
-		if err != nil || got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || !strings.Contains(got.GetMessage(), "changed hands") {
+		if err != nil || got.GetState() != plimsollv1.ReceiptState_RECEIPT_STATE_SUPERSEDED || !strings.Contains(got.GetMessage(), "has a new owner") {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
@@ -156,7 +157,7 @@ func TestAReceiptThatItsOwnerDoesNotKnowIsNotFound(t *testing.T) {
 	s := asked.services(everything{})
 	id := order(t, s)
 	delete(owner.receipts, local(id)) // it was restarted
-	if _, err := follow(t.Context(), s, id, 0); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "ordering again does no harm") {
+	if _, err := follow(t.Context(), s, id, 0); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "it is safe to requeue again") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -178,7 +179,7 @@ func TestAReceiptIsShownOnlyForTheMemberAndTheResourceThatWereOrdered(t *testing
 	r.member("mine")
 	r.fleet.give("mine", r.address)
 	s := serve(t, r, nil)
-	s.give("mallory", Access{Verb: "get", Resource: "workloads"}, Access{Verb: "get", Resource: "objects", Member: "mine"})
+	s.give("mallory", auth.Access{Verb: "get", Resource: "workloads"}, auth.Access{Verb: "get", Resource: "objects", Member: "mine"})
 	key := reconcile.Key{Controller: "cron", Member: "prod"}
 	r.receipts["id-7"] = reconcile.Receipt{ID: "id-7", Key: key, Record: reconcile.Record{Reason: canary}}
 	for id, want := range map[string]codes.Code{

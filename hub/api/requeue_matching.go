@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
@@ -33,7 +34,7 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 	if err := s.registered(request.GetCluster()); err != nil {
 		return nil, err
 	}
-	needs := Access{Verb: verbRequeue, Resource: resourceObjects, Namespace: request.GetNamespace()}
+	needs := auth.Access{Verb: verbRequeue, Resource: resourceObjects, Namespace: request.GetNamespace()}
 	members := one(request.GetCluster())
 	if request.GetCluster() == "" {
 		var err error
@@ -64,7 +65,7 @@ func (s *objectService) RequeueMatching(ctx context.Context, request *plimsollv1
 		return nil, denied(identityOf(ctx), needs)
 	}
 	if members.left() {
-		answer.Unreachable = append(answer.Unreachable, &plimsollv1.UnreachableMember{Reason: "there are more members than can be looked at one by one: name them"})
+		answer.Unreachable = append(answer.Unreachable, &plimsollv1.UnreachableMember{Reason: "there are too many members to check each: name them"})
 	}
 	return answer, nil
 }
@@ -84,18 +85,15 @@ func addMatching(answer *plimsollv1.RequeueMatchingResponse, member string, foun
 
 // matchingOf has the owner of a member order what matches there.
 func (s *objectService) matchingOf(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest, failed *failures) (found part[*plimsollv1.RequeueMatchingResponse], err error) {
-	var answer *plimsollv1.RequeueMatchingResponse
-	err = s.ask(ctx, member, question{
+	answer, err := askOwner(ctx, s.core, member, question[*plimsollv1.RequeueMatchingResponse]{
 		order: !request.GetValidateOnly(), failed: failed,
-		local: func() (err error) {
-			answer, err = s.requeueMatching(ctx, member, request)
-			return err
+		local: func() (*plimsollv1.RequeueMatchingResponse, error) {
+			return s.requeueMatching(ctx, member, request)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.RequeueMatchingResponse, error) {
 			ofMember := proto.CloneOf(request)
 			ofMember.Cluster = member
-			answer, err = plimsollv1.NewObjectServiceClient(conn).RequeueMatching(ctx, ofMember)
-			return err
+			return plimsollv1.NewObjectServiceClient(conn).RequeueMatching(ctx, ofMember)
 		},
 	})
 	// What has begun in other members goes on, and its caller needs the receipts.
@@ -114,7 +112,7 @@ func (s *objectService) matchingOf(ctx context.Context, member string, request *
 // requeueMatching finds what matches in a member of this replica, and begins to order it.
 func (s *objectService) requeueMatching(ctx context.Context, member string, request *plimsollv1.RequeueMatchingRequest) (*plimsollv1.RequeueMatchingResponse, error) {
 	name := batchName{callerOf(ctx), member, request.GetRequestId(), lists.Fingerprint([]string{request.GetController(), request.GetNamespace(), request.GetFilter()})}
-	if before, ok := s.batches.named.get(name); ok && name.id != "" && !request.GetValidateOnly() {
+	if before, ok := s.batches.named.Get(name); ok && name.id != "" && !request.GetValidateOnly() {
 		return again(before), nil
 	}
 	keys, err := s.matching(ctx, member, request)
@@ -139,16 +137,16 @@ func (s *objectService) requeueMatching(ctx context.Context, member string, requ
 
 // accept begins to order keys, unless that has begun already.
 func (s *objectService) accept(name batchName, request *plimsollv1.RequeueMatchingRequest, keys []reconcile.Key, answer *plimsollv1.RequeueMatchingResponse) (*plimsollv1.RequeueMatchingResponse, error) {
-	if !s.batches.places.enter(name.caller) {
-		return nil, apierror.WithReason(status.Newf(codes.ResourceExhausted, "too many orders of many keys of user %q are under way: try again when they are done", name.caller),
+	if !s.batches.places.Enter(name.caller) {
+		return nil, apierror.WithReason(status.Newf(codes.ResourceExhausted, "user %q has too many RequeueMatching calls in progress: try again when they are done", name.caller),
 			reasonTooManyOrders, nil).Err()
 	}
 	b, ctx := newBatch(s.stopping, request, name.member, name.caller, keys)
 	answer.Receipts = []string{b.receiptID().String()}
 	if name.id != "" { // the same order may have come while this one looked for what matches
-		if before, first := s.batches.named.add(name, answer, namedFor); !first {
+		if before, first := s.batches.named.Add(name, answer, namedFor); !first {
 			b.stop()
-			s.batches.places.leave(name.caller)
+			s.batches.places.Leave(name.caller)
 			return again(before), nil
 		}
 	}
@@ -174,6 +172,7 @@ func (s *objectService) matching(ctx context.Context, member string, request *pl
 	if list.filter, err = lists.ObjectFilters.Compile(request.GetFilter()); err != nil {
 		return nil, err
 	}
+	list.filter.ChargeTo(s.filters.Charged(payer(ctx)))
 	ended, err := list.walk(ctx, member, nil, firstScan, func(item entry[*plimsollv1.ObjectState], passes bool) bool {
 		if passes {
 			at := nameOfObject(item.item)

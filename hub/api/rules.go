@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
@@ -28,7 +29,7 @@ const (
 // rule says what a method needs.
 type rule struct {
 	// needs returns the access that a request takes; without a member, in all of them.
-	needs func(request any) (Access, error)
+	needs func(request any) (auth.Access, error)
 	// lists: without a member it answers for those that the caller may see; other methods need one.
 	lists bool
 	// byNamespace: what it lists is in namespaces of the hub cluster and not in members.
@@ -66,9 +67,9 @@ var rules = map[string]rule{
 }
 
 // onMember needs verb on resource for the member, and in the namespace, that the request names, if it names one.
-func onMember(verb, resource string) func(any) (Access, error) {
-	return func(request any) (Access, error) {
-		needs := Access{Verb: verb, Resource: resource}
+func onMember(verb, resource string) func(any) (auth.Access, error) {
+	return func(request any) (auth.Access, error) {
+		needs := auth.Access{Verb: verb, Resource: resource}
 		if named, ok := request.(interface{ GetCluster() string }); ok {
 			needs.Member = named.GetCluster()
 		}
@@ -80,14 +81,14 @@ func onMember(verb, resource string) func(any) (Access, error) {
 }
 
 // onReceipt needs verb on the kind of resource that was ordered: who may order workloads can follow what comes of it.
-func onReceipt(verb string) func(any) (Access, error) {
-	return func(request any) (Access, error) {
+func onReceipt(verb string) func(any) (auth.Access, error) {
+	return func(request any) (auth.Access, error) {
 		asked, ok := request.(interface{ GetReceipt() string })
 		if !ok {
-			return Access{}, status.Error(codes.Internal, "the request names no receipt")
+			return auth.Access{}, status.Error(codes.Internal, "the request names no receipt")
 		}
 		id, err := parseReceiptID(asked.GetReceipt())
-		return Access{Verb: verb, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
+		return auth.Access{Verb: verb, Resource: id.resource, Member: id.member, Namespace: id.namespace}, err
 	}
 }
 
@@ -120,18 +121,20 @@ func (a access) mayCall(ctx context.Context, method string, request any) error {
 
 // access answers what the caller of a context may do.
 type access struct {
-	authorizer Authorizer
-	hidden     *unlisted // nil: nothing is remembered of members that callers may not see
+	authorizer auth.Authorizer
+	hidden     *auth.Unlisted // nil: nothing is remembered of members that callers may not see
 	log        *slog.Logger
 }
 
 // everything allows anything: the peers, whose callers were authorized by the peer, and the unauthenticated mode.
 type everything struct{}
 
-func (everything) Allowed(context.Context, Identity, Access) (bool, error) { return true, nil }
+func (everything) Allowed(context.Context, auth.Identity, auth.Access) (bool, error) {
+	return true, nil
+}
 
 // require returns PERMISSION_DENIED when the caller has not got what a call needs.
-func (a access) require(ctx context.Context, needs Access) error {
+func (a access) require(ctx context.Context, needs auth.Access) error {
 	allowed, err := a.allowed(ctx, needs)
 	if err != nil || allowed {
 		return err
@@ -140,16 +143,16 @@ func (a access) require(ctx context.Context, needs Access) error {
 }
 
 // allowed tells whether the caller has it, or returns UNAVAILABLE.
-func (a access) allowed(ctx context.Context, needs Access) (bool, error) {
+func (a access) allowed(ctx context.Context, needs auth.Access) (bool, error) {
 	return a.has(ctx, identityOf(ctx), needs)
 }
 
 // mayGet tells the same of a non-resource URL.
-func (a access) mayGet(ctx context.Context, who Identity, path string) (bool, error) {
-	return a.has(ctx, who, Access{Verb: verbGet, Path: path})
+func (a access) mayGet(ctx context.Context, who auth.Identity, path string) (bool, error) {
+	return a.has(ctx, who, auth.Access{Verb: verbGet, Path: path})
 }
 
-func (a access) has(ctx context.Context, who Identity, needs Access) (bool, error) {
+func (a access) has(ctx context.Context, who auth.Identity, needs auth.Access) (bool, error) {
 	allowed, err := a.authorizer.Allowed(ctx, who, needs)
 	if err == nil {
 		return allowed, nil
@@ -157,11 +160,11 @@ func (a access) has(ctx context.Context, who Identity, needs Access) (bool, erro
 	if ctx.Err() != nil {
 		return false, status.FromContextError(ctx.Err()).Err()
 	}
-	a.log.Warn("access cannot be checked", "error", err)
-	return false, status.Error(codes.Unavailable, "access cannot be checked now: the hub cluster does not answer")
+	a.log.Warn("cannot check access", "error", err)
+	return false, status.Error(codes.Unavailable, "cannot check access: the hub cluster does not answer")
 }
 
-func denied(who Identity, needs Access) error {
+func denied(who auth.Identity, needs auth.Access) error {
 	if needs.Group != "" {
 		return deniedInHub(who, needs)
 	}
@@ -173,18 +176,18 @@ func denied(who Identity, needs Access) error {
 		where += " in namespace " + needs.Namespace
 	}
 	return apierror.WithReason(status.Newf(codes.PermissionDenied,
-		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must allow %s on %s.%s, for the member's name or for all",
-		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, Group),
+		"user %q may not %s %s of %s: an RBAC rule of the hub cluster must grant %s on %s.%s, for the member's name or for all",
+		who.User, needs.Verb, needs.Resource, where, needs.Verb, needs.Resource, auth.Group),
 		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "member": needs.Member, "namespace": needs.Namespace}).Err()
 }
 
 // deniedInHub is the same of a resource of the hub cluster.
-func deniedInHub(who Identity, needs Access) error {
+func deniedInHub(who auth.Identity, needs auth.Access) error {
 	where := "all namespaces"
 	if needs.Namespace != "" {
 		where = "namespace " + needs.Namespace
 	}
-	return apierror.WithReason(status.Newf(codes.PermissionDenied, "user %q may not %s %s.%s in %s: an RBAC rule of the hub cluster must allow %s on %s.%s there",
+	return apierror.WithReason(status.Newf(codes.PermissionDenied, "user %q may not %s %s.%s in %s: an RBAC rule of the hub cluster must grant %s on %s.%s there",
 		who.User, needs.Verb, needs.Resource, needs.Group, where, needs.Verb, needs.Resource, needs.Group),
 		"ACCESS_DENIED", map[string]string{"verb": needs.Verb, "resource": needs.Resource, "group": needs.Group, "namespace": needs.Namespace}).Err()
 }

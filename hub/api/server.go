@@ -18,10 +18,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/rest"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/inprocess"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/wire"
 )
 
 const (
@@ -51,18 +54,18 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := access{authorizer: o.Authorizer, hidden: newUnlisted(), log: o.Log}
+	gate := access{authorizer: o.Authorizer, hidden: auth.NewUnlisted(), log: o.Log}
 	s := &Server{options: o, health: health.NewServer()}
 	stopping, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	services := newServices(&core{
 		members: o.Members, workloads: o.Workloads, objects: o.Objects, ownership: o.Ownership, events: o.Events, fleet: o.Fleet,
-		peers: o.Peers, gate: gate, filters: newBudgets(filterRate, filterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
+		peers: o.Peers, gate: gate, filters: limits.NewBudgets(limits.FilterRate, limits.FilterBurst), timeout: o.OwnerTimeout, stopping: stopping, recheck: o.RecheckEvery, log: o.Log,
 	})
-	paces := newPace(o.CallsPerSecond)
+	paces := limits.NewPace(o.CallsPerSecond)
 	chain := publicChain(o, gate, metrics, paces)
 	streams := newStreams(o, gate, metrics, paces)
-	s.grpc = grpc.NewServer(append(limits(), grpc.UnaryInterceptor(exceptHealth(inprocess.Chain(chain))),
+	s.grpc = grpc.NewServer(append(connectionLimits(), grpc.UnaryInterceptor(exceptHealth(inprocess.Chain(chain))),
 		grpc.StreamInterceptor(streams.intercept), transport(o))...)
 	services.register(s.grpc)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
@@ -89,7 +92,7 @@ func (s *Server) Run(ctx context.Context, grpcListener, restListener net.Listene
 		return errors.Join(err, grpcListener.Close(), restListener.Close())
 	}
 	if s.options.Unauthenticated {
-		s.options.Log.Warn("THE API IS UNAUTHENTICATED: whoever can reach this machine's loopback addresses is an administrator",
+		s.options.Log.Warn("THE API IS UNAUTHENTICATED: everybody who reaches the loopback addresses of this machine has all rights",
 			"grpc", grpcListener.Addr().String(), "rest", restListener.Addr().String())
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -162,9 +165,10 @@ func exceptHealth(chain grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor
 	}
 }
 
-// limits protect a gRPC server from what callers send.
-func limits() []grpc.ServerOption {
+// connectionLimits protect a gRPC server from what callers send.
+func connectionLimits() []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(wire.Codec()),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxSendMsgSize(maxAnswer),
 		grpc.MaxHeaderListSize(maxHeaders),
@@ -180,7 +184,7 @@ func (o Options) servesREST() *tls.Config {
 	if o.ClientCAs == nil {
 		return o.TLS
 	}
-	return askingFor(o.TLS, o.ClientCAs, "h2", "http/1.1")
+	return auth.AskingFor(o.TLS, o.ClientCAs, "h2", "http/1.1")
 }
 
 func transport(o Options) grpc.ServerOption {
@@ -188,7 +192,7 @@ func transport(o Options) grpc.ServerOption {
 		return grpc.EmptyServerOption{}
 	}
 	if o.ClientCAs != nil {
-		return grpc.Creds(credentials.NewTLS(askingFor(o.TLS, o.ClientCAs, "h2")))
+		return grpc.Creds(credentials.NewTLS(auth.AskingFor(o.TLS, o.ClientCAs, "h2")))
 	}
 	return grpc.Creds(credentials.NewTLS(o.TLS.Clone()))
 }

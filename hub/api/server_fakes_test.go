@@ -21,34 +21,35 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // people is a fake of the hub cluster's users: each token is a name, and rights are given to names.
 type people struct {
 	mu      sync.Mutex
-	rights  map[string][]Access // by name; Member "" means all
-	broken  error               // what reviews of tokens fail with
-	unsure  error               // what reviews of access fail with
+	rights  map[string][]auth.Access // by name; Member "" means all
+	broken  error                    // what reviews of tokens fail with
+	unsure  error                    // what reviews of access fail with
 	reviews int
 }
 
-func (p *people) Authenticate(_ context.Context, token string) (Identity, error) {
+func (p *people) Authenticate(_ context.Context, token string) (auth.Identity, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broken != nil {
-		return Identity{}, p.broken
+		return auth.Identity{}, p.broken
 	}
 	switch token {
 	case "nameless":
-		return Identity{}, nil
+		return auth.Identity{}, nil
 	case "impostor", canary:
-		return Identity{}, ErrBadToken
+		return auth.Identity{}, auth.ErrBadToken
 	}
-	return Identity{User: token}, nil
+	return auth.Identity{User: token}, nil
 }
 
-func (p *people) Allowed(_ context.Context, who Identity, access Access) (bool, error) {
+func (p *people) Allowed(_ context.Context, who auth.Identity, access auth.Access) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reviews++
@@ -67,7 +68,7 @@ func (p *people) Allowed(_ context.Context, who Identity, access Access) (bool, 
 	return false, nil
 }
 
-func (p *people) give(name string, rights ...Access) {
+func (p *people) give(name string, rights ...auth.Access) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rights[name] = append(p.rights[name], rights...)
@@ -86,7 +87,7 @@ type served struct {
 // serve runs the public side of a replica on real listeners with TLS.
 func serve(t *testing.T, r *replica, change func(*Options)) *served {
 	t.Helper()
-	s := &served{people: &people{rights: map[string][]Access{}}, log: &lockedLog{}}
+	s := &served{people: &people{rights: map[string][]auth.Access{}}, log: &lockedLog{}}
 	certificate, roots := selfSigned(t)
 	o := Options{
 		Backend: r.backend(), Peers: r.fleet, OwnerTimeout: 100 * time.Millisecond,
@@ -123,7 +124,7 @@ func serve(t *testing.T, r *replica, change func(*Options)) *served {
 	return s
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

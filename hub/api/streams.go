@@ -15,10 +15,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 )
 
 const (
+	// maxHealthWatch is how long a stream that asks for the server's health keeps its place: there may be more who want one than places.
+	maxHealthWatch = time.Hour
 	// maxStreams is how many streams of callers are open at a time that gRPC itself offers, maxHealthStreams how many of those
 	// that ask for the server's health without a token.
 	maxStreams, maxHealthStreams = 64, 64
@@ -28,12 +32,12 @@ const (
 
 // streams let callers have those that gRPC itself offers, reflection and health, and watches.
 type streams struct {
-	who            identify
+	who            auth.Identifier
 	gate           access
-	paces          *pace
+	paces          *limits.Pace
 	metrics        *metrics
 	log            *slog.Logger
-	places, health *fairPlaces
+	places, health *limits.Places
 	recheck        time.Duration // see [Options.RecheckEvery]
 
 	mu      sync.Mutex
@@ -41,10 +45,10 @@ type streams struct {
 	ofUser  map[string]int
 }
 
-func newStreams(o Options, gate access, metrics *metrics, paces *pace) *streams {
+func newStreams(o Options, gate access, metrics *metrics, paces *limits.Pace) *streams {
 	return &streams{
 		who: callers(o), gate: gate, paces: paces, metrics: metrics, log: o.Log, recheck: o.RecheckEvery, ofUser: map[string]int{},
-		places: newFairPlaces(maxStreams), health: newFairPlaces(maxHealthStreams),
+		places: limits.NewPlaces(maxStreams), health: limits.NewPlaces(maxHealthStreams),
 	}
 }
 
@@ -65,10 +69,10 @@ func (s *streams) intercept(service any, stream grpc.ServerStream, info *grpc.St
 }
 
 // identified is who opens a stream.
-func (s *streams) identified(ctx context.Context) (Identity, error) {
+func (s *streams) identified(ctx context.Context) (auth.Identity, error) {
 	who, err := s.who(ctx)
 	if err == nil && who.User == "" {
-		err = errBadToken()
+		err = auth.BadToken()
 	}
 	return who, err
 }
@@ -79,7 +83,7 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	if err != nil {
 		return err
 	}
-	if err := s.paces.allow(who); err != nil {
+	if err := s.paces.Allow(who); err != nil {
 		return err
 	}
 	leave, err := s.enter(who)
@@ -93,12 +97,12 @@ func (s *streams) watch(service any, stream grpc.ServerStream, info *grpc.Stream
 	begun := time.Now()
 	err = apierror.AsStatus(next(service, checkedStream{stream, ctx, info.FullMethod, s.gate}))
 	s.log.Log(ctx, levelOf(info.FullMethod, status.Code(err)), "API stream ended", "method", info.FullMethod, "code", status.Code(err).String(),
-		"user", who.User, "remote", remote(ctx), "duration", time.Since(begun))
+		"user", who.User, "remote", auth.Remote(ctx), "duration", time.Since(begun))
 	return err
 }
 
 // reauthentication is a check that ends a stream whose token is accepted no more.
-func (s *streams) reauthentication(ctx context.Context, who Identity, end context.CancelCauseFunc) (check func() (again bool)) {
+func (s *streams) reauthentication(ctx context.Context, who auth.Identity, end context.CancelCauseFunc) (check func() (again bool)) {
 	certain := time.Now()
 	return func() bool {
 		again, err := s.identified(ctx)
@@ -106,7 +110,7 @@ func (s *streams) reauthentication(ctx context.Context, who Identity, end contex
 		case status.Code(err) == codes.Unavailable && time.Since(certain) < 2*s.recheck:
 			return true // the hub cluster may answer the next time
 		case err == nil && (again.User != who.User || again.UID != who.UID):
-			err = errBadToken()
+			err = auth.BadToken()
 		}
 		if err != nil {
 			end(err)
@@ -118,15 +122,15 @@ func (s *streams) reauthentication(ctx context.Context, who Identity, end contex
 }
 
 // enter counts a watch of a user; leave must be called once.
-func (s *streams) enter(who Identity) (leave func(), err error) {
-	user := who.share()
+func (s *streams) enter(who auth.Identity) (leave func(), err error) {
+	user := who.Share()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watches >= maxWatches {
 		return nil, status.Error(codes.ResourceExhausted, "too many streams are open")
 	}
 	if s.ofUser[user] >= maxWatchesOfUser {
-		return nil, status.Errorf(codes.ResourceExhausted, "user %q has %d streams open, and may have no more", who.User, maxWatchesOfUser)
+		return nil, status.Errorf(codes.ResourceExhausted, "user %q already has %d open streams, the maximum", who.User, maxWatchesOfUser)
 	}
 	s.watches++
 	s.ofUser[user]++
@@ -169,7 +173,7 @@ func (s checkedStream) RecvMsg(into any) error {
 // serve serves a stream that gRPC itself offers.
 func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if info.FullMethod == healthv1.Health_Watch_FullMethodName {
-		return s.inPlace(s.health, origin(stream.Context()), func() error { return next(service, stream) })
+		return s.inPlace(s.health, auth.Origin(stream.Context()), func() error { return watchHealth(service, stream, next) })
 	}
 	ctx, cancel := context.WithTimeout(stream.Context(), maxCall)
 	defer cancel()
@@ -177,16 +181,27 @@ func (s *streams) serve(service any, stream grpc.ServerStream, info *grpc.Stream
 	if err != nil {
 		return err
 	}
-	s.log.Debug("API stream", "method", info.FullMethod, "user", who.User, "remote", remote(ctx))
-	return s.inPlace(s.places, who.share(), func() error { return next(service, boundedStream{stream, ctx}) })
+	s.log.Debug("API stream", "method", info.FullMethod, "user", who.User, "remote", auth.Remote(ctx))
+	return s.inPlace(s.places, who.Share(), func() error { return next(service, boundedStream{stream, ctx}) })
+}
+
+// watchHealth serves a stream that asks for the server's health.
+func watchHealth(service any, stream grpc.ServerStream, next grpc.StreamHandler) error {
+	ctx, cancel := context.WithTimeout(stream.Context(), maxHealthWatch)
+	defer cancel()
+	err := next(service, boundedStream{stream, ctx})
+	if stream.Context().Err() == nil && ctx.Err() != nil {
+		return status.Errorf(codes.Unavailable, "a watch of the server's health ends after %s: open another one", maxHealthWatch)
+	}
+	return err
 }
 
 // inPlace serves a stream on a place of whose, if there is one.
-func (*streams) inPlace(places *fairPlaces, whose string, serve func() error) error {
-	if !places.enter(whose) {
+func (*streams) inPlace(places *limits.Places, whose string, serve func() error) error {
+	if !places.Enter(whose) {
 		return status.Error(codes.ResourceExhausted, "too many streams are open")
 	}
-	defer places.leave(whose)
+	defer places.Leave(whose)
 	return serve()
 }
 

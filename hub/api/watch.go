@@ -12,14 +12,16 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
-// watchBatch is how many items a watcher takes from its feed at a time.
-const watchBatch = 256
+// watchBatch is how many items a watcher takes from its feed at a time, fewPending for how many messages it keeps room.
+const watchBatch, fewPending = 256, 8
 
 // bookmarkEvery is how often a watch in which nothing happens says so.
 const bookmarkEvery = 15 * time.Second
@@ -29,8 +31,8 @@ type watching[T, R proto.Message] struct {
 	*core
 	by     *partition // what member names; nil: members
 	feed   *feed[T]
-	needs  Access // without a member
-	member string // only this one; "": all
+	needs  auth.Access // without a member
+	member string      // only this one; "": all
 	query  []string
 	token  string // to go on behind
 	filter *lists.Filter
@@ -42,7 +44,8 @@ type watching[T, R proto.Message] struct {
 	event func(what watchEvent, item T) R
 	// nameOnly is what is shown of an item that is gone.
 	nameOnly func(T) T
-	send     func(context.Context, R) error
+	// send sends messages in their order, or ends when the watch does.
+	send func(context.Context, []proto.Message) error
 
 	ctx     context.Context // ends with the watch
 	epoch   string
@@ -50,7 +53,8 @@ type watching[T, R proto.Message] struct {
 	told    map[*node[T]]bool // of a filtered watch: what passed
 	visible map[string]bool   // nil: every member
 	synced  bool
-	waited  time.Duration // for the budget of filters, since everything was told last
+	pending []proto.Message // to be sent next
+	waited  time.Duration   // for the budget of filters, since everything was told last
 	gaps    []*plimsollv1.UnreachableMember
 }
 
@@ -102,12 +106,12 @@ func (w *watching[T, R]) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-w.stopping.Done():
-			return status.Error(codes.Unavailable, "this replica stops: watch another, which begins anew")
+			return status.Error(codes.Unavailable, "this replica stops: open the watch on another replica")
 		case <-now.changed:
 		case <-bookmark.C:
 			err = w.mark(plimsollv1.WatchEventType_WATCH_EVENT_TYPE_BOOKMARK)
 		case w.visible = <-rechecked:
-			err = w.anew("the members that may be seen are others than before")
+			err = w.anew("the set of visible members has changed")
 		}
 		if err != nil {
 			return err
@@ -120,15 +124,19 @@ func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 	for {
 		found, now, ok := w.feed.after(w.epoch, w.upTo, watchBatch)
 		if !ok {
-			if err := w.anew("the reader was slower than what this replica remembers"); err != nil {
+			if err := w.anew("the reader is too slow for the history of this replica"); err != nil {
 				return now, err
 			}
 			continue
 		}
 		for i := range found {
 			if err := w.tell(ctx, &found[i]); err != nil {
+				_ = w.flush() // what comes before it is the reader's all the same
 				return now, err
 			}
+		}
+		if err := w.flush(); err != nil {
+			return now, err
 		}
 		first := w.upTo == 0
 		w.upTo = now.upTo
@@ -153,7 +161,34 @@ func (w *watching[T, R]) catchUp(ctx context.Context) (state, error) {
 	}
 }
 
-// tell sends an item, if it is one of those that were asked for or the reader knows it.
+// flush sends what is pending.
+func (w *watching[T, R]) flush() error {
+	if len(w.pending) == 0 {
+		return nil
+	}
+	if err := w.send(w.ctx, w.pending); err != nil {
+		return err
+	}
+	if cap(w.pending) > fewPending { // of many watches, most wait for few changes
+		w.pending = nil
+	}
+	clear(w.pending)
+	w.pending = w.pending[:0]
+	return nil
+}
+
+// put is what tells an item.
+func (w *watching[T, R]) put(s *seen[T], item T) proto.Message {
+	create := func() proto.Message {
+		return w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, item)
+	}
+	if s.message == nil || w.shown != nil { // it is the caller's own
+		return create()
+	}
+	return s.message.Message(create)
+}
+
+// tell has an item sent, if it is one of those that were asked for or the reader knows it.
 func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 	if !w.concerns(s) {
 		return nil
@@ -170,10 +205,10 @@ func (w *watching[T, R]) tell(ctx context.Context, s *seen[T]) error {
 		if w.filter != nil {
 			w.told[s.node] = true
 		}
-		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_PUT}, item))
+		w.pending = append(w.pending, w.put(s, item))
 	case s.gone && w.filter == nil && w.upTo > 0, w.told[s.node]:
 		delete(w.told, s.node)
-		return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
+		w.pending = append(w.pending, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED}, w.nameOnly(s.item)))
 	}
 	return nil
 }
@@ -191,9 +226,15 @@ func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool,
 	if err != nil || w.filter == nil {
 		return item, passes, err
 	}
-	waited, err := w.filters.pay(ctx, identityOf(ctx).share(), w.filter.Spent())
-	if w.waited += waited; err == nil && w.waited > maxFilterWait {
-		err = apierror.InvalidField("filter", "filter.cost", "costs too much to compute for all that this watch is for: name a cluster or a namespace, or use fewer loops and patterns")
+	wait := w.filters.Owe(identityOf(ctx).Share(), w.filter.Spent())
+	if wait <= 0 {
+		return item, passes, nil
+	}
+	if err = w.flush(); err == nil { // nobody has to wait for what is known
+		err = limits.Sleep(ctx, wait)
+	}
+	if w.waited += wait; err == nil && w.waited > limits.MaxFilterWait {
+		err = apierror.InvalidField("filter", "filter.cost", "costs too much to compute for all items of this watch: name a cluster or a namespace, or use fewer loops and patterns")
 	}
 	return item, passes, err
 }
@@ -215,14 +256,16 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 		return err
 	}
 	var none T
-	return w.send(w.ctx, w.event(watchEvent{what: what, token: base64.RawURLEncoding.EncodeToString(text), unreachable: w.gaps}, none))
+	w.pending = append(w.pending, w.event(watchEvent{what: what, token: base64.RawURLEncoding.EncodeToString(text), unreachable: w.gaps}, none))
+	return w.flush()
 }
 
 // anew begins anew, for a reason.
 func (w *watching[T, R]) anew(reason string) error {
 	w.epoch, w.upTo, w.synced, w.told = w.feed.begin(), 0, false, map[*node[T]]bool{}
 	var none T
-	return w.send(w.ctx, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC, reason: reason}, none))
+	w.pending = append(w.pending, w.event(watchEvent{what: plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC, reason: reason}, none))
+	return w.flush()
 }
 
 // resume reads the resume_token. reason: why it cannot be gone on behind it.
@@ -237,10 +280,10 @@ func (w *watching[T, R]) resume(ctx context.Context) (reason string, err error) 
 		return "", apierror.InvalidField("resume_token", "resume_token.malformed", "is not a resume_token of this API")
 	}
 	if token.Query != lists.Fingerprint(w.query) {
-		return "", apierror.InvalidField("resume_token", "resume_token.filters", "was made for a watch with other filters, or for another caller")
+		return "", apierror.InvalidField("resume_token", "resume_token.filters", "is for a watch with other filters, or for another caller")
 	}
 	if _, _, ok := w.feed.after(token.Epoch, token.UpTo, 0); !ok || token.UpTo == 0 {
-		return "the resume_token has expired, or is another replica's", nil
+		return "the resume_token has expired or is from another replica", nil
 	}
 	w.upTo = token.UpTo
 	if w.filter != nil {
@@ -321,8 +364,12 @@ func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 	if w.member != "" {
 		return nil, w.gate.require(ctx, w.parts(w.by).narrow(w.needs, w.member))
 	}
-	members, err := newCandidates(ctx, w.gate, w.needs, w.parts(w.by), "")
-	if err != nil || members.all {
+	all, err := w.gate.allowed(ctx, w.needs)
+	if err != nil || all { // for whom nobody has to list the members, every few seconds in each watch
+		return nil, err
+	}
+	members, err := candidatesOf(ctx, all, w.gate, w.needs, w.parts(w.by), "")
+	if err != nil {
 		return nil, err
 	}
 	rights := map[string]bool{}
@@ -342,7 +389,7 @@ func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 		return nil, denied(identityOf(ctx), w.needs)
 	}
 	if members.left() {
-		return nil, apierror.InvalidField("cluster", "cluster.many", "must be named where there are many members and not all may be seen")
+		return nil, apierror.InvalidField("cluster", "cluster.many", "must be set if there are many members and you may not see all")
 	}
 	return rights, nil
 }

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
@@ -19,7 +21,7 @@ func (s *clusterService) WatchClusters(request *plimsollv1.WatchClustersRequest,
 	}
 	w := watching[*plimsollv1.Cluster, *plimsollv1.WatchClustersResponse]{
 		core: s.core, feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream),
-		needs: Access{Verb: verbList, Resource: resourceClusters}, query: []string{resourceClusters, request.GetFilter()},
+		needs: auth.Access{Verb: verbList, Resource: resourceClusters}, query: []string{resourceClusters, request.GetFilter()},
 		selects:  func(*plimsollv1.Cluster) bool { return true },
 		nameOnly: func(c *plimsollv1.Cluster) *plimsollv1.Cluster { return &plimsollv1.Cluster{Name: c.GetName()} },
 		event: func(e watchEvent, item *plimsollv1.Cluster) *plimsollv1.WatchClustersResponse {
@@ -40,7 +42,7 @@ func (s *workloadService) WatchWorkloads(request *plimsollv1.WatchWorkloadsReque
 	}
 	w := watching[*plimsollv1.Workload, *plimsollv1.WatchWorkloadsResponse]{
 		core: s.core, feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream), member: request.GetCluster(),
-		needs: Access{Verb: verbList, Resource: resourceWorkloads, Namespace: request.GetNamespace()},
+		needs: auth.Access{Verb: verbList, Resource: resourceWorkloads, Namespace: request.GetNamespace()},
 		query: []string{resourceWorkloads, request.GetCluster(), request.GetNamespace(), request.GetFilter()},
 		selects: func(w *plimsollv1.Workload) bool {
 			return request.GetNamespace() == "" || request.GetNamespace() == w.GetNamespace()
@@ -66,7 +68,7 @@ func (s *objectService) WatchObjects(request *plimsollv1.WatchObjectsRequest, st
 	}
 	w := watching[*plimsollv1.ObjectState, *plimsollv1.WatchObjectsResponse]{
 		core: s.core, feed: s.feed, filter: compiled, token: request.GetResumeToken(), send: sending(stream), member: request.GetCluster(),
-		needs: Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()},
+		needs: auth.Access{Verb: verbList, Resource: resourceObjects, Namespace: request.GetNamespace()},
 		query: []string{resourceObjects, request.GetCluster(), request.GetController(), request.GetNamespace(), request.GetFilter()},
 		selects: func(o *plimsollv1.ObjectState) bool {
 			return (request.GetNamespace() == "" || request.GetNamespace() == o.GetKey().GetNamespace()) &&
@@ -91,11 +93,19 @@ func (c *core) registered(member string) error {
 	return err
 }
 
-// sending returns what sends a message, or ends when the watch does: who reads nothing must not keep it.
-func sending[R any](stream grpc.ServerStreamingServer[R]) func(context.Context, *R) error {
-	return func(ctx context.Context, message *R) error {
+// sending returns what sends messages, or ends when the watch does: who reads nothing must not keep it.
+func sending(stream grpc.ServerStream) func(context.Context, []proto.Message) error {
+	return func(ctx context.Context, messages []proto.Message) error {
 		sent := make(chan error, 1)
-		go func() { sent <- stream.Send(message) }()
+		go func() {
+			for _, message := range messages {
+				if err := stream.SendMsg(message); err != nil {
+					sent <- err
+					return
+				}
+			}
+			sent <- nil
+		}()
 		select {
 		case err := <-sent:
 			return err
@@ -128,7 +138,7 @@ func (c *core) versionHere(of interface{ Version(member string) uint64 }) func(m
 }
 
 // unread is why nothing is known of a member that could not be read.
-const unread = "it could not be read"
+const unread = "it cannot be read"
 
 // all reads everything of a member. blind: what was there before may still be, for the reason in gap.
 func (l *ownerListing[T]) all(ctx context.Context, member string) (items []T, gap string, blind bool) {

@@ -8,19 +8,19 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // quiet is the stream of a watch whose reader takes everything.
 type quiet struct {
-	streamOf
+	objectsOf
 	synced chan struct{}
 }
 
-func (q quiet) Send(message *plimsollv1.WatchObjectsResponse) error {
-	if message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
+func (q quiet) SendMsg(message any) error {
+	if message, ok := message.(*plimsollv1.WatchObjectsResponse); ok && message.GetType() == plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED {
 		close(q.synced)
 	}
 	return nil
@@ -28,26 +28,22 @@ func (q quiet) Send(message *plimsollv1.WatchObjectsResponse) error {
 
 // With everything that is remembered on the way, and the intervals of a hub.
 func TestARightThatIsTakenAwayEndsAWatchWithin30Seconds(t *testing.T) {
-	for name, may := range map[string]func(authorizationv1.SubjectAccessReviewSpec) bool{
-		"in all members": func(authorizationv1.SubjectAccessReviewSpec) bool { return true },
-		"in one": func(asked authorizationv1.SubjectAccessReviewSpec) bool {
-			return asked.ResourceAttributes.Name == "prod"
-		},
+	for name, may := range map[string]func(user, member string) bool{
+		"in all members": func(string, string) bool { return true },
+		"in one":         func(_, member string) bool { return member == "prod" },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o, err := options(t).withDefaults()
 			if err != nil {
 				t.Fatal(err)
 			}
-			reviews := &accessReviews{allow: func(asked authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
-				return authorizationv1.SubjectAccessReviewStatus{Allowed: may(asked)}
-			}}
-			ctx, stop := context.WithCancel(context.WithValue(t.Context(), identityKey{}, Identity{User: "alice"}))
+			reviews := newMemberReviews(may)
+			ctx, stop := context.WithCancel(context.WithValue(t.Context(), identityKey{}, auth.Identity{User: "alice"}))
 			defer stop()
 			r := shop(t)
 			c := r.ledgerService(t).core
-			c.gate, c.stopping, c.recheck = access{authorizer: reviews.reviewer(), hidden: newUnlisted(), log: testLog(t)}, ctx, o.RecheckEvery
-			stream, ended := quiet{streamOf{ctx: ctx}, make(chan struct{})}, make(chan error, 1)
+			c.gate, c.stopping, c.recheck = access{authorizer: reviews, hidden: auth.NewUnlisted(), log: testLog(t)}, ctx, o.RecheckEvery
+			stream, ended := quiet{objectsOf{streamOf{ctx: ctx}}, make(chan struct{})}, make(chan error, 1)
 			go func() { ended <- newServices(c).objects.WatchObjects(&plimsollv1.WatchObjectsRequest{}, stream) }()
 			<-stream.synced
 			time.Sleep(time.Minute) // in which nothing is taken away
@@ -56,9 +52,7 @@ func TestARightThatIsTakenAwayEndsAWatchWithin30Seconds(t *testing.T) {
 				t.Fatalf("%s: it ended by itself: %v", name, err)
 			default:
 			}
-			reviews.mu.Lock()
-			reviews.allow = nil
-			reviews.mu.Unlock()
+			reviews.takeAway()
 			began := time.Now()
 			err = <-ended
 			if took := time.Since(began); took > 30*time.Second || status.Code(err) != codes.PermissionDenied {

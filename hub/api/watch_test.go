@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 )
@@ -168,7 +169,7 @@ func TestAWatchGoesOnBehindItsTokenAndSaysWhenThatHasExpired(t *testing.T) {
 			"another filter": {"admin", &plimsollv1.WatchObjectsRequest{Cluster: "dev", Filter: "true", ResumeToken: request.ResumeToken}},
 			"nonsense":       {"admin", &plimsollv1.WatchObjectsRequest{Cluster: "dev", ResumeToken: "%"}},
 		} {
-			s.give("root", Access{Verb: "list", Resource: "objects"})
+			s.give("root", auth.Access{Verb: "list", Resource: "objects"})
 			if _, _, ended := s.watch(as(t, c.who), t, c.other); status.Code(<-ended) != codes.InvalidArgument {
 				t.Errorf("%s was not refused", name)
 			}
@@ -216,8 +217,8 @@ func TestAResumedWatchEvaluatesItsFilterOnlyForWhatItIsAbout(t *testing.T) {
 func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
 	first, _ := watched(t)
 	s := serve(t, first, func(o *Options) { o.RecheckEvery = 50 * time.Millisecond })
-	s.give("one", Access{Verb: "list", Resource: "objects", Member: "dev"})
-	s.give("all", Access{Verb: "list", Resource: "objects"})
+	s.give("one", auth.Access{Verb: "list", Resource: "objects", Member: "dev"})
+	s.give("all", auth.Access{Verb: "list", Resource: "objects"})
 	var ends []<-chan error
 	for who, request := range map[string]*plimsollv1.WatchObjectsRequest{"one": {Cluster: "dev"}, "all": {}} {
 		events, _, ended := s.watch(as(t, who), t, request)
@@ -227,7 +228,7 @@ func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
 	}
 	events, _, ended := s.watch(as(t, "one"), t, &plimsollv1.WatchObjectsRequest{})
 	expect(t, events, "PUT dev/cart", "SYNCED")
-	s.give("one", Access{Verb: "list", Resource: "objects", Member: "test"})
+	s.give("one", auth.Access{Verb: "list", Resource: "objects", Member: "test"})
 	expect(t, events, "RESYNC")
 	ends = append(ends, ended)
 	s.mu.Lock()
@@ -245,7 +246,7 @@ func TestWatchesEndWhenTheirRightsAreTakenAway(t *testing.T) {
 	}
 	_, _, ended = s.watch(as(t, "admin"), t, &plimsollv1.WatchObjectsRequest{})
 	s.mu.Lock()
-	s.broken = ErrBadToken
+	s.broken = auth.ErrBadToken
 	s.mu.Unlock()
 	if err := <-ended; status.Code(err) != codes.Unauthenticated {
 		t.Errorf("without a token: %v", err)
@@ -265,7 +266,7 @@ func TestACallerHasALimitedNumberOfWatches(t *testing.T) {
 	if err := <-ended; status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("one more: %v", err)
 	}
-	s.give("other", Access{Verb: "list", Resource: "clusters"})
+	s.give("other", auth.Access{Verb: "list", Resource: "clusters"})
 	stream, err := s.clusters().WatchClusters(as(t, "other"), &plimsollv1.WatchClustersRequest{Filter: `cluster.name == "dev"`})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // WhatIf implements [plimsollv1.WorkloadServiceServer].
@@ -17,18 +17,14 @@ func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIf
 	if err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.WhatIfResponse
-	err = s.ask(ctx, known.Name, question{
-		local: func() (err error) {
-			answer, err = s.suppose(ctx, known, request)
-			return err
+	return askOwner(ctx, s.core, known.Name, question[*plimsollv1.WhatIfResponse]{
+		local: func() (*plimsollv1.WhatIfResponse, error) {
+			return s.suppose(ctx, known, request)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewWorkloadServiceClient(conn).WhatIf(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.WhatIfResponse, error) {
+			return plimsollv1.NewWorkloadServiceClient(conn).WhatIf(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 func (s *workloadService) suppose(ctx context.Context, known clusters.Status, request *plimsollv1.WhatIfRequest) (*plimsollv1.WhatIfResponse, error) {
@@ -48,8 +44,8 @@ func (s *workloadService) suppose(ctx context.Context, known clusters.Status, re
 	return answer, nil
 }
 
-func hypothesisOf(request *plimsollv1.WhatIfRequest) spot.Hypothesis {
-	h := spot.Hypothesis{
+func hypothesisOf(request *plimsollv1.WhatIfRequest) report.Hypothesis {
+	h := report.Hypothesis{
 		Percentage: whole(request.SpotPercentage), MinOnDemand: whole(request.MinOnDemand), Replicas: whole(request.Replicas),
 		IgnoreWindow: request.GetIgnoreWindow(),
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // workloadMessage shows a workload; now is when it is asked about.
-func workloadMessage(view *spot.WorkloadView, now time.Time) *plimsollv1.Workload {
+func workloadMessage(view *report.Workload, now time.Time) *plimsollv1.Workload {
 	shown := &plimsollv1.Workload{
 		Cluster:   view.Member,
 		Namespace: view.Namespace,
@@ -67,7 +67,7 @@ func workloadMessage(view *spot.WorkloadView, now time.Time) *plimsollv1.Workloa
 	return shown
 }
 
-func podMessage(view *spot.PodView) *plimsollv1.Pod {
+func podMessage(view *report.Pod) *plimsollv1.Pod {
 	shown := &plimsollv1.Pod{
 		Name:               view.Name,
 		CapacityTypeWanted: capacities[view.Wanted],
@@ -104,7 +104,7 @@ func waitMessage(w *plan.Wait) *plimsollv1.Wait {
 	}
 }
 
-func moveMessage(m *spot.Move) *plimsollv1.Move {
+func moveMessage(m *report.Move) *plimsollv1.Move {
 	return &plimsollv1.Move{
 		MovedAt: moment(m.At), Pod: m.Pod, From: capacities[m.From], Strategy: strategies[m.Strategy], Purpose: purposes[m.For], Reason: m.Why,
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
@@ -42,7 +43,7 @@ func (s *workloadService) workloadList(asked listRequest, cluster, namespace str
 	list := &ownerListing[*plimsollv1.Workload]{}
 	list.listing = listing[*plimsollv1.Workload]{
 		core: s.core, asked: asked, cluster: cluster, what: []string{resourceWorkloads, namespace},
-		needs: Access{Verb: verbList, Resource: resourceWorkloads, Namespace: namespace}, length: 4, nameOf: nameOfWorkload,
+		needs: auth.Access{Verb: verbList, Resource: resourceWorkloads, Namespace: namespace}, length: 4, nameOf: nameOfWorkload,
 	}
 	list.scan = func(member string, behind lists.Position, limit int) ([]entry[*plimsollv1.Workload], bool) {
 		views, now := s.workloads.List(member, namespace), time.Now()
@@ -82,15 +83,12 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 	if err != nil {
 		return nil, err
 	}
-	var answer *plimsollv1.GetWorkloadResponse
-	err = s.ask(ctx, known.Name, question{
-		local: func() (err error) {
-			answer, err = s.get(ctx, known, request)
-			return err
+	answer, err := askOwner(ctx, s.core, known.Name, question[*plimsollv1.GetWorkloadResponse]{
+		local: func() (*plimsollv1.GetWorkloadResponse, error) {
+			return s.get(ctx, known, request)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewWorkloadServiceClient(conn).GetWorkload(ctx, pods.ofOwner(), grpc.MaxCallRecvMsgSize(maxAnswer))
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetWorkloadResponse, error) {
+			return plimsollv1.NewWorkloadServiceClient(conn).GetWorkload(ctx, pods.ofOwner(), grpc.MaxCallRecvMsgSize(maxAnswer))
 		},
 	})
 	if err != nil {
@@ -163,26 +161,23 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 	if err != nil {
 		return nil, err
 	}
-	answer := &plimsollv1.RequeueWorkloadResponse{}
-	err = s.ask(ctx, known.Name, question{
+	return askOwner(ctx, s.core, known.Name, question[*plimsollv1.RequeueWorkloadResponse]{
 		order: true,
-		local: func() (err error) {
+		local: func() (*plimsollv1.RequeueWorkloadResponse, error) {
 			controller, ok := s.workloads.Controller(s.kindOf(request.GetKind()))
 			if !ok {
-				return status.Errorf(codes.NotFound, "no controller places workloads of kind %s", request.GetKind())
+				return nil, status.Errorf(codes.NotFound, "no controller places kind %s", request.GetKind())
 			}
-			answer.Receipt, err = s.requeue(ctx, resourceWorkloads, reconcile.Key{
+			receipt, err := s.requeue(ctx, resourceWorkloads, reconcile.Key{
 				Controller: controller, Member: known.Name,
 				NamespacedName: types.NamespacedName{Namespace: request.GetNamespace(), Name: request.GetName()},
 			}, request.GetForce())
-			return err
+			return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt}, err
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (err error) {
-			answer, err = plimsollv1.NewWorkloadServiceClient(conn).RequeueWorkload(ctx, request)
-			return err
+		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.RequeueWorkloadResponse, error) {
+			return plimsollv1.NewWorkloadServiceClient(conn).RequeueWorkload(ctx, request)
 		},
 	})
-	return answer, err
 }
 
 // placedAs returns the kind of workloads that a cached kind holds; false: it holds none. ReplicaSets are a part of Deployments

@@ -8,20 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // Config is the whole configuration of a hub replica. Every key can be set in the file and by an environment variable
 // ([EnvName]); docs/configuration.md is made from the comments of this file.
 type Config struct {
-	// What all controllers have in common.
+	// All controllers.
 	Controller ControllerConfig `yaml:"controller"`
-	// Which replica acts. The Lease lives in the hub's namespace, unless leaseNamespace says otherwise.
+	// Which replica acts. The Lease is in the hub's namespace, unless leaseNamespace is set.
 	LeaderElection LeaderElectionConfig `yaml:"leaderElection"`
-	// The namespaces of a member in which workloads may be managed, by their labels (a Kubernetes label selector). Empty:
-	// all.
+	// The namespaces of members in which workloads may be managed: a Kubernetes label selector. Empty: all.
 	NamespaceSelector metav1.LabelSelector `yaml:"namespaceSelector"`
 	// The admission endpoint that the members' API servers call.
 	Webhook WebhookConfig `yaml:"webhook"`
@@ -35,154 +33,151 @@ type Config struct {
 	Probes ProbesConfig `yaml:"probes"`
 	// The hub cluster, which holds Plimsoll's own state.
 	Hub HubConfig `yaml:"hub"`
-	// What a registration Secret may ask for, and how members are reached.
+	// What a registration Secret may contain, and how the hub connects to members.
 	Clusters ClustersConfig `yaml:"clusters"`
 	// Spot placement.
 	Spot SpotConfig `yaml:"spot"`
-	// What is asked of WebApps, beyond the rules in their definition.
-	WebApp WebAppConfig `yaml:"webapp"`
-	// FleetPlacements: workloads that run over several members.
+	// FleetPlacements: workloads that run in several members.
 	Fleet FleetConfig `yaml:"fleet"`
-	// A section for each module that was built into the hub, by the module's name; what is in one, the module's own documentation
-	// says. A variable is PLIMSOLL_MODULES_, the module's name and the key, in capitals, with _ for dots and dashes.
+	// A section for each module that is built into the hub, by the module's name. The documentation of the module describes its
+	// keys; that of modules.webapp is docs/webapp.md. The variable of a key is PLIMSOLL_MODULES_, the module's name and the key, in
+	// capitals, with _ for dots and dashes.
 	Modules ModuleSections `yaml:"modules"`
-	// Logs go to standard error, one JSON object per line.
+	// Logs go to standard error.
 	Log LogConfig `yaml:"log"`
 }
 
 // ControllerConfig is the part of [Config] that all controllers share.
 type ControllerConfig struct {
-	// How often every object is looked at again without an event. At least 5s.
+	// How often every object is reconciled without an event. At least 5s.
 	ResyncPeriod time.Duration `yaml:"resyncPeriod"`
-	// How many reconciles each controller runs at a time in one member. 1 to 1000.
+	// How many reconciles each controller runs concurrently in one member. 1 to 1000.
 	Workers int `yaml:"workers"`
-	// How many reconciles all controllers together run at a time in one member. 1 to 1000.
+	// How many reconciles all controllers together run concurrently in one member. 1 to 1000.
 	WorkersPerMember int `yaml:"workersPerMember"`
-	// How long one reconcile may take. At least 1s.
+	// The timeout of one reconcile. At least 1s.
 	Deadline time.Duration `yaml:"deadline"`
-	// The networks in which HTTPS endpoints outside the fleet may be that objects depend on, checked when they are dialled.
-	// Empty: anywhere but loopback, link-local, multicast and unspecified addresses.
+	// The networks of HTTPS endpoints outside the fleet on which objects may depend, checked on each connection. Empty: all but
+	// loopback, link-local, multicast and unspecified addresses.
 	ExternalNetworks []netip.Prefix `yaml:"externalNetworks"`
 }
 
 // LeaderElectionConfig is the part of [Config] about ownership of members.
 type LeaderElectionConfig struct {
-	// With false this replica always acts: only safe when there is exactly one, updates included.
+	// With false this replica always acts. This is safe only with exactly one replica, also during updates.
 	Enabled bool `yaml:"enabled"`
 	// The name of the Lease.
 	LeaseName string `yaml:"leaseName"`
-	// The namespace of the Lease, in which the hub's account may create and update Leases. Empty: hub.namespace.
+	// The namespace of the Lease. The hub's account needs the right to create and update Leases there. Empty: hub.namespace.
 	LeaseNamespace string `yaml:"leaseNamespace"`
-	// How this replica is called in the Lease, before what tells its process from all others. Empty: POD_NAME, or else the name
-	// of the host.
+	// The name of this replica in the Lease; the hub appends an ID of the process. Empty: POD_NAME, or else the host name.
 	Identity string `yaml:"identity"`
-	// How long a Lease holds without being renewed, and so how long a takeover from a dead replica takes. Whole seconds, at
+	// How long a Lease is valid without being renewed: the time until another replica takes over from a dead one. Whole seconds, at
 	// least 3s.
 	LeaseDuration time.Duration `yaml:"leaseDuration"`
-	// How long the owner tries to renew before it stops acting. Less than leaseDuration.
+	// How long the owner tries to renew the Lease before it stops acting. Less than leaseDuration.
 	RenewDeadline time.Duration `yaml:"renewDeadline"`
-	// How long between two tries to renew or to take over. At most a third of leaseDuration, and less than renewDeadline by a
-	// fifth.
+	// The time between two attempts to renew or acquire the Lease. At most a third of leaseDuration; 1.2 times this must be less
+	// than renewDeadline.
 	RetryPeriod time.Duration `yaml:"retryPeriod"`
 }
 
 // WebhookConfig is the part of [Config] about admission.
 type WebhookConfig struct {
-	// The port that the endpoint listens on; 0 takes a free one.
+	// The port of the endpoint; 0 selects a free one.
 	Port int `yaml:"port"`
-	// The address that it listens on. Empty: all.
+	// The address on which the endpoint listens. Empty: all.
 	BindAddress string `yaml:"bindAddress"`
-	// A folder with tls.crt and tls.key, read again when they change; ca.crt beside them is the bundle that members are told
-	// to trust. Empty: the hub makes its own certificate.
+	// A directory with tls.crt and tls.key, read again when they change. ca.crt beside them is the CA bundle for members. Empty: the
+	// hub creates its own certificate.
 	CertDir string `yaml:"certDir"`
-	// A file with certificates of authorities, in PEM, read again when it changes: calls of API servers must come with a client
-	// certificate of one of these, beside the token in their URL. Conversions are excepted, for which API servers never show one.
-	// Empty: no certificate is asked for.
+	// A PEM file with CA certificates, read again when it changes. Calls of API servers then need a client certificate of one of
+	// these, in addition to the token in their URL. Conversions are excepted, because API servers send no certificate with them.
+	// Empty: no client certificate is needed.
 	ClientCA string `yaml:"clientCA"`
-	// Where the members' API servers find the endpoint, as an https URL. Empty: the bindAddress and
-	// port, if that is set, or else https://plimsoll-webhook.<hub.namespace>.svc:443.
+	// The https URL at which the members' API servers reach the endpoint. Empty: bindAddress and port if bindAddress is set, or else
+	// https://plimsoll-webhook.<hub.namespace>.svc:443.
 	URL string `yaml:"url"`
 	// The name of the MutatingWebhookConfiguration in every member.
 	ConfigName string `yaml:"configName"`
-	// Further DNS names for the certificate that the hub makes, beside those of its Services, webhook.url and localhost.
+	// DNS names for the hub's own certificate, in addition to those of its Services, webhook.url and localhost.
 	DNSNames []string `yaml:"dnsNames"`
-	// Further IP addresses for the certificate that the hub makes, beside those of loopback.
+	// IP addresses for the hub's own certificate, in addition to loopback.
 	IPs []netip.Addr `yaml:"ips"`
-	// How long a replica that stops goes on serving after it has ceased to be ready, while members' calls are routed to others.
-	// In the second half of it each answer ends its connection. Another replica may act meanwhile. At most 15s.
+	// How long a stopping replica still serves after it stops being ready, so that calls go to other replicas. In the second half it
+	// closes connections after each answer. Another replica may act meanwhile. At most 15s.
 	StopDelay time.Duration `yaml:"stopDelay"`
 }
 
 // APIConfig is the part of [Config] about the API.
 type APIConfig struct {
-	// Where gRPC is served; port 0 takes a free one.
+	// The address of gRPC; port 0 selects a free one.
 	GRPCAddress string `yaml:"grpcAddress"`
-	// Where REST and /openapi.json are served; port 0 takes a free one.
+	// The address of REST and /openapi.json; port 0 selects a free one.
 	RESTAddress string `yaml:"restAddress"`
-	// The host and port at which people reach gRPC from outside, which is published for the plimsoll command. Empty: it opens
-	// a way of its own through the hub cluster's API server.
+	// The host and port at which clients outside the hub cluster reach gRPC. The hub publishes it for the plimsoll command. Empty:
+	// the command forwards a port through the hub cluster's API server.
 	Advertise string `yaml:"advertise"`
-	// A folder with the tls.crt and tls.key of both. Empty: a certificate of the hub's own authority, for the same names as
-	// the webhook's.
+	// A directory with tls.crt and tls.key for gRPC and REST. Empty: the hub creates a certificate for the same names as the
+	// webhook's.
 	CertDir string `yaml:"certDir"`
-	// A file with certificates of authorities, in PEM, read again when it changes: whoever calls without a token may show a client
-	// certificate of one of these. Its common name is the user, its organizations are the groups, as for the API server. Empty: no
-	// certificate is asked for.
+	// A PEM file with CA certificates, read again when it changes. Callers without a token can then use a client certificate of one
+	// of these: its common name is the user and its organizations are the groups, as for an API server. Empty: the hub accepts no
+	// client certificates.
 	ClientCA string `yaml:"clientCA"`
-	// Serves without TLS. Only allowed when grpcAddress and restAddress are loopback addresses.
+	// Serves without TLS. Allowed only if grpcAddress and restAddress are loopback addresses.
 	Plaintext bool `yaml:"plaintext"`
-	// The audience that bearer tokens must be made for.
+	// The audience that bearer tokens must have.
 	Audience string `yaml:"audience"`
-	// How many calls each caller may make on a replica in a second, on average; twice as many at once. 1 to 100000; -1: any
-	// number.
+	// How many calls per second each caller can make on a replica on average, with bursts of twice as many. 1 to 100000; -1: no
+	// limit.
 	CallsPerSecond int `yaml:"callsPerSecond"`
-	// Takes every caller for an administrator, without TLS. Only allowed when grpcAddress and restAddress are loopback
-	// addresses; announced at the start.
+	// Gives every caller all rights, without TLS. Allowed only if grpcAddress and restAddress are loopback addresses. The hub logs a
+	// warning at the start.
 	Unauthenticated bool `yaml:"unauthenticated"`
-	// Serves the web page at /ui/ of restAddress. The page itself takes no token; what it shows comes from the API, to those who sign in.
+	// Serves the web page at /ui/ of restAddress. The page needs no token; its data comes from the API, with the token of the user
+	// who signs in.
 	Page bool `yaml:"page"`
 }
 
 // PeerConfig is the part of [Config] about the other replicas.
 type PeerConfig struct {
-	// Where this replica listens for the others; port 0 takes a free one.
+	// The address on which this replica listens for the others; port 0 selects a free one.
 	Address string `yaml:"address"`
-	// The host and port at which the others reach this replica. Empty: the environment's POD_IP, or else the listening host
-	// (loopback when that is all addresses), with the port of address.
+	// The host and port at which the others reach this replica. Empty: POD_IP, or else the host of address (loopback if that is all
+	// addresses), with the port of address.
 	Advertise string `yaml:"advertise"`
 }
 
 // MetricsConfig is the part of [Config] about metrics.
 type MetricsConfig struct {
-	// Where /metrics is served; port 0 takes a free one.
+	// The address of /metrics; port 0 selects a free one.
 	Address string `yaml:"address"`
-	// A folder with the tls.crt and tls.key of the endpoint. Empty: a certificate of the hub's own authority, for the same
-	// names as the webhook's.
+	// A directory with tls.crt and tls.key for the endpoint. Empty: the hub creates a certificate for the same names as the
+	// webhook's.
 	CertDir string `yaml:"certDir"`
-	// Serves metrics in plain text to whoever reaches the address. Otherwise a scraper needs TLS and a bearer token of the hub
-	// cluster whose owner may get the non-resource URL /metrics there.
+	// Serves metrics without TLS and authentication. Otherwise scrapers need TLS and a bearer token of the hub cluster with the
+	// right to get the non-resource URL /metrics there.
 	Unauthenticated bool `yaml:"unauthenticated"`
-	// How many workloads of a member have series of their own; further ones are added up. 1 to 100000.
+	// How many workloads of a member have time series of their own; the others are summed. 1 to 100000.
 	WorkloadsPerMember int `yaml:"workloadsPerMember"`
 }
 
 // ProbesConfig is the part of [Config] about probes.
 type ProbesConfig struct {
-	// Where /healthz and /readyz are served; port 0 takes a free one.
+	// The address of /healthz and /readyz; port 0 selects a free one.
 	Address string `yaml:"address"`
 }
 
 // HubConfig is the part of [Config] about the hub cluster.
 type HubConfig struct {
-	// The namespace of the hub's own keys, Lease and certificates. Empty: the environment's POD_NAMESPACE, or else
-	// plimsoll-system.
+	// The namespace of the hub's own keys, Lease and certificates. Empty: POD_NAMESPACE, or else plimsoll-system.
 	Namespace string `yaml:"namespace"`
-	// The namespace of registration Secrets, which are of type plimsoll.dev/kubeconfig there. Empty: that of the hub's own keys, as
-	// it was before there were two; whoever may read registrations can then read the keys, and the members' condition Separate is
-	// False.
+	// The namespace of registration Secrets, which have type plimsoll.dev/kubeconfig there. Empty: hub.namespace. Then whoever may
+	// read registrations can read the hub's keys as well, and condition Separate of the members is False.
 	RegistrationNamespace string `yaml:"registrationNamespace"`
-	// Takes registrations from namespace as well, of any type, where registrationNamespace has none of the name: while they are
-	// moved.
+	// Also uses registrations in hub.namespace, of any type, unless registrationNamespace has one of the same name. For the time of
+	// moving them.
 	RegistrationsInOwnNamespace bool `yaml:"registrationsInOwnNamespace"`
 	// A kubeconfig file for the hub cluster. Empty: the pod's service account, or else the environment's KUBECONFIG.
 	Kubeconfig string `yaml:"kubeconfig"`
@@ -190,94 +185,94 @@ type HubConfig struct {
 
 // ClustersConfig is the part of [Config] about members.
 type ClustersConfig struct {
-	// The networks in which members' API servers may be, checked when they are dialled. Empty: anywhere but loopback,
-	// link-local, multicast and unspecified addresses.
+	// The networks of the members' API servers, checked on each connection. Empty: all but loopback, link-local, multicast and
+	// unspecified addresses.
 	AllowedNetworks []netip.Prefix `yaml:"allowedNetworks"`
-	// Lets a kubeconfig name a program that the hub runs. Whoever may write registration Secrets can then run code in the hub.
+	// Allows a kubeconfig to name a program that the hub runs. Whoever may write registration Secrets can then run code in the hub.
 	AllowExec bool `yaml:"allowExec"`
-	// Lets a kubeconfig name files of the hub. Whoever may write registration Secrets can then read them.
+	// Allows a kubeconfig to name files of the hub. Whoever may write registration Secrets can then read them.
 	AllowFiles bool `yaml:"allowFiles"`
-	// Lets a kubeconfig name a proxy-url.
+	// Allows a kubeconfig to name a proxy-url.
 	AllowProxy bool `yaml:"allowProxy"`
-	// Accepts members whose certificate is not checked, and http servers.
+	// Allows members without certificate verification, and http servers.
 	AllowInsecure bool `yaml:"allowInsecure"`
-	// Accepts impersonation in a kubeconfig.
+	// Allows impersonation in a kubeconfig.
 	AllowImpersonation bool `yaml:"allowImpersonation"`
-	// Accepts user name and password in a kubeconfig.
+	// Allows user name and password in a kubeconfig.
 	AllowBasicAuth bool `yaml:"allowBasicAuth"`
-	// How long one request to a member may take, watches apart. A write gets at most a third of leaderElection.leaseDuration.
+	// The timeout of one request to a member, except watches. The timeout of a write is at most a third of
+	// leaderElection.leaseDuration.
 	RequestTimeout time.Duration `yaml:"requestTimeout"`
-	// How long a kind of a member may take until it is cached; after that the member goes on without it.
+	// How long the hub waits until a kind of a member is cached. After that it works in the member without that kind, and retries.
 	WarmTimeout time.Duration `yaml:"warmTimeout"`
-	// How long between two health probes of a member. At least 1s.
+	// The time between two health probes of a member. At least 1s.
 	ProbeInterval time.Duration `yaml:"probeInterval"`
-	// How long a health probe may take.
+	// The timeout of a health probe.
 	ProbeTimeout time.Duration `yaml:"probeTimeout"`
-	// The share of its life, in percent, after which the hub renews a member's token: it requests another one in the member, and
-	// writes it into the registration Secret. 1 to 79; 0: the hub renews no token.
+	// The age of a member's token, in percent of its lifetime, at which the hub renews it: it requests a new token in the member and
+	// writes it to the registration Secret. 1 to 79; 0: the hub renews no tokens.
 	TokenRenewalPercent int `yaml:"tokenRenewalPercent"`
 	// How many requests per second the hub sends to one member.
 	QPS float64 `yaml:"qps"`
-	// How many requests above qps it sends at once.
+	// How many requests the hub sends at once, above qps.
 	Burst int `yaml:"burst"`
-	// How many MiB one answer of a member may have, after decompression. Caches are filled in pages of 500 objects, or of fewer
-	// where these have more than an eighth of it. 1 to 1024.
+	// The maximum size of one response of a member in MiB, decompressed. The hub fills caches in pages of 500 objects, or fewer if
+	// 500 take more than an eighth of this. 1 to 1024.
 	MaxAnswerMiB int `yaml:"maxAnswerMiB"`
-	// How many MiB one event of a watch may have. 1 to 64.
+	// The maximum size of one watch event in MiB. 1 to 64.
 	MaxEventMiB int `yaml:"maxEventMiB"`
-	// How many MiB all caches of a member may take in memory, about, and those of one kind half of it. A kind that exceeds it is
-	// no longer cached, and the member is Degraded. What a hostile member can take is bounded by this: some times what the
-	// largest member takes is a good value. 16 to 1048576.
+	// The approximate memory for all caches of a member in MiB, and half of it for one kind. The hub stops caching a kind that
+	// exceeds it, and the member is Degraded. This limits what a hostile member can use: a few times what your largest member needs
+	// is a good value. 16 to 1048576.
 	MaxCacheMiB int `yaml:"maxCacheMiB"`
-	// How many objects of one kind may be cached in a member. 1000 to 10000000.
+	// How many objects of one kind the hub caches in a member. 1000 to 10000000.
 	MaxCachedObjects int `yaml:"maxCachedObjects"`
 }
 
 // SpotConfig is the part of [Config] about spot placement.
 type SpotConfig struct {
-	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub is a drop-in for workloads that
-	// are labelled for that project.
+	// The prefix of the labels and annotations of managed objects. With spotalis.io the hub replaces Spotalis for workloads with its
+	// labels.
 	AnnotationPrefix string `yaml:"annotationPrefix"`
-	// The node labels that tell the capacity type, the one that pods are steered with first, where nodes carry it: key, the
-	// values that mean spot, those that mean onDemand, and optionally a family, which is a label that all nodes of a provider
-	// have which labels its spot nodes only. Nothing has to be set for Karpenter, EKS, GKE and AKS: their labels are always
-	// recognised, and pods are steered by those that a member's nodes carry; by karpenter.sh/capacity-type while none is known.
+	// Node labels with the capacity type. Each has a key, the values for spot and onDemand, and optionally a family: a label on all
+	// nodes of a provider that labels only its spot nodes. The hub selects nodes by the first one that a member's nodes have. You
+	// need none for Karpenter, EKS, GKE and AKS: the hub always recognises their labels, and selects by those that the member's
+	// nodes have, or by karpenter.sh/capacity-type while there are none.
 	NodeLabels []NodeLabelConfig `yaml:"nodeLabels"`
-	// Policy values for workloads that neither say themselves nor have them from their namespace.
+	// Policy values for workloads that have none on themselves or on their namespace.
 	Defaults SpotDefaultsConfig `yaml:"defaults"`
-	// How much of a workload is moved at a time: a number of replicas, or a percentage of them, at least one replica.
+	// How many replicas of a workload the hub moves at a time: a number, or a percentage that is at least one replica.
 	MaxMoves MoveLimit `yaml:"maxMoves"`
-	// How long between two batches of moves of a workload.
+	// The time between two batches of moves of a workload.
 	MoveCooldown time.Duration `yaml:"moveCooldown"`
-	// How many replicas of all workloads of a member may be on the move for their mix at a time; 0: no limit. What a drought or
-	// an interruption makes urgent does not count.
+	// How many replicas of all workloads of a member the hub moves at a time to reach their mix; 0: no limit. Urgent moves for a
+	// shortage or an interruption do not count.
 	MaxMovesPerMember int `yaml:"maxMovesPerMember"`
-	// The same for all members together.
+	// The same limit for all members together.
 	MaxMovesPerHub int `yaml:"maxMovesPerHub"`
-	// How replicas that serve are moved: evict them, or release them, which makes the replacement before the replica goes. An
+	// How the hub moves running replicas: evict them, or release them, which starts the replacement before it evicts the replica. An
 	// annotation of a workload or namespace overrides it.
 	Strategy Strategy `yaml:"strategy"`
-	// How long a replica may wait for capacity without any sign of a node that is on its way until the capacity type counts as
-	// dry for replicas like it. 5s to 1h. An annotation of a workload or namespace overrides it.
+	// How long a replica waits for capacity without a sign that a node is coming, before the hub treats the capacity type as dry for
+	// replicas of its shape. 5s to 1h. An annotation of a workload or namespace overrides it.
 	PendingTimeout time.Duration `yaml:"pendingTimeout"`
-	// How long a node that is on its way may take: as long as that, replicas and probes wait for it. At least pendingTimeout and
-	// probe.timeout, at most 1h.
+	// How long replicas and probes wait for a node that is coming. At least pendingTimeout and probe.timeout, at most 1h.
 	NodeStartTimeout time.Duration `yaml:"nodeStartTimeout"`
-	// Probes: pause pods that find out whether capacity that was dry has room again.
+	// Probes: pause pods that test whether dry capacity has room again.
 	Probe SpotProbeConfig `yaml:"probe"`
-	// The signs that a node is about to go, beside those that are always recognised: a taint, with its effect and value if
-	// they matter, or a condition, with its status (True where none is given), its reason and a part of its message if they
-	// matter; within says how soon after the sign the node goes, and advisory that it may stay. ignore: true says that what
-	// matches is no sign, also of those that are always recognised.
+	// Signs that a node is about to be removed, in addition to those that the hub always recognises: a taint, optionally with effect
+	// and value, or a condition, optionally with status (default True), reason and a part of its message. within is the time from
+	// the sign to the removal; advisory: true means that the node may stay. ignore: true means that a match is no sign, also for
+	// signs that the hub always recognises.
 	Interruptions []InterruptionConfig `yaml:"interruptions"`
-	// Shows what would be done and moves, stamps and admits nothing, in any member. Members, namespaces and workloads are set
-	// to read-only by an annotation.
+	// Plans and shows the plan, but moves, labels and places no pod in any member. Annotations set single members, namespaces and
+	// workloads to read-only.
 	ReadOnly bool `yaml:"readOnly"`
-	// Tolerations that pods on spot slots get in addition.
+	// Tolerations that the hub adds to pods on spot slots.
 	Tolerations []corev1.Toleration `yaml:"tolerations"`
-	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets: those that can be scaled and own pods,
-	// directly or through ReplicaSets, by apiVersion and kind; where the CRD keeps the replicas elsewhere, also replicasPath and
-	// statusReplicasPath, which are specReplicasPath and statusReplicasPath of its scale subresource.
+	// Kinds of workloads to place in addition to Deployments, StatefulSets and ReplicaSets, by apiVersion and kind. They must have
+	// the scale subresource and own pods, directly or through ReplicaSets. If the CRD stores replicas elsewhere, set replicasPath
+	// and statusReplicasPath to specReplicasPath and statusReplicasPath of its scale subresource.
 	WorkloadKinds []WorkloadKindConfig `yaml:"workloadKinds"`
 }
 
@@ -287,9 +282,9 @@ type WorkloadKindConfig struct {
 	APIVersion string `yaml:"apiVersion"`
 	// The kind as in manifests, such as Rollout.
 	Kind string `yaml:"kind"`
-	// Where the number of replicas that are wanted is. Empty: .spec.replicas.
+	// The path of the wanted number of replicas. Empty: .spec.replicas.
 	ReplicasPath string `yaml:"replicasPath"`
-	// Where the number of replicas that were counted is. Empty: .status.replicas.
+	// The path of the observed number of replicas. Empty: .status.replicas.
 	StatusReplicasPath string `yaml:"statusReplicasPath"`
 }
 
@@ -301,23 +296,22 @@ type NodeLabelConfig struct {
 	Spot []string `yaml:"spot"`
 	// The values that mean on-demand.
 	OnDemand []string `yaml:"onDemand"`
-	// A label that all nodes of a provider have which labels its spot nodes only: a node with it and without key is
-	// on-demand.
+	// A label on all nodes of a provider that labels only its spot nodes: a node with this label and without key is on-demand.
 	Family string `yaml:"family"`
 }
 
 // SpotProbeConfig is the part of [SpotConfig] about probes.
 type SpotProbeConfig struct {
-	// The namespace of probes in every member. A member that is registered for other namespaces only has them in the first of
+	// The namespace of probes in every member. In a member that is registered for other namespaces only, they run in the first of
 	// those.
 	Namespace string `yaml:"namespace"`
-	// The image of probes. They are removed before it runs.
+	// The image of probes. The hub deletes them before it runs.
 	Image string `yaml:"image"`
-	// How long after a capacity type was found dry the first probe starts. It doubles with every probe that was in vain. At least 1s.
+	// The time from the start of a shortage to the first probe. It doubles with every probe that finds no capacity. At least 1s.
 	FirstAfter time.Duration `yaml:"firstAfter"`
-	// The most time between two probes. At least firstAfter.
+	// The maximum time between two probes. At least firstAfter.
 	AtMostAfter time.Duration `yaml:"atMostAfter"`
-	// How long a probe waits without any sign of a node that is on its way. At least 1s.
+	// How long a probe waits without a sign that a node is coming. At least 1s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 
@@ -337,37 +331,27 @@ type InterruptionConfig struct {
 	Reason string `yaml:"reason"`
 	// A part of the condition's message. Empty: any.
 	Message string `yaml:"message"`
-	// How soon after the sign the node goes at the latest. 0: nobody knows.
+	// The maximum time from the sign to the removal of the node. 0: unknown.
 	Within time.Duration `yaml:"within"`
-	// Says that the sign is a wish that may be taken back: pods leave such nodes at the pace of moves, within disruption windows.
-	// Not together with within.
+	// The sign may be withdrawn: pods leave such nodes at the pace of moves, within disruption windows. Not together with within.
 	Advisory bool `yaml:"advisory"`
-	// Says that what matches is no sign.
+	// A match is no sign.
 	Ignore bool `yaml:"ignore"`
 }
 
 // SpotDefaultsConfig holds policy values for workloads that have none.
 type SpotDefaultsConfig struct {
-	// The target share on spot in percent, 0 to 100. Unset: none.
+	// The target share on spot capacity in percent, 0 to 100. Unset: none.
 	SpotPercentage *int `yaml:"spotPercentage"`
 	// The floor of on-demand replicas, 0 to 10000. Unset: none.
 	MinOnDemand *int `yaml:"minOnDemand"`
-	// When the window opens in which replicas may be moved: five cron fields. Empty: at any time. A workload or namespace
-	// with a window of its own uses nothing of this one.
+	// When the disruption window opens: five cron fields. Empty: the hub may move replicas at any time. A workload or namespace with
+	// a window of its own ignores this one.
 	DisruptionSchedule string `yaml:"disruptionSchedule"`
-	// How long the window stays open, such as 2h. With disruptionSchedule only.
+	// How long the disruption window stays open, such as 2h. Only with disruptionSchedule.
 	DisruptionDuration string `yaml:"disruptionDuration"`
 	// The IANA time zone of disruptionSchedule, such as Europe/Berlin. Empty: UTC.
 	DisruptionTimezone string `yaml:"disruptionTimezone"`
-}
-
-// WebAppConfig is the part of [Config] about WebApps.
-type WebAppConfig struct {
-	// What becomes of a WebApp with an image that names neither a tag nor a digest: deny, warn or allow. What was stored before
-	// is only warned about.
-	ImagePolicy string `yaml:"imagePolicy"`
-	// How many replicas a WebApp may ask for, itself or through its autoscaler. 1 to 10000.
-	MaxReplicas int `yaml:"maxReplicas"`
 }
 
 // Formats of logs.
@@ -378,18 +362,21 @@ const (
 
 // FleetConfig is the part of [Config] about FleetPlacements.
 type FleetConfig struct {
-	// With true the hub keeps the FleetPlacements of the hub cluster, whose definition may come later. Delete all of them before
-	// this is switched off: their members would go back to the placement of their own.
+	// Reconciles the FleetPlacements of the hub cluster; their definition can be installed later. Delete all FleetPlacements before
+	// you disable this: otherwise each member places its workloads on its own again.
 	Enabled bool `yaml:"enabled"`
-	// What the hub keeps of the fleet's past.
+	// The recorded history of the fleet.
 	History FleetHistoryConfig `yaml:"history"`
 }
 
-// FleetHistoryConfig is the part of [FleetConfig] about the fleet's past.
+// FleetHistoryConfig is the part of [FleetConfig] about the fleet's past. Without a value the hub records nothing.
 type FleetHistoryConfig struct {
-	// The ConfigMap in hub.namespace in which the hub records changes of spot supply by member and FleetPlacement, in at most 512 KiB,
-	// and once a minute at most: the oldest are forgotten. You make it, empty. plimsoll replay reads it. Without a value nothing is recorded.
+	// The ConfigMap in hub.namespace in which the hub records changes of spot supply by member and shape of pods, for plimsoll
+	// replay. Create it without data. The hub writes it at most once a minute, and drops the oldest entries beyond 512 KiB. Empty:
+	// the hub does not use one.
 	ConfigMap string `yaml:"configMap"`
+	// The folder in which the hub records them as files instead, at most 8 MiB. It must exist: mount a volume. Set only one of the two.
+	Folder string `yaml:"folder"`
 }
 
 // LogConfig is the part of [Config] about logs.
@@ -411,7 +398,7 @@ func Default() Config {
 		Webhook: WebhookConfig{Port: 9443, ConfigName: "plimsoll", StopDelay: 5 * time.Second},
 		API:     APIConfig{GRPCAddress: ":9090", RESTAddress: ":8443", Audience: "plimsoll", CallsPerSecond: 500, Page: true},
 		Peer:    PeerConfig{Address: ":9444"},
-		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: spot.DefaultWorkloadSeries},
+		Metrics: MetricsConfig{Address: ":8080", WorkloadsPerMember: report.DefaultWorkloadSeries},
 		Probes:  ProbesConfig{Address: ":8081"},
 		Clusters: ClustersConfig{
 			RequestTimeout: 10 * time.Second, WarmTimeout: 30 * time.Second,
@@ -425,7 +412,6 @@ func Default() Config {
 				FirstAfter: 2 * time.Minute, AtMostAfter: 30 * time.Minute, Timeout: 2 * time.Minute,
 			},
 			Strategy: Strategy(policy.StrategyEvict), PendingTimeout: time.Minute, NodeStartTimeout: 5 * time.Minute},
-		WebApp: WebAppConfig{ImagePolicy: string(webapp.ImagesWarned), MaxReplicas: 1000},
-		Log:    LogConfig{Level: slog.LevelInfo, Format: FormatJSON},
+		Log: LogConfig{Level: slog.LevelInfo, Format: FormatJSON},
 	}
 }

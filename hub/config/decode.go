@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kyaml "sigs.k8s.io/yaml"
 )
 
@@ -24,19 +25,18 @@ var (
 	}
 )
 
-// problem is one thing that is wrong with a configuration.
-type problem struct {
-	path  string // of the key, for example spot.maxMoves
-	value string // as it was given
-	rule  string
+// problem is one thing that is wrong with a configuration: the path of the key, such as spot.maxMoves, the value as it was given,
+// and the rule that it breaks.
+func problem(path string, value any, rule string) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: path, BadValue: value, Detail: rule}
 }
 
 // decoder puts YAML into a [Config] and notes every problem, so that all of them are shown at once. yaml.v3 could decode
 // strictly by itself, but its errors name lines and Go types, not the path of the key.
-type decoder struct{ problems []problem }
+type decoder struct{ problems field.ErrorList }
 
 func (d *decoder) refuse(path string, node *yaml.Node, format string, args ...any) {
-	d.problems = append(d.problems, problem{path: path, value: show(node), rule: fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, problem(path, show(node), fmt.Sprintf(format, args...)))
 }
 
 // decode puts node into the value at path.
@@ -89,15 +89,15 @@ func (d *decoder) decodeStruct(path string, node *yaml.Node, into reflect.Value)
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i].Value, node.Content[i+1]
-		field := fieldOf(into, key)
+		known := fieldOf(into, key)
 		switch {
-		case !field.IsValid() && d.refusePredecessor(join(path, key), value): // each of its keys was refused
-		case !field.IsValid():
+		case !known.IsValid() && d.refusePredecessor(join(path, key), value): // each of its keys was refused
+		case !known.IsValid():
 			d.refuse(join(path, key), value, "unknown key; known here: %s", strings.Join(keysOf(into.Type()), ", "))
 		case seen[key]:
 			d.refuse(join(path, key), value, "is given twice")
 		default:
-			d.decode(join(path, key), value, field)
+			d.decode(join(path, key), value, known)
 		}
 		seen[key] = true
 	}
@@ -160,7 +160,10 @@ func typeName(t reflect.Type) string {
 		"config.MoveLimit": moveLimitRule, "config.Strategy": "evict or release",
 		"netip.Addr": "an IP address", "netip.Prefix": "a network, such as 10.0.0.0/8",
 	}
-	return names[t.String()]
+	if name, known := names[t.String()]; known {
+		return name
+	}
+	return names[t.Kind().String()]
 }
 
 // fieldOf returns the field with a key of the file; the zero Value when there is none.

@@ -20,18 +20,18 @@ const docsFile = "../../docs/configuration.md"
 
 const docsIntro = `# Configuration
 
-The hub reads one YAML file, named with ` + "`--config`" + `, and then environment variables, which win. Without either it runs with the
-defaults below.
+The hub reads one YAML file, which ` + "`--config`" + ` names, and then environment variables, which override the file. The tables list
+the defaults.
 
-- Everything is checked before anything starts: an unknown key, a value of the wrong type or out of range stops the start
-  with a line that names the file (or the variable), the key, the value and the rule. All problems are shown at once.
-- Every key has a variable: ` + "`PLIMSOLL_`" + ` and the path of the key in capitals, its segments joined by ` + "`_`" + `. So ` + "`spot.maxMoves`" + ` is
-  ` + "`PLIMSOLL_SPOT_MAXMOVES`" + `. Texts, durations, addresses and networks need no quotes, lists of those are separated by commas, and
-  everything else is written as YAML. An empty variable counts as not set. A variable that begins with ` + "`PLIMSOLL_`" + ` and names no key
-  stops the start, unless it is one that Kubernetes sets for a Service of the namespace.
+- The hub checks everything before it starts. For an unknown key, a value of the wrong type or a value out of range it prints
+  the file (or the variable), the key, the value and the rule, and exits. It prints all problems at once.
+- The variable of a key is ` + "`PLIMSOLL_`" + ` and the path of the key in capitals, with ` + "`_`" + ` for dots: that of ` + "`spot.maxMoves`" + ` is
+  ` + "`PLIMSOLL_SPOT_MAXMOVES`" + `. Strings, durations, addresses and networks need no quotes; separate the items of such lists with commas. Write
+  everything else as YAML. An empty variable counts as unset. The hub does not start with a ` + "`PLIMSOLL_`" + ` variable that names no
+  key, except those that Kubernetes sets for Services of the namespace.
 - Durations have a unit: ` + "`500ms`, `30s`, `5m`" + `.
-- ` + "`POD_NAMESPACE`, `POD_NAME` and `POD_IP`" + ` are used where the descriptions say so; set them from the pod's own fields.
-- ` + "`GOGC` and `GOMEMLIMIT`" + ` work as for any Go program. Without them the hub collects garbage earlier than Go's default (75).
+- Set ` + "`POD_NAMESPACE`, `POD_NAME` and `POD_IP`" + ` from the fields of the pod; the descriptions say where the hub uses them.
+- ` + "`GOGC` and `GOMEMLIMIT`" + ` work as in any Go program. The hub's default for ` + "`GOGC`" + ` is 75.
 
 <!-- Made from the comments in hub/config/config.go: go test ./hub/config -run TestTheDocumentation -update -->
 `

@@ -48,7 +48,9 @@ func leavesBelow(path string, index []int, section reflect.Type) []Leaf {
 }
 
 // ofTheCLI are the variables of the command-line client, which somebody who starts a hub by hand may have exported.
-var ofTheCLI = []string{"PLIMSOLL_API", "PLIMSOLL_CA_FILE", "PLIMSOLL_HUB_CONTEXT", "PLIMSOLL_TOKEN", "PLIMSOLL_TOKEN_FILE"}
+var ofTheCLI = []string{
+	"PLIMSOLL_API", "PLIMSOLL_CA_FILE", "PLIMSOLL_CLIENT_CERTIFICATE", "PLIMSOLL_CLIENT_KEY", "PLIMSOLL_HUB_CONTEXT", "PLIMSOLL_TOKEN", "PLIMSOLL_TOKEN_FILE",
+}
 
 // readEnvironment puts the values of PLIMSOLL_ variables into c. An empty variable counts as not set. A variable that
 // names no key is a problem: a misspelt override must not be overlooked.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Load reads the configuration: the defaults, then the file, then the environment, each over the one before. An
@@ -82,10 +83,10 @@ func (c *Config) Derive(environ []string) {
 }
 
 // describe turns problems into errors that say where the value came from.
-func describe(problems []problem, origin func(path string) string) []error {
+func describe(problems field.ErrorList, origin func(path string) string) []error {
 	found := make([]error, 0, len(problems))
 	for _, p := range problems {
-		parts := slices.DeleteFunc([]string{origin(p.path), p.path, p.value, p.rule}, func(part string) bool { return part == "" })
+		parts := slices.DeleteFunc([]string{origin(p.Field), p.Field, fmt.Sprint(p.BadValue), p.Detail}, func(part string) bool { return part == "" })
 		found = append(found, errors.New(strings.Join(parts, ": ")))
 	}
 	return found

@@ -119,9 +119,9 @@ func (s *ModuleSections) decodeOne(name string, into reflect.Value, known map[st
 	if !is || len(problems) > 0 {
 		return problems
 	}
-	var wrong []problem
+	var wrong field.ErrorList
 	for _, refused := range checked.Check() {
-		wrong = append(wrong, problem{path: join(path, refused.Field), value: fmt.Sprintf("%v", refused.BadValue), rule: refused.Detail})
+		wrong = append(wrong, problem(join(path, refused.Field), refused.BadValue, refused.Detail))
 	}
 	return describe(wrong, func(path string) string { return origin[path] })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -53,10 +54,10 @@ func CapacityLabels(config *SpotConfig) (capacity.Labels, error) {
 }
 
 // Interruptions are the signs that a node is about to go.
-func Interruptions(config *SpotConfig) (spot.Interruptions, error) {
-	signs := make([]spot.Sign, len(config.Interruptions))
+func Interruptions(config *SpotConfig) (nodes.Interruptions, error) {
+	signs := make([]nodes.Sign, len(config.Interruptions))
 	for i, c := range config.Interruptions {
-		signs[i] = spot.Sign{
+		signs[i] = nodes.Sign{
 			Taint: c.Taint, Effect: corev1.TaintEffect(c.Effect), Value: c.Value,
 			Condition: c.Condition, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 			Within: c.Within, Ignore: c.Ignore,
@@ -65,7 +66,7 @@ func Interruptions(config *SpotConfig) (spot.Interruptions, error) {
 			signs[i].Weight = plan.WeightAdvisory
 		}
 	}
-	return spot.NewInterruptions(signs...)
+	return nodes.NewInterruptions(signs...)
 }
 
 // SpotDefaults are the policy values of workloads that name none.

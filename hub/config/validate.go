@@ -6,15 +6,16 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
-	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -28,17 +29,14 @@ func (c *Config) Validate() error {
 }
 
 // check returns every value that is out of range.
-func (c *Config) check() []problem {
+func (c *Config) check() field.ErrorList {
 	v := &rules{}
 	v.controller(&c.Controller)
 	v.leaderElection(&c.LeaderElection)
 	v.clusters(&c.Clusters)
 	v.spot(&c.Spot)
-	v.webapp(&c.WebApp)
 	v.webhook(&c.Webhook)
-	if c.Fleet.History.ConfigMap != "" {
-		v.name("fleet.history.configMap", c.Fleet.History.ConfigMap, validation.IsDNS1123Subdomain)
-	}
+	v.fleetHistory(&c.Fleet.History)
 	v.api(&c.API)
 	if c.Log.Format != FormatJSON && c.Log.Format != FormatText {
 		v.refuse("log.format", c.Log.Format, "must be json or text")
@@ -69,10 +67,10 @@ func (c *Config) check() []problem {
 }
 
 // rules collects what is out of range.
-type rules struct{ problems []problem }
+type rules struct{ problems field.ErrorList }
 
 func (v *rules) refuse(path string, value any, rule string) {
-	v.problems = append(v.problems, problem{path: path, value: fmt.Sprint(value), rule: rule})
+	v.problems = append(v.problems, problem(path, value, rule))
 }
 
 func (v *rules) controller(c *ControllerConfig) {
@@ -83,13 +81,16 @@ func (v *rules) controller(c *ControllerConfig) {
 	v.networks("controller.externalNetworks", c.ExternalNetworks)
 }
 
-func (v *rules) webapp(c *WebAppConfig) {
-	switch webapp.ImagePolicy(c.ImagePolicy) {
-	case webapp.ImagesDenied, webapp.ImagesWarned, webapp.ImagesAllowed:
-	default:
-		v.refuse("webapp.imagePolicy", c.ImagePolicy, "must be deny, warn or allow")
+func (v *rules) fleetHistory(c *FleetHistoryConfig) {
+	if c.ConfigMap != "" {
+		v.name("fleet.history.configMap", c.ConfigMap, validation.IsDNS1123Subdomain)
 	}
-	v.between("webapp.maxReplicas", c.MaxReplicas, 1, 10000)
+	if c.Folder != "" && !filepath.IsAbs(c.Folder) {
+		v.refuse("fleet.history.folder", c.Folder, "must be an absolute path")
+	}
+	if c.ConfigMap != "" && c.Folder != "" {
+		v.refuse("fleet.history.folder", c.Folder, "must be empty where fleet.history.configMap has a value")
+	}
 }
 
 func (v *rules) leaderElection(c *LeaderElectionConfig) {

@@ -1,4 +1,4 @@
-package confine
+package confine_test
 
 import (
 	"encoding/json"
@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/plimsoll-dev/plimsoll/hub/confine"
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
 // shown is what a policy of an account says, by its suffix; "": there is none.
-func shown(t *testing.T, a Account, suffix string) string {
+func shown(t *testing.T, a confine.Account, suffix string) string {
 	t.Helper()
-	for _, made := range Policies(a) {
+	for _, made := range confine.Policies(a) {
 		if made.Policy.Name == a.Name+"-"+suffix {
 			text, err := json.Marshal(made.Policy.Spec)
 			if err != nil {
@@ -30,7 +31,7 @@ func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 		Title: "Shops", Group: "example.com", Kind: "Shop", Plural: "shops",
 		Parts: []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Resource: "configmaps"}},
 	}
-	bare := Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}
+	bare := confine.Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}
 	with := bare
 	with.Resources = []module.Resource{shops}
 
@@ -64,7 +65,7 @@ func TestWhatAnAccountMayWriteFollowsFromWhatModulesDeclare(t *testing.T) {
 }
 
 func TestNoPolicyNamesAKindThatNobodyDeclares(t *testing.T) {
-	for _, made := range Policies(Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}) {
+	for _, made := range confine.Policies(confine.Account{Namespace: "plimsoll", Name: "hub", Webhook: "plimsoll"}) {
 		text, err := json.Marshal(made)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,6 @@
 // A write that another replica could see overtaken is never begun: docs/decisions/0012 has the argument, and the model test
 // tries to break it.
 //
-// Where to look: options.go to make one, lease.go for the contest, term.go for what a replica knows of it, watch.go for
+// Where to look: options.go to make one, lease.go for the contest, term.go for what a replica knows of it, standing.go for what it may do by that, watch.go for
 // following it, writes.go for writes that are under way, handovers.go for metrics.
 package leadership

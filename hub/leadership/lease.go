@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
 // A Lease says that its holder acts on all members, and nobody else does. It is a [clusters.Fence]. client-go's elector does the election; what this
@@ -31,7 +33,7 @@ type Lease struct {
 	options  Options
 	log      *slog.Logger
 	watching coordinationclient.LeasesGetter
-	kick     chan struct{} // the Lease was given up: do not wait for the next try
+	kick     notify.Wake // the Lease was given up: do not wait for the next try
 
 	// warm tells whether this replica is ready to act; until then it leaves the Lease to others, for warmUp at most. Nil: it is.
 	warm   func() bool
@@ -41,7 +43,7 @@ type Lease struct {
 
 // newLease prepares the contest for a Lease; margin is the time before its end in which nothing is begun.
 func newLease(lock resourcelock.Interface, options Options, margin time.Duration, log *slog.Logger) *Lease {
-	return &Lease{term: newTerm(lock.Identity(), margin), lock: lock, options: options, log: log, kick: make(chan struct{}, 1)}
+	return &Lease{term: newTerm(lock.Identity(), margin), lock: lock, options: options, log: log, kick: notify.New()}
 }
 
 // Contend contends for the Lease until ctx ends, and then gives it up if it is held. The caller has let its work come to an
@@ -113,7 +115,7 @@ type watchedLock struct {
 
 var (
 	errNotStopping = errors.New("the Lease is not given up before the replica stops: what was begun under it may not have ended")
-	errCold        = errors.New("the Lease is left to a replica whose caches are full")
+	errCold        = errors.New("the Lease is left to a replica with warm caches")
 	errNotHolder   = errors.New("the Lease is not given up: another replica holds it")
 )
 
@@ -225,10 +227,7 @@ func (l *Lease) sawLease(object *coordinationv1.Lease, gone bool) {
 	if record.HolderIdentity != "" {
 		return
 	}
-	select {
-	case l.kick <- struct{}{}:
-	default:
-	}
+	l.kick.Signal()
 }
 
 // electorConfig is what client-go's elector runs with.

@@ -56,7 +56,7 @@ func (o *Options) complete() error {
 	o.RetryPeriod = cmp.Or(o.RetryPeriod, 2*time.Second)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, o.LeaseDuration/3)
 	if o.WriteTimeout < 0 || o.WriteTimeout > o.LeaseDuration/3 {
-		return fmt.Errorf("leadership: the time-out of writes is %s: it must be at most a third of the Lease's %s", o.WriteTimeout, o.LeaseDuration)
+		return fmt.Errorf("leadership: the timeout of writes is %s: it must be at most a third of the Lease's %s", o.WriteTimeout, o.LeaseDuration)
 	}
 	if o.Identity == "" {
 		host, _ := os.Hostname()

@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // jointPod is a pod of the model.
@@ -26,7 +26,7 @@ type jointPod struct {
 func (p *jointPod) serves() bool { return p.Ready && p.Supply() }
 
 // jointMember is a cluster with one ReplicaSet, whose controller, scheduler and kubelets are the model's, and whose spot placement
-// is the real one: slots by [spot.Accounting], moves by [plan.Plan].
+// is the real one: slots by [slots.Accounting], moves by [plan.Plan].
 type jointMember struct {
 	name, domain string
 	now          *time.Time
@@ -38,7 +38,7 @@ type jointMember struct {
 
 	away     time.Time // since when it is out of the hub's reach; zero: it is not
 	split    *policy.FleetSplit
-	slots    *spot.Accounting
+	slots    *slots.Accounting
 	last     plan.Result
 	lastMove time.Time
 	dry      time.Time // since when spot has no room, as far as spot placement knows
@@ -111,7 +111,7 @@ func (m *jointMember) create() {
 	}}
 	if m.away.IsZero() && m.split != nil {
 		policy := m.policy()
-		ask := spot.Ask{ID: p.Name, Wanted: m.replicas, Mix: policy.Mix(), Final: true}
+		ask := slots.Ask{ID: p.Name, Wanted: m.replicas, Mix: policy.Mix(), Final: true}
 		ask.Mix.Dry = !m.dry.IsZero()
 		answer := m.slots.Reserve(ask, *m.now)
 		p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, p.Name, answer.Moved
@@ -254,7 +254,7 @@ func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
 
 // restart forgets what a hub process knows of the member, and lists its pods anew.
 func (m *jointMember) restart() {
-	m.slots = spot.NewAccounting(false)
+	m.slots = slots.NewAccounting(false)
 	m.last, m.lastMove = plan.Result{Stamps: []plan.Stamp{{}}}, time.Time{}
 	m.dry, m.full, m.trial = time.Time{}, time.Time{}, false
 	if m.away.IsZero() {

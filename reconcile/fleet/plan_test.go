@@ -246,6 +246,7 @@ func TestAPolicyThatCannotBeHadGetsTheNearestPlan(t *testing.T) {
 		{Policy{Replicas: 2, Tiers: []Tier{tierOf("elsewhere")}}, NoMembers, nil},
 		{Policy{Replicas: 2, SpotPercentage: 300, Tiers: []Tier{tierOf("a")}}, InvalidPolicy, []string{"a 2+0"}},
 		{Policy{Replicas: 3, Tiers: []Tier{{{Member: "a", Min: 2}, {Member: "b", Min: 2}}}}, BoundsTooHigh, []string{"a 0+2", "b 0+1"}},
+		{Policy{Replicas: 4, Spread: Spread{Member: 50}, Tiers: []Tier{{{Member: "a", Min: 3}, {Member: "b"}}}}, BoundsTooHigh, []string{"a 0+2", "b 0+2"}},
 		{Policy{Replicas: 3, Tiers: []Tier{{{Member: "a", Max: 1}, {Member: "b", Max: 1}}}}, BoundsTooLow, []string{"a 0+1", "b 0+1"}},
 		{Policy{Replicas: 3, Tiers: []Tier{{{Member: "a", Min: 3, Max: 1}}, tierOf("a", "b")}}, InvalidPolicy, []string{"a 0+1", "b 0+2"}},
 	} {
@@ -254,6 +255,22 @@ func TestAPolicyThatCannotBeHadGetsTheNearestPlan(t *testing.T) {
 		if len(r.Conditions) == 0 || r.Conditions[0].Type != c.is {
 			t.Errorf("%s: %+v", c.is, r.Conditions)
 		}
+	}
+}
+
+func TestAMinimumForWhichThereIsNoRoomIsSaid(t *testing.T) {
+	f := fleetOf("a", "b")
+	f.Members[0].Spot.Room, f.Members[0].OnDemand.Room = 0, 1
+	r := Plan(f, &Placement{Name: "n/w", Policy: Policy{Replicas: 4, Tiers: []Tier{{{Member: "a", Min: 2}, {Member: "b"}}}}}, epoch)
+	want(t, "one has room", splitOf(&r), "a 0+1", "b 0+3")
+	if len(r.Conditions) != 1 || r.Conditions[0].Type != NoRoom || !strings.Contains(r.Conditions[0].Message, "min of a is 2") {
+		t.Errorf("%+v", r.Conditions)
+	}
+	f.Members[0].Spot.Room = Unbounded // and none is to be on spot
+	r = Plan(f, &Placement{Name: "n/w", Policy: Policy{Replicas: 4, Tiers: []Tier{{{Member: "a", Min: 2}, {Member: "b"}}}}}, epoch)
+	want(t, "spot has room", splitOf(&r), "a 0+1", "b 0+3")
+	if len(r.Conditions) != 1 || r.Conditions[0].Type != NoRoom || !strings.Contains(r.Conditions[0].Message, "on-demand capacity has no room") {
+		t.Errorf("%+v", r.Conditions)
 	}
 }
 

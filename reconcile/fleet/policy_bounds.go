@@ -42,11 +42,11 @@ func (pl *planner) normaliseTiers(tiers []Tier) []Tier {
 			good.Min = pl.within("min of "+c.Member, c.Min, 0, Unbounded)
 			good.Max = pl.within("max of "+c.Member, c.Max, 0, Unbounded)
 			if good.Max > 0 && good.Min > good.Max {
-				pl.condition(InvalidPolicy, "min of %s is %d and its max %d: it is taken as %d", c.Member, c.Min, c.Max, c.Max)
+				pl.condition(InvalidPolicy, "min of %s is %d and its max %d: using %d", c.Member, c.Min, c.Max, c.Max)
 				good.Min = good.Max
 			}
 			if seen[c.Member] {
-				pl.condition(InvalidPolicy, "%s is chosen twice: the first choice counts", c.Member)
+				pl.condition(InvalidPolicy, "%s is selected twice: the first one counts", c.Member)
 				good.Min = 0
 			}
 			seen[c.Member] = true
@@ -64,7 +64,7 @@ func (pl *planner) normaliseTiers(tiers []Tier) []Tier {
 		}
 	}
 	if replicas := pl.placement.Policy.Replicas; minima > replicas && replicas >= 0 {
-		pl.condition(BoundsTooHigh, "the minima of the members are %d and replicas %d: they are met in the order of the tiers", minima, replicas)
+		pl.condition(BoundsTooHigh, "the minima of the members add up to %d, but replicas is %d: they are satisfied in the order of the tiers", minima, replicas)
 	}
 	if mended != nil {
 		return mended
@@ -76,13 +76,29 @@ func (pl *planner) normaliseTiers(tiers []Tier) []Tier {
 func (pl *planner) within(what string, value, least, most int) int {
 	good := min(max(value, least), most)
 	if good != value {
-		pl.condition(InvalidPolicy, "%s is %d: it is taken as %d", what, value, good)
+		pl.condition(InvalidPolicy, "%s is %d: using %d", what, value, good)
 	}
 	return good
 }
 
 func (pl *planner) condition(t ConditionType, format string, args ...any) {
 	pl.result.Conditions = append(pl.result.Conditions, Condition{Type: t, Message: fmt.Sprintf(format, args...)})
+}
+
+// tellMinima says which minima cannot be met, where it is not for want of replicas: spread does not allow them, or there is no room.
+func (pl *planner) tellMinima() {
+	for i := range pl.places {
+		p := &pl.places[i]
+		switch {
+		case p.tier < 0 || p.frozen != moves || p.total() >= p.choice.Min:
+		case !pl.below(p):
+			pl.condition(BoundsTooHigh, "min of %s is %d, and spread allows %d", p.Name, p.choice.Min, p.total())
+		case !pl.fits(p, Spot) && !pl.fits(p, OnDemand):
+			pl.condition(NoRoom, "min of %s is %d, and it has room for %d", p.Name, p.choice.Min, p.total())
+		case !pl.fits(p, OnDemand) && pl.placed[Spot] >= pl.policy.spotWanted(pl.policy.Replicas):
+			pl.condition(NoRoom, "min of %s is %d, and it gets %d: its on-demand capacity has no room, and spotPercentage allows no more on spot", p.Name, p.choice.Min, p.total())
+		}
+	}
 }
 
 // tellUnplaced says why some replicas have no place.
@@ -104,6 +120,6 @@ func (pl *planner) tellUnplaced() {
 	case allowed:
 		pl.condition(NoRoom, "%s no room in any member", count(left, "replica has", "replicas have"))
 	default:
-		pl.condition(BoundsTooLow, "%s no place: maxima and spread of the members that are there allow no more", count(left, "replica has", "replicas have"))
+		pl.condition(BoundsTooLow, "%s no place: the maxima and the spread of the members allow no more", count(left, "replica has", "replicas have"))
 	}
 }

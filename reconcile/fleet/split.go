@@ -25,6 +25,7 @@ func (pl *planner) split() {
 		clear(pl.inDomain)
 	}
 	pl.divide()
+	pl.tellMinima()
 	pl.tellUnplaced()
 }
 

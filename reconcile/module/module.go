@@ -13,8 +13,8 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // A Module is a controller, or several that belong together, with everything that a hub has to know of them.
@@ -63,7 +63,7 @@ type Host struct {
 
 // Placements knows where replicas are; the hub's spot engine is one.
 type Placements interface {
-	Get(member, kind, namespace, name string) (spot.WorkloadView, bool)
+	Get(member, kind, namespace, name string) (report.Workload, bool)
 }
 
 // Validate says what is wrong with a module.

@@ -39,9 +39,12 @@ type Resource struct {
 	// of their node, and their pods run as the service account of that name, if there is one among the parts; such Services take no
 	// addresses over.
 	Parts []schema.GroupResource
+	// Workload is the kind of the part whose replicas are those of the object: its Deployment, say. Such a kind has the subresource
+	// scale, and a FleetPlacement may name it. Empty: none may.
+	Workload schema.GroupVersionKind
 
-	// Convert rewrites an object, as JSON, in another version. Its errors name what is wrong and quote no value. Nil: the kind
-	// has one version, or versions that differ in nothing.
+	// Convert rewrites an object, as JSON, in another version; it may keep or return the object's memory. Its errors name what is
+	// wrong and quote no value. Nil: the kind has one version, or versions that differ in nothing.
 	Convert func(object []byte, desiredAPIVersion string) ([]byte, error)
 	// Complete sets labels that an object should have and lacks, whatever its version, and tells whether it changed any. Nil:
 	// members do not ask.
@@ -69,9 +72,9 @@ var reserved = map[string]bool{"pods": true, "convert": true}
 
 func (r *Resource) validate() error {
 	var errs []error
-	for what, value := range map[string]string{"Title": r.Title, "Group": r.Group, "Kind": r.Kind} {
-		if value == "" {
-			errs = append(errs, fmt.Errorf("resource %q: %s is empty", r.Plural, what))
+	for _, must := range []struct{ what, value string }{{"Title", r.Title}, {"Group", r.Group}, {"Kind", r.Kind}} {
+		if must.value == "" {
+			errs = append(errs, fmt.Errorf("resource %q: %s is empty", r.Plural, must.what))
 		}
 	}
 	if len(validation.IsDNS1035Label(r.Plural)) > 0 || reserved[r.Plural] {

@@ -3,6 +3,8 @@ package reconciletest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,8 +138,8 @@ func (k Kit) run(ctx context.Context, c Case) (*world, []string) {
 	if w.member, err = newMember(w.scheme, controller.Kinds(), c.Given, c.Fail); err != nil {
 		return nil, []string{"what is given: " + err.Error()}
 	}
-	for name, objects := range c.Elsewhere {
-		other, err := newMember(w.scheme, controller.Kinds(), objects, nil)
+	for _, name := range slices.Sorted(maps.Keys(c.Elsewhere)) {
+		other, err := newMember(w.scheme, controller.Kinds(), c.Elsewhere[name], nil)
 		if err != nil {
 			return nil, []string{"what is given in " + name + ": " + err.Error()}
 		}

@@ -54,7 +54,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *p
 }
 
 // searchAgain looks for pods without a slot anew when one of them is gone: no event tells of those.
-func (a *action) searchAgain(plan *plan.Result) {
+func (a *action) searchAgain(decided *plan.Result) {
 	if !a.gone {
 		return
 	}
@@ -63,7 +63,7 @@ func (a *action) searchAgain(plan *plan.Result) {
 			o.searchAgain()
 		}
 	}
-	plan.Recheck = when.Earlier(plan.Recheck, a.now.Add(liveListPatience))
+	decided.Recheck = when.Earlier(decided.Recheck, a.now.Add(plan.SearchPatience))
 }
 
 // comesFirst tells whether what is done for the purpose depends on no slot that this plan gives.
@@ -128,13 +128,21 @@ func (e *Engine) underCeiling(s *subject, decided *plan.Result, now time.Time) {
 	decided.Deferred(want-grant.Moves, grant.Scope, grant.Retry)
 }
 
+// movedFor are the reasons of Events about moves, in the order in which they are recorded.
+var movedFor = []struct {
+	purpose plan.Purpose
+	reason  string
+}{
+	{plan.PurposeInterruption, "Interrupted"}, {plan.PurposeDrought, "Drought"}, {plan.PurposeAdvisory, "Advised"}, {plan.PurposeMove, "Moving"},
+}
+
 // tell records in the member what was done about a workload, and counts it.
 func (e *Engine) tell(s *subject, decided *plan.Result, released, evicted map[plan.Purpose]int) {
-	e.metrics.moved(s.member, released)
-	e.metrics.moved(s.member, evicted)
-	for purpose, reason := range map[plan.Purpose]string{plan.PurposeMove: "Moving", plan.PurposeAdvisory: "Advised", plan.PurposeDrought: "Drought", plan.PurposeInterruption: "Interrupted"} {
-		if n := released[purpose] + evicted[purpose]; n > 0 {
-			s.events.Normal(reason, "%s %d of %d replicas: %s", verb(released[purpose], evicted[purpose]), n, s.replicas, decided.Reason)
+	e.metrics.CountMoves(s.member, released)
+	e.metrics.CountMoves(s.member, evicted)
+	for _, moved := range movedFor {
+		if n := released[moved.purpose] + evicted[moved.purpose]; n > 0 {
+			s.events.Normal(moved.reason, "%s %d of %d replicas: %s", verb(released[moved.purpose], evicted[moved.purpose]), n, s.replicas, decided.Reason)
 		}
 	}
 	if n := evicted[plan.PurposeFinish]; n > 0 {

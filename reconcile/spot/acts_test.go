@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,5 +299,27 @@ func TestDenialsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	}
 	if n := len(d.of); n > 300 {
 		t.Errorf("%d denials are remembered", n)
+	}
+}
+
+// reasons keeps those of Events that say that something was done.
+type reasons struct {
+	noEvents
+	all []string
+}
+
+func (r *reasons) Normal(reason, _ string, _ ...any) { r.all = append(r.all, reason) }
+
+func TestEventsAboutMovesComeInOneOrder(t *testing.T) {
+	s := newShell(t, nil, false)
+	for range 20 { // a map's order differs sooner
+		said := &reasons{}
+		workload := s.acting(nil, nil)
+		workload.events = said
+		s.tell(workload, &plan.Result{}, map[plan.Purpose]int{plan.PurposeMove: 1, plan.PurposeDrought: 1},
+			map[plan.Purpose]int{plan.PurposeAdvisory: 1, plan.PurposeInterruption: 1, plan.PurposeFinish: 1})
+		if want := []string{"Interrupted", "Drought", "Advised", "Moving", "Released"}; !slices.Equal(said.all, want) {
+			t.Fatalf("%v, want %v", said.all, want)
+		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 const testSteer = "karpenter.sh/capacity-type"
@@ -24,15 +26,15 @@ func testCapacity(t testing.TB) capacity.Labels {
 }
 
 // twoOfEach has two spot nodes without and two on-demand nodes with local disks.
-func twoOfEach() *nodeTable {
-	t := newNodeTable()
+func twoOfEach() *nodes.Table {
+	t := nodes.NewTable()
 	for name, labels := range map[string]map[string]string{
 		"s1": {testSteer: "spot", "zone": "a", "cpus": "8"}, "s2": {testSteer: "spot", "zone": "b", "cpus": "16"},
 		"o1": {testSteer: "on-demand", "zone": "a", "disk": "local", "cpus": "8"}, "o2": {testSteer: "on-demand", "zone": "c", "disk": "local", "cpus": "4"},
 	} {
 		node := &corev1.Node{}
 		node.Name, node.Labels = name, labels
-		t.set(node, &Interruptions{}, spottest.Epoch)
+		t.Set(node, &nodes.Interruptions{}, spottest.Epoch)
 	}
 	return t
 }
@@ -73,34 +75,34 @@ func TestATemplateContradictsACapacityTypeThatNoneOfItsNodesCanGive(t *testing.T
 	} {
 		capacityType := testCapacity(t)
 		needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&c.spec, "shop", "", capacityType))
-		var memo contradictionMemo
-		if got, _ := twoOfEach().contradiction(needs, &memo, capacityType, spottest.Epoch); got != c.want {
+		var memo nodes.ContradictionMemo
+		if got, _ := twoOfEach().Contradiction(needs, &memo, capacityType, spottest.Epoch); got != c.want {
 			t.Errorf("%s: %q, want %q (needs %v)", name, got, c.want, needs)
 		}
 	}
 }
 
 func TestAContradictionEndsWithTheFirstNodeThatFits(t *testing.T) {
-	nodes, capacityType := twoOfEach(), testCapacity(t)
+	table, capacityType := twoOfEach(), testCapacity(t)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
-	var memo contradictionMemo
-	if got, since := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
+	var memo nodes.ContradictionMemo
+	if got, since := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
 		t.Fatalf("%q since %s", got, since)
 	}
 	another := &corev1.Node{}
 	another.Name, another.Labels = "o3", map[string]string{testSteer: "on-demand", "disk": "local"}
-	nodes.set(another, &Interruptions{}, spottest.Epoch)
-	if got, since := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch.Add(time.Hour)); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
+	table.Set(another, &nodes.Interruptions{}, spottest.Epoch)
+	if got, since := table.Contradiction(needs, &memo, capacityType, spottest.Epoch.Add(time.Hour)); got != plan.ContradictionSpot || !since.Equal(spottest.Epoch) {
 		t.Errorf("%q since %s: it has stood since %s", got, since, spottest.Epoch)
 	}
 	fits := &corev1.Node{}
 	fits.Name, fits.Labels = "s3", map[string]string{testSteer: "spot", "disk": "local"}
-	nodes.set(fits, &Interruptions{}, spottest.Epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	table.Set(fits, &nodes.Interruptions{}, spottest.Epoch)
+	if got, _ := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q, though a spot node fits", got)
 	}
-	nodes.remove("s3", spottest.Epoch)
-	if got, _ := nodes.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot {
+	table.Remove("s3", spottest.Epoch)
+	if got, _ := table.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionSpot {
 		t.Errorf("%q, though no spot node fits any more", got)
 	}
 }
@@ -111,24 +113,24 @@ func TestNothingIsKnownOfNodesThatAreStillToCome(t *testing.T) {
 	made := twoOfEach()
 	node := &corev1.Node{}
 	node.Name, node.Labels = "s9", map[string]string{testSteer: "spot", "karpenter.sh/nodepool": "general"}
-	made.set(node, &Interruptions{}, spottest.Epoch)
-	var memo contradictionMemo
-	if got, _ := made.contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	made.Set(node, &nodes.Interruptions{}, spottest.Epoch)
+	var memo nodes.ContradictionMemo
+	if got, _ := made.Contradiction(needs, &memo, capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where Karpenter makes nodes to measure", got)
 	}
 	none := twoOfEach()
-	none.remove("s1", spottest.Epoch)
-	none.remove("s2", spottest.Epoch)
-	if got, _ := none.contradiction(needs, new(contradictionMemo), capacityType, spottest.Epoch); got != plan.ContradictionNone {
+	none.Remove("s1", spottest.Epoch)
+	none.Remove("s2", spottest.Epoch)
+	if got, _ := none.Contradiction(needs, new(nodes.ContradictionMemo), capacityType, spottest.Epoch); got != plan.ContradictionNone {
 		t.Errorf("%q where there is no spot node at all", got)
 	}
 }
 
 func TestAnAdmissionLearnsOfAContradictionWithoutAllocating(t *testing.T) {
-	nodes, capacityType, memo := twoOfEach(), testCapacity(t), new(contradictionMemo)
+	table, capacityType, memo := twoOfEach(), testCapacity(t), new(nodes.ContradictionMemo)
 	needs := capacity.NodeRequirementsOf(capacity.RequirementsOf(&corev1.PodSpec{NodeSelector: map[string]string{"disk": "local"}}, "shop", "", capacityType))
-	nodes.contradiction(needs, memo, capacityType, spottest.Epoch)
-	if n := testing.AllocsPerRun(100, func() { nodes.contradiction(needs, memo, capacityType, spottest.Epoch) }); n > 0 {
+	table.Contradiction(needs, memo, capacityType, spottest.Epoch)
+	if n := testing.AllocsPerRun(100, func() { table.Contradiction(needs, memo, capacityType, spottest.Epoch) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -139,14 +141,14 @@ func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
 		plan.ContradictionOnDemand: "that belong on-demand wait",
 		plan.ContradictionBoth:     "New replicas wait",
 	} {
-		view := &WorkloadView{State: plan.StateWaiting, Contradiction: c}
+		view := &report.Workload{State: plan.StateWaiting, Contradiction: c}
 		for _, known := range []bool{false, true} { // what a person has to mend is said after a restart, too
-			all := announcements(&WorkloadView{State: plan.StateWaiting}, known, view)
-			if len(all) != 1 || !all[0].warning || all[0].reason != "Contradiction" || !strings.Contains(all[0].message, follows) {
+			all := report.Announcements(&report.Workload{State: plan.StateWaiting}, known, view)
+			if len(all) != 1 || !all[0].Warning || all[0].Reason != "Contradiction" || !strings.Contains(all[0].Message, follows) {
 				t.Errorf("%q: %+v", c, all)
 			}
 		}
-		if again := announcements(view, true, view); len(again) > 0 {
+		if again := report.Announcements(view, true, view); len(again) > 0 {
 			t.Errorf("%q is told again: %+v", c, again)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // Names of the controllers, as the ledger, the metrics and the API show them.
@@ -141,13 +142,13 @@ func (e *Engine) reconcile(ctx context.Context, s subject) (reconcile.Result, er
 	}
 	now := time.Now()
 	plan := plan.Plan(observed, pol, settings, now)
-	e.metrics.planTook(time.Since(now))
+	e.metrics.ObservePlan(time.Since(now))
 	plan.Recheck = when.Earlier(plan.Recheck, recheck)
 	dir.noteProblems(&observed, &plan)
 	result, err := e.act(ctx, dir, &s, &plan, now)
 	err = errors.Join(err, e.removeEnded(ctx, &s, observed.Pods, settings))
 	dir.waits.note(s.key, plan.Waits)
-	e.publish(dir, &s, &planned{observed, pol, settings, plan, now}) // after acting, for what was refused belongs to the answer
+	e.publish(dir, &s, &report.Planned{Observed: observed, Policy: pol, Settings: settings, Plan: plan, At: now}) // after acting, for what was refused belongs to the answer
 	return result, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 func TestAStatefulSetThatKeepsTwoRevisionsOnPurposeIsAtRest(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAPlanMadeBeforeItsWorkloadIsSeenIsShownOnceItIs(t *testing.T) {
 	s.cache(namespace("true", nil))
 	d := deployment(2, "true", mixed("50"))
 	key := keyOf(KindDeployment, d)
-	s.follower.directory.setView(WorkloadView{Member: testMember, WorkloadKey: key, State: plan.StateConverged})
+	s.follower.directory.setView(report.Workload{Member: testMember, WorkloadKey: key, State: plan.StateConverged})
 	if n := len(s.List(testMember, "")); n != 0 {
 		t.Errorf("%d workloads are shown before one is known", n)
 	}

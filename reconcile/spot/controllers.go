@@ -78,6 +78,17 @@ func (e *Engine) Cached(controller *reconcile.Controller) []clusters.Kind {
 			kinds[0].Optional = true
 		}
 	}
+	return e.narrowed(kinds)
+}
+
+// narrowed leaves ReplicaSets out whose namespaces the configuration excludes by name. They carry none of our labels, so a member's
+// would be cached all. The other kinds are cached by labels, belong to no namespace, or are read by other controllers too.
+func (e *Engine) narrowed(kinds []clusters.Kind) []clusters.Kind {
+	for i := range kinds {
+		if _, is := kinds[i].Object.(*appsv1.ReplicaSet); is {
+			kinds[i].Needed = withoutExcluded(e.Namespaces)
+		}
+	}
 	return kinds
 }
 

@@ -11,8 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // Kinds of workloads, as their owner references and the API name them.
@@ -41,16 +45,16 @@ type directory struct {
 	namespaces map[string]*namespaceFacts
 	workloads  map[policy.WorkloadKey]*workload
 	owners     map[types.UID]*owner
-	journal    journal
-	toldMove   func(policy.WorkloadKey, Move)      // nil: nobody is told
-	dry        map[dryShape]time.Time              // the shortages that were told; only tend looks at it
-	since      time.Time                           // when it was made
-	replaces   time.Time                           // until when another directory of the member may have been in use; zero: none was
-	plans      map[policy.WorkloadKey]WorkloadView // what the last plans said; a plan may be made before its workload is seen here
+	journal    report.Journal
+	toldMove   func(policy.WorkloadKey, report.Move)  // nil: nobody is told
+	dry        map[dryShape]time.Time                 // the shortages that were told; only tend looks at it
+	since      time.Time                              // when it was made
+	replaces   time.Time                              // until when another directory of the member may have been in use; zero: none was
+	plans      map[policy.WorkloadKey]report.Workload // what the last plans said; a plan may be made before its workload is seen here
 	pruned     time.Time
-	nodes      *nodeTable
+	nodes      *nodes.Table
 	droughts   *shortage.Trackers
-	signs      *nodeSigns // of nodes that are on their way; nil: nobody can be asked
+	signs      *nodes.Autoscalers // of nodes that are on their way; nil: nobody can be asked
 	waits      *budgetWaits
 	selectors  *hashSelectors
 	denials    denials
@@ -82,9 +86,9 @@ type owner struct {
 	ownerFacts
 
 	mu         sync.Mutex
-	slots      *Accounting
+	slots      *slots.Accounting
 	news       chan struct{}          // closed when something about the owner was seen; nil while nobody waits
-	listed     liveListMark           // when its unlabelled pods were last looked for
+	search     plan.Search            // for its pods without a slot
 	unprovable time.Time              // until when no live list is tried; see proofs
 	shape      *capacity.Requirements // of its newest pod that was seen before it was bound; nil: none was
 }
@@ -108,7 +112,7 @@ type ownerFacts struct {
 func newDirectory(keys policy.Keys, defaults policy.Defaults, allowed labels.Selector) *directory {
 	return &directory{
 		keys: keys, defaults: defaults, allowed: allowed, namespaces: map[string]*namespaceFacts{},
-		workloads: map[policy.WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[policy.WorkloadKey]WorkloadView{}, nodes: newNodeTable(),
+		workloads: map[policy.WorkloadKey]*workload{}, owners: map[types.UID]*owner{}, plans: map[policy.WorkloadKey]report.Workload{}, nodes: nodes.NewTable(),
 		since:    time.Now(),
 		droughts: shortage.NewTrackers(shortage.DefaultSettings()), waits: newBudgetWaits(), selectors: newHashSelectors(),
 	}
@@ -197,13 +201,13 @@ func (d *directory) removeWorkload(key policy.WorkloadKey, uid types.UID) {
 	if w := d.workloads[key]; w != nil && w.uid == uid {
 		delete(d.workloads, key)
 		delete(d.plans, key)
-		d.journal.forget(key)
+		d.journal.Forget(key)
 		d.lacks.isNew(key, "")
 	}
 }
 
 // setView stores what the last plan said of a workload. It is shown once the workload itself is known here.
-func (d *directory) setView(view WorkloadView) {
+func (d *directory) setView(view report.Workload) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.plans[view.WorkloadKey] = view
@@ -217,7 +221,7 @@ func (d *directory) dropView(key policy.WorkloadKey) {
 }
 
 // view returns what the last plan said of an enabled workload.
-func (d *directory) view(key policy.WorkloadKey) (WorkloadView, bool) {
+func (d *directory) view(key policy.WorkloadKey) (report.Workload, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	view, planned := d.plans[key]
@@ -225,10 +229,10 @@ func (d *directory) view(key policy.WorkloadKey) (WorkloadView, bool) {
 }
 
 // views returns what the last plans said of the enabled workloads of a namespace; empty: of all.
-func (d *directory) views(namespace string) []WorkloadView {
+func (d *directory) views(namespace string) []report.Workload {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	views := make([]WorkloadView, 0, len(d.plans))
+	views := make([]report.Workload, 0, len(d.plans))
 	for key, view := range d.plans {
 		if (namespace == "" || key.Namespace == namespace) && d.enabledLocked(key) {
 			views = append(views, view)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // setReplicaSet stores a ReplicaSet, which is a workload itself when it has no controller. It returns the workload; false
@@ -79,7 +80,7 @@ func (d *directory) setOwner(uid types.UID, facts ownerFacts, live bool, now tim
 func (d *directory) ownerLocked(uid types.UID, kind string) *owner {
 	o := d.owners[uid]
 	if o == nil {
-		o = &owner{uid: uid, ownerFacts: ownerFacts{desired: -1}, slots: NewAccounting(kind == KindStatefulSet)}
+		o = &owner{uid: uid, ownerFacts: ownerFacts{desired: -1}, slots: slots.NewAccounting(kind == KindStatefulSet)}
 		d.owners[uid] = o
 	}
 	return o

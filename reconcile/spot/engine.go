@@ -19,9 +19,12 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // Options configure an [Engine].
@@ -29,15 +32,16 @@ type Options struct {
 	Keys     policy.Keys
 	Capacity capacity.Labels
 	// Interruptions tell which nodes are about to go.
-	Interruptions Interruptions
+	Interruptions nodes.Interruptions
 	Defaults      policy.Defaults
 	Settings      plan.Settings
 	// Kinds of workloads that are placed beside Deployments, StatefulSets and ReplicaSets.
 	Kinds []WorkloadKind
 	// Namespaces restricts placement to namespaces that match, beside their enabled label. Nil: all.
 	Namespaces labels.Selector
-	// ReadOnlyMember tells whether a member is in read-only mode. It is asked by every admission and reconcile. Nil: none is.
-	ReadOnlyMember func(member string) bool
+	// ReadOnlyBy returns what puts a member into read-only mode, "the hub" or "the member"; empty: nothing does. It is called by every
+	// admission and reconcile. Nil: no member is.
+	ReadOnlyBy func(member string) string
 	// CordonedMember tells whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
 	CordonedMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
@@ -59,7 +63,7 @@ type Options struct {
 	Happened func(Happening)
 	// Log defaults to discarding.
 	Log *slog.Logger
-	// WorkloadSeries is how many workloads of a member have metrics of their own; 0: [DefaultWorkloadSeries].
+	// WorkloadSeries is how many workloads of a member have metrics of their own; 0: [report.DefaultWorkloadSeries].
 	WorkloadSeries int
 	// Registerer for metrics; nil: none are registered.
 	Registerer prometheus.Registerer
@@ -72,9 +76,9 @@ type Engine struct {
 	Options
 
 	kinds   kindTable
-	patcher *Patcher
+	patcher *admission.Patcher
 	moves   plan.MoveBudget
-	metrics *metrics
+	metrics *report.Metrics
 	splits  splits
 
 	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
@@ -118,8 +122,8 @@ func NewEngine(o Options) (*Engine, error) {
 	if e.kinds, err = newKindTable(o.Kinds); err != nil {
 		return nil, err
 	}
-	e.patcher = NewPatcher(o.Keys, o.SpotTolerations)
-	e.metrics, err = newMetrics(o.Registerer, o.WorkloadSeries, e.reservations, e.dry)
+	e.patcher = admission.NewPatcher(o.Keys, o.SpotTolerations)
+	e.metrics, err = report.NewMetrics(o.Registerer, o.WorkloadSeries, e.reservations, e.dry)
 	return e, err
 }
 
@@ -164,7 +168,7 @@ func (e *Engine) leave(m *member) {
 
 // forgetMember drops what is kept by member outside of its directory: its series, and its share of the hub's ceiling.
 func (e *Engine) forgetMember(name string) {
-	e.metrics.forgetMember(name)
+	e.metrics.ForgetMember(name)
 	e.moves.ForgetMember(name)
 }
 
@@ -208,36 +212,36 @@ func (e *Engine) awaitDirectory(ctx context.Context, name string) *directory {
 
 // List returns the workloads of a member whose placement was planned, in the order of [policy.WorkloadKey.Compare]; namespace
 // empty: of all namespaces.
-func (e *Engine) List(memberName, namespace string) []WorkloadView {
+func (e *Engine) List(memberName, namespace string) []report.Workload {
 	dir := e.directory(memberName)
 	if dir == nil {
 		return nil
 	}
 	views := dir.views(namespace)
-	slices.SortFunc(views, func(a, b WorkloadView) int { return a.Compare(b.WorkloadKey) })
+	slices.SortFunc(views, func(a, b report.Workload) int { return a.Compare(b.WorkloadKey) })
 	return views
 }
 
 // Get returns one workload with its pods; false when it is not known or not enabled.
-func (e *Engine) Get(memberName, kind, namespace, name string) (WorkloadView, bool) {
+func (e *Engine) Get(memberName, kind, namespace, name string) (report.Workload, bool) {
 	m := e.member(memberName)
 	if m == nil {
-		return WorkloadView{}, false
+		return report.Workload{}, false
 	}
 	dir := m.directory.Load()
 	if dir == nil {
-		return WorkloadView{}, false
+		return report.Workload{}, false
 	}
 	view, ok := dir.view(policy.WorkloadKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if !ok {
-		return WorkloadView{}, false
+		return report.Workload{}, false
 	}
 	view.Pods = e.podViews(m.cluster.GetClient(), dir, view.WorkloadKey, view.Policy.Mix())
-	if last, ok := dir.journal.last(view.WorkloadKey); ok {
-		view.Explanation = append(last.explain(), dir.nodes.census.steering().String())
-		tellOfPods(view.Pods, last.plan.Pods)
+	if last, ok := dir.journal.LastPlan(view.WorkloadKey); ok {
+		view.Explanation = append(last.Explain(), dir.nodes.Census.Steering().String())
+		report.AddPlans(view.Pods, last.Plan.Pods)
 	}
-	view.Moves = dir.journal.lastMoves(view.WorkloadKey)
+	view.Moves = dir.journal.LastMoves(view.WorkloadKey)
 	return view, true
 }
 
@@ -276,9 +280,16 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 	return count
 }
 
+func (e *Engine) readOnlyBy(member string) string {
+	if e.ReadOnlyBy == nil {
+		return ""
+	}
+	return e.ReadOnlyBy(member)
+}
+
 // settingsFor returns the settings as they hold for one workload.
 func (e *Engine) settingsFor(member string, p *policy.Policy) plan.Settings {
-	s := e.Settings.For(p.Modes, e.ReadOnlyMember != nil && e.ReadOnlyMember(member))
+	s := e.Settings.For(p.Modes, e.readOnlyBy(member))
 	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
 		s.Paused, s.PausedBy = true, "the member"
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 const (
@@ -94,7 +95,7 @@ func (b *eviction) one(ctx context.Context, c client.Client, dir *directory, nam
 	err := evictPod(ctx, c, namespace, move)
 	if err == nil || apierrors.IsNotFound(err) || (apierrors.IsConflict(err) && move.Version == 0) {
 		b.done(move) // or it was gone before us
-		dir.noteMove(o, moveOfEviction(move, time.Now()))
+		dir.noteMove(o, report.MoveOfEviction(move, time.Now()))
 		return nil
 	}
 	word := refusalOf(err, move.Name)

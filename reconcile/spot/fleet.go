@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
@@ -128,6 +130,8 @@ type FleetView struct {
 	SpotOnTrial bool
 	// Start is how long nodes were seen to take; zero: none was seen.
 	Start time.Duration
+	// Shape is the scheduling requirements of its pods as text; empty: they are not known. Equal ones have equal texts.
+	Shape string
 	// Split is the one that the last plan was made under; nil: none.
 	Split *policy.FleetSplit
 	// Settled says that the pods have the slots of that split, or may not get them: when the workload shrinks, those go that
@@ -148,27 +152,31 @@ func (e *Engine) FleetView(member string, key policy.WorkloadKey) (FleetView, bo
 	if _, enabled := dir.view(key); !enabled {
 		return FleetView{}, false
 	}
-	last, known := dir.journal.last(key)
+	last, known := dir.journal.LastPlan(key)
 	if !known {
 		return FleetView{}, false
 	}
 	v := FleetView{
-		At:       last.at,
-		Replicas: last.observed.Replicas, Split: last.policy.Fleet, Paused: last.settings.Paused, ReadOnly: last.settings.ReadOnly,
-		Settled: len(last.plan.Stamps) == 0 || last.plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
+		At:       last.At,
+		Replicas: last.Observed.Replicas, Split: last.Policy.Fleet, Paused: last.Settings.Paused, ReadOnly: last.Settings.ReadOnly,
+		Settled: len(last.Plan.Stamps) == 0 || last.Plan.WaitsFor(plan.WaitRefused), Start: dir.droughts.StartTime(time.Now()),
 	}
 	if w, there := dir.replicasOf(key); there {
 		v.Settled = v.Settled && w == v.Replicas // the plan is of an older spec
 		v.Replicas = w
 	}
-	for i := range last.observed.Owners {
-		o := &last.observed.Owners[i]
+	most := -1
+	for i := range last.Observed.Owners {
+		o := &last.Observed.Owners[i]
+		if text := dir.shapeText(o.UID); text != "" && o.Replicas > most {
+			v.Shape, most = text, o.Replicas
+		}
 		v.SpotDrySince, v.OnDemandDrySince = when.Earlier(v.SpotDrySince, o.DrySince), when.Earlier(v.OnDemandDrySince, o.OnDemandDrySince)
 		v.SpotOnTrial = v.SpotOnTrial || o.SpotOnTrial
 	}
-	v.Ordinals, v.Rolling = last.observed.Ordinals, last.observed.Rolling
-	for i := range last.observed.Pods {
-		v.add(&last.observed.Pods[i])
+	v.Ordinals, v.Rolling = last.Observed.Ordinals, last.Observed.Rolling
+	for i := range last.Observed.Pods {
+		v.add(&last.Observed.Pods[i])
 	}
 	return v, true
 }
@@ -193,6 +201,16 @@ func (v *FleetView) add(pod *plan.Pod) {
 	if c == &v.Spot && !pod.Finished && pod.Supply() && !pod.Bound && !pod.NodeComing {
 		v.SpotUnboundSince = when.Earlier(v.SpotUnboundSince, pod.Created)
 	}
+}
+
+// shapeText returns the shape that an owner's template has, as text; empty: it is not known.
+func (d *directory) shapeText(uid types.UID) string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if o := d.owners[uid]; o != nil && o.template != nil {
+		return o.template.text
+	}
+	return ""
 }
 
 // replicasOf returns how many replicas a workload's spec asks for.

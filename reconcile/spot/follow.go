@@ -103,7 +103,7 @@ func (f *follower) gone(obj any) {
 	case *corev1.Namespace:
 		d.removeNamespace(obj.Name)
 	case *corev1.Node:
-		d.nodes.remove(obj.Name, time.Now())
+		d.nodes.Remove(obj.Name, time.Now())
 	case *appsv1.Deployment:
 		d.removeWorkload(keyOf(KindDeployment, obj), obj.UID)
 	case *appsv1.StatefulSet:
@@ -124,7 +124,7 @@ func (f *follower) gone(obj any) {
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	if isProbe(pod) {
-		f.directory.droughts.ProbeSeen(f.member.engine.Keys, pod, f.directory.nodes.joinedOf, now)
+		f.directory.droughts.ProbeSeen(f.member.engine.Keys, pod, f.directory.nodes.JoinedOf, now)
 		return
 	}
 	uid, kind := ownerOf(f.member.engine.Keys, pod)

@@ -2,7 +2,6 @@ package spot
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,43 +16,22 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
-
-// series returns the values of a metric by the values of its labels, in the order of the labels' names.
-func series(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			var labels []string
-			for _, label := range m.GetLabel() {
-				labels = append(labels, label.GetValue())
-			}
-			values[strings.Join(labels, "/")] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return values
-}
 
 func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
-	view := WorkloadView{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
-	s.metrics.planned(&view)
-	s.metrics.moved(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1})
+	view := report.Workload{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
+	s.metrics.ShowWorkload(&view)
+	s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1})
 	s.leave(s.members[testMember])
 
 	// A reconcile that was under way when the member left.
 	ns := namespace("true", nil)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(ns).Build()
-	s.metrics.planned(&view)
+	s.metrics.ShowWorkload(&view)
 	s.moves.Grant(plan.MoveKey{Member: testMember, WorkloadKey: view.WorkloadKey}, 1, 1, time.Now())
 	sub := subject{member: testMember, key: view.WorkloadKey, meta: &metav1.ObjectMeta{}, client: c, live: c, events: noEvents{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +40,7 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"plimsoll_workload_replicas", "plimsoll_moves_total", "plimsoll_replacements_total", "plimsoll_reservations_live", "plimsoll_spot_dry"} {
-		if left := series(t, registry, name); len(left) > 0 {
+		if left := spottest.Series(t, registry, name); len(left) > 0 {
 			t.Errorf("%s of a member that is gone: %v", name, left)
 		}
 	}
@@ -74,12 +52,12 @@ func TestWhatIsKeptOfAMemberGoesWithIt(t *testing.T) {
 func TestSeriesOfWorkloadsThatWentUnseenGoWithTheNextDirectory(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
-	view := WorkloadView{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
-	s.metrics.planned(&view)
+	view := report.Workload{Member: testMember, WorkloadKey: keyOf(KindDeployment, deployment(1, "true", nil)), SpotWanted: 7}
+	s.metrics.ShowWorkload(&view)
 	m := s.members[testMember]
 	m.withdraw() // a kind was lost; the workload is deleted meanwhile
 	m.publish(newDirectory(s.Keys, s.Defaults, s.Namespaces))
-	if left := series(t, registry, "plimsoll_workload_replicas"); len(left) > 0 {
+	if left := spottest.Series(t, registry, "plimsoll_workload_replicas"); len(left) > 0 {
 		t.Errorf("series of a workload that is gone: %v", left)
 	}
 }
@@ -91,15 +69,15 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 	dir := s.follower.directory
 	services := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.Service{}).Build()
 	dir.selectors.reason(t.Context(), services, "shop", time.Now())
-	dir.noteMove(dir.owner(set.UID), Move{Pod: "web-1"})
+	dir.noteMove(dir.owner(set.UID), report.Move{Pod: "web-1"})
 	key := keyOf(KindDeployment, d)
-	if len(dir.journal.lastMoves(key)) != 1 || len(dir.selectors.read) != 1 {
+	if len(dir.journal.LastMoves(key)) != 1 || len(dir.selectors.read) != 1 {
 		t.Fatal("nothing was noted")
 	}
 	s.follower.gone(d)
-	dir.noteMove(dir.owner(set.UID), Move{Pod: "web-2"}) // what it had released is finished after it is gone
-	if n := len(dir.journal.moves); n > 0 {
-		t.Errorf("moves of %d workloads that are gone", n)
+	dir.noteMove(dir.owner(set.UID), report.Move{Pod: "web-2"}) // what it had released is finished after it is gone
+	if n := len(dir.journal.LastMoves(key)); n > 0 {
+		t.Errorf("%d moves of a workload that is gone", n)
 	}
 	s.follower.gone(ns)
 	if n := len(dir.selectors.read); n > 0 {
@@ -108,7 +86,7 @@ func TestNothingIsKeptOfANamespaceOrAWorkloadThatIsGone(t *testing.T) {
 }
 
 func TestTheAccountingForgetsPodsThatTheCacheDoesNotHave(t *testing.T) {
-	o := &owner{slots: NewAccounting(false)}
+	o := &owner{slots: slots.NewAccounting(false)}
 	pods := plantest.Replicas(3, policy.Mix{})
 	for i := range pods {
 		o.slots.Observe(&pods[i], spottest.Epoch)
@@ -127,9 +105,9 @@ func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newShell(t, func(o *Options) { o.Registerer = registry }, false)
 	key := keyOf(KindDeployment, deployment(1, "true", nil))
-	s.metrics.planned(&WorkloadView{Member: testMember, WorkloadKey: key, SpotWanted: 7, SpotActual: 5, OnDemandWanted: 3, OnDemandActual: 4})
+	s.metrics.ShowWorkload(&report.Workload{Member: testMember, WorkloadKey: key, SpotWanted: 7, SpotActual: 5, OnDemandWanted: 3, OnDemandActual: 4})
 	for range 2 {
-		s.metrics.moved(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1, plan.PurposeInterruption: 4, plan.PurposeFinish: 9})
+		s.metrics.CountMoves(testMember, map[plan.Purpose]int{plan.PurposeMove: 2, plan.PurposeDrought: 1, plan.PurposeInterruption: 4, plan.PurposeFinish: 9})
 	}
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
 	s.place(incoming(0))
@@ -142,12 +120,12 @@ func TestTheSeriesOfAWorkloadSayWhatIsThereAndWhatWasDone(t *testing.T) {
 		"plimsoll_replacements_total": {"drought/" + testMember: 2, "interruption/" + testMember: 8},
 		"plimsoll_reservations_live":  {testMember: 1},
 	} {
-		if diff := cmp.Diff(want, series(t, registry, name)); diff != "" {
+		if diff := cmp.Diff(want, spottest.Series(t, registry, name)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 	s.forget(testMember, key)
-	if left := series(t, registry, "plimsoll_workload_replicas"); len(left) != 0 {
+	if left := spottest.Series(t, registry, "plimsoll_workload_replicas"); len(left) != 0 {
 		t.Errorf("series of a workload that is gone: %v", left)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -45,7 +46,7 @@ func (e *Engine) tells(h Happening) {
 }
 
 // toldMove tells of a move that was done.
-func (e *Engine) toldMove(member string, key policy.WorkloadKey, m Move) {
+func (e *Engine) toldMove(member string, key policy.WorkloadKey, m report.Move) {
 	done := "evicted"
 	if m.Strategy == policy.StrategyRelease {
 		done = "released"

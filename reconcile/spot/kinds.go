@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -31,7 +33,7 @@ const nodeNameIndex = "plimsoll.nodeName"
 
 // Kinds declares what spot placement caches in a member. Workloads are cached by their enabled label and pods by their
 // slot label, so that memory follows what is managed and not the size of the member.
-func Kinds(keys policy.Keys, capacityType capacity.Labels, interruptions Interruptions) []clusters.Kind {
+func Kinds(keys policy.Keys, capacityType capacity.Labels, interruptions nodes.Interruptions) []clusters.Kind {
 	return []clusters.Kind{
 		DeploymentKind(keys), StatefulSetKind(keys, capacityType), replicaSetKind(keys, capacityType), podKind(keys, capacityType), namespaceKind(keys), nodeKind(capacityType, interruptions),
 	}
@@ -89,7 +91,7 @@ func replicaSetKind(keys policy.Keys, capacityType capacity.Labels) clusters.Kin
 			dst.Spec.Template.Labels = src.Spec.Template.Labels
 			keepShape(dst, shape, &src.Spec.Template.Spec, "", capacityType)
 		}
-	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: controllerUID}}
+	}, Indexes: map[string]client.IndexerFunc{ownerUIDIndex: object.ControllerUID}}
 }
 
 // podKind caches the pods that hold a slot, those that were released, and probes, which carry the label too.
@@ -131,12 +133,11 @@ func namespaceKind(keys policy.Keys) clusters.Kind {
 	}}
 }
 
-func nodeKind(_ capacity.Labels, interruptions Interruptions) clusters.Kind {
+func nodeKind(_ capacity.Labels, interruptions nodes.Interruptions) clusters.Kind {
 	return clusters.Kind{Object: &corev1.Node{}, Keep: func(from, into client.Object) {
 		src, dst := from.(*corev1.Node), into.(*corev1.Node)
 		dst.Labels = internedLabels.labels(src.Labels) // whole: a template may ask for any of them
-		interruptions.keep(src, dst)
-		keepStart(src, dst)
+		interruptions.Keep(src, dst)
 	}}
 }
 
@@ -172,11 +173,14 @@ func enabledSelector(keys policy.Keys) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{keys.Enabled(): policy.EnabledValue})
 }
 
-func controllerUID(obj client.Object) []string {
-	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
-		return []string{string(ref.UID)}
+// labelledSelector selects what has the enabled label with any value: that of a WebApp's Deployment is "false" when it asks
+// for no placement, and the Deployments of both are in one cache.
+func labelledSelector(keys policy.Keys) labels.Selector {
+	has, err := labels.NewRequirement(keys.Enabled(), selection.Exists, nil)
+	if err != nil {
+		panic(err) // NewKeys validated the prefix: a programming error
 	}
-	return nil
+	return labels.NewSelector().Add(*has)
 }
 
 // pick returns the entries of from with the given keys; nil when there are none.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/paging"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -116,7 +116,7 @@ func readWorkload(ctx context.Context, live client.Reader, dir *directory, key p
 // called they come again. The selector only narrows the list: what belongs to an owner is said by the controller reference alone.
 func ownedPods(ctx context.Context, live client.Reader, owner types.UID, namespace string, selector labels.Selector, each func(*corev1.Pod) (more bool), restart func()) error {
 	page := &corev1.PodList{}
-	return clusters.Pages(ctx, live, page, func() bool {
+	return paging.Pages(ctx, live, page, func() bool {
 		for i := range page.Items {
 			if ref := metav1.GetControllerOfNoCopy(&page.Items[i]); ref != nil && ref.UID == owner && !each(&page.Items[i]) {
 				return false

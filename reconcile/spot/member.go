@@ -11,9 +11,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
@@ -28,7 +31,7 @@ type member struct {
 	name        string
 	cluster     Cluster
 	directory   atomic.Pointer[directory] // nil while nothing is published
-	more        chan struct{}             // a further kind may be cached
+	more        notify.Wake               // a further kind may be cached
 	reads       liveReads
 	proofs      proofs
 	acting      atomic.Pointer[time.Time] // since when this replica acts on the member; nil: it does not, or was not asked
@@ -78,16 +81,11 @@ func (m *member) steered(s *capacity.Steering) {
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {
-	return &member{engine: e, name: name, cluster: c, more: make(chan struct{}, 1), published: make(chan struct{}), proofs: newProofs()}
+	return &member{engine: e, name: name, cluster: c, more: notify.New(), published: make(chan struct{}), proofs: newProofs()}
 }
 
 // kick says that a further kind may be cached.
-func (m *member) kick() {
-	select {
-	case m.more <- struct{}{}:
-	default:
-	}
-}
+func (m *member) kick() { m.more.Signal() }
 
 // run follows the member until ctx ends.
 func (m *member) run(ctx context.Context) {
@@ -101,15 +99,15 @@ func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
 	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
-	f.directory.toldMove = func(key policy.WorkloadKey, move Move) { m.engine.toldMove(m.name, key, move) }
-	f.directory.nodes.announced = func(before, now *plan.Doom) { m.engine.toldDoom(m.name, before, now) }
+	f.directory.toldMove = func(key policy.WorkloadKey, move report.Move) { m.engine.toldMove(m.name, key, move) }
+	f.directory.nodes.Announced = func(before, now *plan.Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}
 	m.follows = true
 	f.directory.capacity, f.directory.droughts = m.engine.Capacity, shortage.NewTrackers(m.engine.Probes.Times)
-	f.directory.nodes.census.begin(m.engine.Capacity, m.steerBy, m.steered)
-	f.directory.signs = newNodeSigns(m.cluster.Live)
+	f.directory.nodes.Census.Begin(m.engine.Capacity, m.steerBy, m.steered)
+	f.directory.signs = nodes.NewAutoscalers(m.cluster.Live)
 	go m.tend(ctx, f.directory)
 	go m.followPools(ctx, f.directory)
 	defer f.detach()
@@ -137,7 +135,7 @@ func (m *member) publish(dir *directory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.directory.Load() == nil {
-		m.engine.metrics.forgetWorkloads(m.name)
+		m.engine.metrics.ForgetWorkloads(m.name)
 	}
 	if m.directory.Swap(dir) == nil {
 		close(m.published)

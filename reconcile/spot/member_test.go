@@ -32,7 +32,7 @@ func (k *kindByKind) Watch(obj client.Object) (<-chan struct{}, bool) {
 
 func (k *kindByKind) GetCache() cache.Cache { return emptyCache{} }
 
-func (k *kindByKind) Live() client.Reader { return &signServer{refuses: noSuchKind()} }
+func (k *kindByKind) Live() client.Reader { return &eventServer{} }
 
 type emptyCache struct{ cache.Cache }
 

@@ -2,11 +2,8 @@ package spot
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,133 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// goneFor is how long a node that has gone is remembered: longer than its pods stay, which Kubernetes deletes after a minute.
-const goneFor = 10 * time.Minute
-
-// noticeGone is the notice of a node that is there no more.
-const noticeGone = "the node is gone"
-
-// nodeTable is what is known of a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
-// concurrent use.
-type nodeTable struct {
-	mu    sync.RWMutex
-	known map[string]*nodeFacts
-	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
-
-	census census // of the capacity labels that they carry
-
-	// announced is told of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
-	announced func(before, now *plan.Doom)
-
-	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
-	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
-}
-
-// nodeFacts are replaced, never changed.
-type nodeFacts struct {
-	labels map[string]string
-	doom   *plan.Doom // nil: it stays
-	start  nodeStart
-}
-
-func newNodeTable() *nodeTable {
-	return &nodeTable{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
-}
-
-// labelled returns the nodes that there are with their labels. The caller holds mu.
-func (t *nodeTable) labelled() iter.Seq2[string, map[string]string] {
-	return func(yield func(string, map[string]string) bool) {
-		for name, facts := range t.known {
-			if !yield(name, facts.labels) {
-				return
-			}
-		}
-	}
-}
-
-// set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it
-// was first heard of.
-func (t *nodeTable) set(node *corev1.Node, in *Interruptions, now time.Time) (before map[string]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	doom := in.Of(node, now)
-	known := t.known[node.Name]
-	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
-		doom = known.doom
-	}
-	var doomed *plan.Doom
-	if known != nil {
-		before, doomed = known.labels, known.doom
-	}
-	if t.announced != nil {
-		t.announced(doomed, doom)
-	}
-	if known == nil || !maps.Equal(before, node.Labels) {
-		t.generation.Add(1)
-		t.census.replace(before, node.Labels)
-	}
-	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom, start: startOf(node)}
-	delete(t.gone, node.Name)
-	return before
-}
-
-// remove takes in that a node has gone, and so have its pods, whatever they say.
-func (t *nodeTable) remove(name string, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.known[name]
-	if known == nil {
-		return
-	}
-	delete(t.known, name)
-	t.generation.Add(1)
-	t.census.replace(known.labels, nil)
-	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
-	t.gone[name] = &nodeFacts{labels: known.labels, doom: &plan.Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
-}
-
-// labelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.
-func (t *nodeTable) labelsOf(name string) (map[string]string, bool) {
-	f := t.find(name)
-	if f == nil {
-		return nil, false
-	}
-	return f.labels, true
-}
-
-// doomOf returns the doom of a node; nil when it stays, or is not known: its pods may be seen before it is.
-func (t *nodeTable) doomOf(name string) *plan.Doom {
-	if f := t.find(name); f != nil {
-		return f.doom
-	}
-	return nil
-}
-
-func (t *nodeTable) find(name string) *nodeFacts {
-	if name == "" {
-		return nil
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if f := t.known[name]; f != nil {
-		return f
-	}
-	return t.gone[name]
-}
-
 // podFacts reads a pod, with what its node tells.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
-	facts := plan.PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.labelsOf))
-	facts.Doom, facts.NodeJoined = dir.nodes.doomOf(pod.Spec.NodeName), dir.nodes.joinedOf(pod.Spec.NodeName)
+	facts := plan.PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.LabelsOf))
+	facts.Doom, facts.NodeJoined = dir.nodes.DoomOf(pod.Spec.NodeName), dir.nodes.JoinedOf(pod.Spec.NodeName)
 	return facts
 }
 
 // nodeSeen takes in a node as the cache shows it. Whoever hears of a further node first, its capacity has grown.
 func (e *Engine) nodeSeen(dir *directory, node *corev1.Node, now time.Time) {
-	before := dir.nodes.set(node, &e.Interruptions, now)
+	before := dir.nodes.Set(node, &e.Interruptions, now)
 	capacity := e.Capacity.OfNode(node.Labels)
 	if before == nil || e.Capacity.OfNode(before) != capacity {
 		dir.droughts.NodeJoined(capacity, now)
@@ -178,12 +63,48 @@ func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.R
 	err := cache.Get(ctx, client.ObjectKeyFromObject(event), &node, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	switch {
 	case apierrors.IsNotFound(err):
-		dir.nodes.remove(event.GetName(), now)
+		dir.nodes.Remove(event.GetName(), now)
 		return true
 	case err != nil:
 		return false
 	}
 	e.nodeSeen(dir, &node, now)
 	before, ok := event.(*corev1.Node)
-	return dir.nodes.doomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
+	return dir.nodes.DoomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
+}
+
+// nodeComing tells whether anything says that a node is on its way for a pod.
+func (d *directory) nodeComing(ctx context.Context, pod *nodes.Awaited, now time.Time) bool {
+	limit := d.droughts.NodeStart()
+	return d.nodes.Starting(pod, d.capacity, now, limit) || (d.signs != nil && d.signs.Coming(ctx, d.nodes, pod, d.capacity, now, limit))
+}
+
+// spotFits tells whether a spot node is what an owner's pods ask for.
+func (d *directory) spotFits(o *owner) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if o.template == nil {
+		return false
+	}
+	return d.nodes.Fits(o.template.needs, d.capacity, capacity.Spot)
+}
+
+// poolsEvery is how often a member's NodePools are read. There are few, and they rarely change.
+const poolsEvery = time.Minute
+
+// followPools reads the member's NodePools until ctx ends. They say which capacity types nodes can have that do not exist yet.
+func (m *member) followPools(ctx context.Context, dir *directory) {
+	problem := ""
+	for ctx.Err() == nil {
+		values, err := dir.signs.PoolValues(ctx)
+		switch {
+		case err == nil:
+			problem = ""
+			dir.nodes.Census.Expect(values)
+		case err.Error() != problem && ctx.Err() == nil: // what was read before stays
+			problem = err.Error()
+			m.engine.Log.InfoContext(ctx, "NodePools cannot be read: reserved capacity is used once it has a node", "member", m.name, "error", err)
+		}
+		pause(ctx, poolsEvery)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 )
 
 // largeNode is a node as a cloud makes them: some 40 labels, 50 images, conditions and annotations. It is decoded, so that it
@@ -43,22 +44,22 @@ func largeNode(b *testing.B, i int) *corev1.Node {
 
 // BenchmarkCachedNodes reports what a member's nodes cost in memory, by node: the cached object with the table's share.
 func BenchmarkCachedNodes(b *testing.B) {
-	const nodes = 5000
-	in, err := NewInterruptions()
+	const count = 5000
+	in, err := nodes.NewInterruptions()
 	if err != nil {
 		b.Fatal(err)
 	}
 	kind := nodeKind(testCapacity(b), in)
 	for b.Loop() {
 		before := heapInUse()
-		table, cached := newNodeTable(), make([]*corev1.Node, nodes)
+		table, cached := nodes.NewTable(), make([]*corev1.Node, count)
 		for i := range cached {
 			whole := largeNode(b, i)
 			cached[i] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion}}
 			kind.Keep(whole, cached[i])
-			table.set(cached[i], &in, spottest.Epoch)
+			table.Set(cached[i], &in, spottest.Epoch)
 		}
-		b.ReportMetric(float64(heapInUse()-before)/nodes, "B/node")
+		b.ReportMetric(float64(heapInUse()-before)/count, "B/node")
 		runtime.KeepAlive(cached)
 		runtime.KeepAlive(table)
 	}

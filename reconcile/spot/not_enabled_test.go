@@ -2,9 +2,13 @@ package spot
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -54,5 +58,56 @@ func TestWhatCannotBeToldOfAWorkloadThatIsNotPlacedIsAnError(t *testing.T) {
 	s.follower.directory.only = []string{"cart"}
 	if got, err := s.WhyNotEnabled(t.Context(), testMember, key); err != nil || !strings.Contains(got.Reason, "not registered for namespace shop") || s.reads.Load() != 1 {
 		t.Errorf("another tenant's namespace: %+v, error %v, %d reads", got, err, s.reads.Load())
+	}
+}
+
+// saidEvents keeps Warnings.
+type saidEvents struct{ all []string }
+
+func (*saidEvents) Normal(string, string, ...any) {}
+func (e *saidEvents) Warning(reason, format string, args ...any) {
+	e.all = append(e.all, reason+": "+fmt.Sprintf(format, args...))
+}
+
+func TestAnEventSaysOnceWhichLabelIsMissing(t *testing.T) {
+	const label = "plimsoll.dev/enabled"
+	selector, err := labels.Parse("team!=infra")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := map[string]string{label: "true"}
+	for name, c := range map[string]struct {
+		workload, namespace map[string]string
+		want                string
+	}{
+		"both have it":              {on, on, ""},
+		"the namespace lacks it":    {on, nil, "NotEnabled: Namespace shop does not have the label plimsoll.dev/enabled=true"},
+		"the namespace misspelt it": {on, map[string]string{label: "True"}, "NotEnabled: Namespace shop has the label plimsoll.dev/enabled=True; the value must be true"},
+		"the hub leaves it out":     {on, map[string]string{label: "true", "team": "infra"}, "NotEnabled: The hub's namespaceSelector does not select namespace shop"},
+		"the workload is off":       {map[string]string{label: "false"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, events := newDirectory(policy.Keys{Prefix: policy.DefaultPrefix}, policy.Defaults{}, selector), &saidEvents{}
+			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: c.namespace}}, false)
+			s := &subject{
+				key:  policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+				meta: &metav1.ObjectMeta{Labels: c.workload}, events: events,
+			}
+			d.tellLack(s)
+			d.tellLack(s) // a resync
+			if c.want == "" && len(events.all) > 0 || c.want != "" && (len(events.all) != 1 || !strings.HasPrefix(events.all[0], c.want)) {
+				t.Fatalf("Events %q, want %q once", events.all, c.want)
+			}
+			if c.want == "" {
+				return
+			}
+			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: on}}, false)
+			d.tellLack(s)
+			d.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: c.namespace}}, false)
+			d.tellLack(s)
+			if len(events.all) != 2 {
+				t.Errorf("after it was enabled and disabled again: %q", events.all)
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // readOnlyList reads from the cache without copying: nothing here changes what it reads.
@@ -138,8 +139,8 @@ func (o *owner) retain(cached []plan.Pod, now time.Time) {
 }
 
 // podViews describes the pods of a workload for people, ordered by name; nil when they cannot be read.
-func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.WorkloadKey, mix policy.Mix) []PodView {
-	var views []PodView
+func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.WorkloadKey, mix policy.Mix) []report.Pod {
+	var views []report.Pod
 	for _, uid := range dir.ownersOf(key) {
 		var list corev1.PodList
 		err := cache.List(context.Background(), &list, client.InNamespace(key.Namespace), client.MatchingFields{ownerUIDIndex: string(uid)}, readOnlyList)
@@ -148,13 +149,13 @@ func (e *Engine) podViews(cache client.Reader, dir *directory, key policy.Worklo
 		}
 		for i := range list.Items {
 			pod := e.podFacts(dir, &list.Items[i])
-			views = append(views, PodView{
+			views = append(views, report.Pod{
 				Name: pod.Name, Slot: pod.Slot, Wanted: mix.Of(pod.Slot), Actual: pod.Capacity, Node: list.Items[i].Spec.NodeName,
 				Phase: string(list.Items[i].Status.Phase), Ready: pod.Ready, Reason: podReason(&pod, mix),
 			})
 		}
 	}
-	slices.SortFunc(views, func(a, b PodView) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(views, func(a, b report.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return views
 }
 

@@ -35,7 +35,7 @@ func BenchmarkObserve(b *testing.B) {
 			}
 			dir := newDirectory(e.Keys, e.Defaults, e.Namespaces)
 			for _, node := range spotAndOnDemandNodes() {
-				dir.nodes.set(node.(*corev1.Node), &e.Interruptions, time.Now())
+				dir.nodes.Set(node.(*corev1.Node), &e.Interruptions, time.Now())
 			}
 			cache := &cachedPods{}
 			for i := range replicas {

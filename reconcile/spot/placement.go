@@ -9,9 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // doubtTimeout is how long an admission waits for news of its owner when the counts do not tell what is missing. The news
@@ -21,7 +23,7 @@ const doubtTimeout = 250 * time.Millisecond
 // PodRequest is one pod that a member's API server asks about. Its strings may share memory with a larger buffer: what is
 // kept is cloned.
 type PodRequest struct {
-	Incoming
+	admission.Incoming
 	// RequestUID is that of the AdmissionRequest.
 	RequestUID string
 	// Namespace of the pod; Name is empty while only generateName is set.
@@ -134,11 +136,11 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 	}
 	var deadline <-chan time.Time
 	for final := false; ; {
-		placed, doubt, news := e.ask(dir.nodes.census.steering(), s, pod, taken, final)
-		if doubt == DoubtNone {
+		placed, doubt, news := e.ask(dir.nodes.Census.Steering(), s, pod, taken, final)
+		if doubt == slots.DoubtNone {
 			return placed
 		}
-		if doubt == DoubtUnproven {
+		if doubt == slots.DoubtUnproven {
 			final = m.prove(ctx, dir, &s, pod.Namespace) != nil
 			if ctx.Err() != nil {
 				return Placement{Outcome: OutcomeUnknown}
@@ -164,11 +166,11 @@ func (e *Engine) reserve(ctx context.Context, m *member, dir *directory, s stand
 }
 
 // ask puts one question to the accounting. With a doubt comes the channel that the owner's next news close.
-func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, Doubt, <-chan struct{}) {
+func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, taken time.Time, final bool) (Placement, slots.Doubt, <-chan struct{}) {
 	if s.policy == nil {
-		return Placement{Outcome: OutcomeNotEnabled}, DoubtNone, nil
+		return Placement{Outcome: OutcomeNotEnabled}, slots.DoubtNone, nil
 	}
-	ask := Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
+	ask := slots.Ask{ID: pod.RequestUID, Wanted: s.wanted, Mix: s.mix(), Start: s.start, Final: final, DryRun: pod.DryRun}
 	if s.isSet {
 		ask.Ordinal, _ = phrase.Ordinal(pod.Name)
 	}
@@ -177,20 +179,20 @@ func (e *Engine) ask(steering *capacity.Steering, s standing, pod *PodRequest, t
 	defer s.owner.mu.Unlock()
 	s.owner.slots.TakeOver(taken)
 	patch, answer := e.patcher.Admit(pod.PatchInto[:0], &pod.Incoming, steering, s.owner.slots, ask, time.Now())
-	if answer.Doubt != DoubtNone {
+	if answer.Doubt != slots.DoubtNone {
 		return Placement{}, answer.Doubt, s.owner.heard()
 	}
 	outcome := OutcomeOnDemand
 	if answer.Capacity == capacity.Spot {
 		outcome = OutcomeSpot
 	}
-	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, DoubtNone, nil
+	return Placement{Outcome: outcome, Patch: patch, Reservation: answer.Reservation, Reason: answer.Reason}, slots.DoubtNone, nil
 }
 
 // together finds out over which keys a new pod of an owner is to be spread together, if it has a constraint that leaves it open.
 func (pod *PodRequest) together(dir *directory, o *owner) {
 	pod.Together = nil
-	if slices.ContainsFunc(pod.Spreads, func(s IncomingSpread) bool { return s.CountsByDefault() }) {
+	if slices.ContainsFunc(pod.Spreads, func(s admission.Spread) bool { return s.CountsByDefault() }) {
 		pod.Together = dir.together(o)
 	}
 }

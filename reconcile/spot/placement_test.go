@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
@@ -76,7 +77,7 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 	m := newMember(e, testMember, &apiServer{reader: reader})
 	s.follower = &follower{member: m, directory: newDirectory(e.Keys, e.Defaults, e.Namespaces)}
 	s.follower.directory.kinds = e.kinds
-	s.follower.directory.nodes.census.begin(e.Capacity, m.steerBy, m.steered)
+	s.follower.directory.nodes.Census.Begin(e.Capacity, m.steerBy, m.steered)
 	m.publish(s.follower.directory)
 	e.members[testMember] = m
 	return s
@@ -120,7 +121,7 @@ func replicaSet(replicas, desired int32) *appsv1.ReplicaSet {
 }
 
 func incoming(n int) *PodRequest {
-	return &PodRequest{RequestUID: fmt.Sprintf("request-%d", n), Namespace: "shop", Incoming: Incoming{ReplicaSet: true},
+	return &PodRequest{RequestUID: fmt.Sprintf("request-%d", n), Namespace: "shop", Incoming: admission.Incoming{ReplicaSet: true},
 		Owner: OwnerRef{APIVersion: "apps/v1", Kind: kindReplicaSet, Name: "web-1", UID: "set-web-1"}}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
@@ -131,13 +132,13 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}
-	return when.Earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.census.steering(), plan, now)
+	return when.Earlier(plan.Recheck, now.Add(tendRetry)), m.applyProbes(ctx, dir.nodes.Census.Steering(), plan, now)
 }
 
 // askForProbes finds out, for the probes that will otherwise have waited for too long, whether a node is coming.
 func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time) {
 	for _, p := range dir.droughts.AskOf(0, now) {
-		coming := dir.nodeComing(ctx, &awaited{namespace: m.probeNamespace(), uid: p.UID, capacity: p.Capacity, shape: p.Requirements}, now)
+		coming := dir.nodeComing(ctx, &nodes.Awaited{Namespace: m.probeNamespace(), UID: p.UID, Capacity: p.Capacity, Shape: p.Requirements}, now)
 		dir.droughts.ProbeSign(&p, coming, now)
 	}
 }
@@ -148,7 +149,7 @@ func (m *member) mayTend() bool {
 	if _, held := e.heldMember(m.name); held {
 		return false
 	}
-	return !e.Settings.For(policy.Modes{}, e.ReadOnlyMember != nil && e.ReadOnlyMember(m.name)).ReadOnly
+	return !e.Settings.For(policy.Modes{}, e.readOnlyBy(m.name)).ReadOnly
 }
 
 func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, plan shortage.Plan, now time.Time) error {
@@ -293,7 +294,7 @@ func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache cli
 	case apierrors.IsNotFound(err):
 		dir.droughts.ProbeGone(probe.GetName())
 	case err == nil:
-		dir.droughts.ProbeSeen(e.Keys, &pod, dir.nodes.joinedOf, time.Now())
+		dir.droughts.ProbeSeen(e.Keys, &pod, dir.nodes.JoinedOf, time.Now())
 	}
 	dir.droughts.Judge(time.Now())
 	return dir.droughts.AffectedOf(kind)

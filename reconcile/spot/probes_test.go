@@ -124,7 +124,7 @@ func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *test
 	probe, now := someProbe(s.Engine), time.Now()
 	apply := func(plan shortage.Plan) *corev1.Pod {
 		t.Helper()
-		if err := m.applyProbes(context.Background(), s.follower.directory.nodes.census.steering(), plan, now); err != nil {
+		if err := m.applyProbes(context.Background(), s.follower.directory.nodes.Census.Steering(), plan, now); err != nil {
 			t.Fatal(err)
 		}
 		var pod corev1.Pod

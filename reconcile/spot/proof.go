@@ -13,6 +13,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 const (
@@ -54,7 +55,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 		o.noteProof(err, time.Now())
 		return nil, err
 	})
-	late := time.NewTimer(StoreTime + liveReadTimeout) // the list may have to wait until every admitted pod is stored
+	late := time.NewTimer(slots.StoreTime + liveReadTimeout) // the list may have to wait until every admitted pod is stored
 	defer late.Stop()
 	select {
 	case done := <-result:

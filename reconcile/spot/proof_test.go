@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // succession is a shell whose replica may or may not act on the member, and whose lists of pods can be made to fail.
@@ -190,10 +191,10 @@ func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 			s.place(incoming(1 + n)) // the floor
 		}
 		start := time.Now()
-		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != ReasonUnproven {
+		if got := s.place(incoming(5)); got.Reservation.Capacity != capacity.OnDemand || got.Reason != slots.ReasonUnproven {
 			t.Errorf("while the list is read: %+v", got)
 		}
-		if waited := time.Since(start); waited > StoreTime+liveReadTimeout {
+		if waited := time.Since(start); waited > slots.StoreTime+liveReadTimeout {
 			t.Errorf("the admission waited for %s", waited)
 		}
 		time.Sleep(3 * time.Second) // 40 pages take two

@@ -14,14 +14,17 @@ import (
 // Packages that decide import packages further down only, nothing that calls an API server, and ask for no time: what they are
 // told is all that they know.
 func TestPackagesThatDecideCallNobodyAndAskForNoTime(t *testing.T) {
-	const own = "github.com/plimsoll-dev/plimsoll/"
+	const own, below = "github.com/plimsoll-dev/plimsoll/", "reconcile/spot/"
 	for folder, may := range map[string][]string{
 		"internal/phrase": {"clusters/plain"},
 		"internal/when":   nil,
-		"capacity":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when"},
-		"policy":          {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity"},
-		"plan":            {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity", "reconcile/spot/policy"},
-		"shortage":        {"reconcile/spot/internal/phrase", "reconcile/spot/internal/when", "reconcile/spot/capacity", "reconcile/spot/policy"},
+		"capacity":        {below + "internal/phrase", below + "internal/when"},
+		"policy":          {below + "internal/phrase", below + "internal/when", below + "capacity"},
+		"plan":            {below + "internal/phrase", below + "internal/when", below + "capacity", below + "policy"},
+		"slots":           {below + "internal/phrase", below + "internal/when", below + "capacity", below + "policy", below + "plan"},
+		"admission":       {below + "internal/phrase", below + "internal/when", below + "capacity", below + "policy", below + "plan", below + "slots"},
+		"shortage":        {"internal/notify", below + "internal/phrase", below + "internal/when", below + "capacity", below + "policy"},
+		"report":          {below + "internal/phrase", below + "capacity", below + "policy", below + "plan"}, // shows what was decided
 	} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(files) == 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // site is a member whose cache and API server hold the same objects.
@@ -145,7 +146,7 @@ func TestReleasedPodsStayWhereNothingMayBeEvicted(t *testing.T) {
 		evicted             bool
 	}{
 		"nothing is switched on":     {evicted: true},
-		"the member is read-only":    {options: func(o *Options) { o.ReadOnlyMember = func(string) bool { return true } }},
+		"the member is read-only":    {options: func(o *Options) { o.ReadOnlyBy = func(string) string { return "the member" } }},
 		"the member is cordoned":     {options: func(o *Options) { o.CordonedMember = func(string) bool { return true } }},
 		"the hub is read-only":       {options: func(o *Options) { o.Settings.ReadOnly = true }},
 		"the namespace is read-only": {namespace: switchOn(readOnly)},
@@ -195,19 +196,21 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	}
 	r.follower.gone(d) // what the cache's selector makes of it
 	deploymentReconciler{r.Engine}.Forget(t.Context(), testMember, client.ObjectKeyFromObject(d))
-	if len(r.List(testMember, "")) != 0 || len(dir.journal.plans) != 0 || r.moves.(*plan.Ceiling).Movers() != 0 || len(dir.waits.of) != 0 {
+	_, planned := dir.journal.LastPlan(keyOf(KindDeployment, d))
+	if len(r.List(testMember, "")) != 0 || planned || r.moves.(*plan.Ceiling).Movers() != 0 || len(dir.waits.of) != 0 {
 		t.Error("something is kept of a workload that is not enabled any more")
 	}
 	if placed := r.place(incoming(1)); placed.Outcome == OutcomeSpot || placed.Outcome == OutcomeOnDemand {
 		t.Errorf("a new pod is placed: %s", placed.Outcome)
 	}
-	if now := time.Now(); dir.reserved(now) != 1 || dir.reserved(now.Add(ReservationTTL+time.Second)) != 0 {
+	if now := time.Now(); dir.reserved(now) != 1 || dir.reserved(now.Add(slots.ReservationTTL+time.Second)) != 0 {
 		t.Error("a reservation is kept, and nobody plans any more")
 	}
 
-	lookFor := func() { // the sign of pods without a slot stands
-		dir.owner(set.UID).listed.since = time.Now().Add(-time.Minute)
-		r.round(t, nil)
+	lookFor := func() { // until the sign of pods without a slot has stood for long enough
+		for deadline := time.Now().Add(time.Minute); len(dir.owner(set.UID).search.Found()) == 0 && time.Now().Before(deadline); time.Sleep(plan.SearchPatience / 20) {
+			r.round(t, nil)
+		}
 	}
 	r.round(t, nil)
 	if lookFor(); len(r.evicted) != 0 {

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/clusters/paging"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 // release takes pods out of their ReplicaSets, which make replacements while the pods go on serving. One that fails stops no
@@ -54,7 +55,7 @@ func (a *action) releaseOne(ctx context.Context, r plan.Release) (done bool, _ d
 	err := releasePod(ctx, a.subject.client, a.Keys, namespace, &r)
 	if err == nil {
 		a.dir.denials.end(o.uid)
-		a.dir.noteMove(o, moveOfRelease(&r, time.Now()))
+		a.dir.noteMove(o, report.MoveOfRelease(&r, time.Now()))
 		return true, denial{}, nil
 	}
 	o.failed(r.Pod, r.Released.For, unanswered(err))
@@ -152,7 +153,7 @@ func (h *hashSelectors) forget(namespace string) {
 
 func selectsHash(ctx context.Context, live client.Reader, namespace string) string {
 	found, page := "", &corev1.ServiceList{}
-	err := clusters.Pages(ctx, live, page, func() bool {
+	err := paging.Pages(ctx, live, page, func() bool {
 		for i := range page.Items {
 			if _, selected := page.Items[i].Spec.Selector[plan.TemplateHash]; selected {
 				found = fmt.Sprintf("Service %s/%s selects %s", namespace, page.Items[i].Name, plan.TemplateHash)

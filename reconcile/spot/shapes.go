@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -94,11 +95,12 @@ func shapeOf(obj client.Object) (capacity.Requirements, bool) {
 type template struct {
 	labels map[string]string
 	shape  capacity.Requirements
+	text   string // of shape
 	needs  capacity.NodeRequirements
-	memo   contradictionMemo
+	memo   nodes.ContradictionMemo
 
 	constraints []corev1.TopologySpreadConstraint // that must hold
-	spreadMemo  spreadMemo
+	spreadMemo  nodes.SpreadMemo
 }
 
 // templateOf reads what keepTemplate noted on a cached object; nil when there is nothing.
@@ -107,7 +109,7 @@ func templateOf(obj client.Object, labels map[string]string) *template {
 	if !ok {
 		return nil
 	}
-	return &template{labels: labels, shape: shape, needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}
+	return &template{labels: labels, shape: shape, text: obj.GetAnnotations()[annotationShape], needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}
 }
 
 // learnShape takes the owner's shape from a pod that no node has yet, for a member may add to what the template asks for.

@@ -1,37 +1,11 @@
 package spot
 
-import (
-	"sync/atomic"
+import "github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
-)
-
-// spreadMemo remembers the spreads of a template while the nodes stay what they are.
-type spreadMemo struct {
-	last atomic.Pointer[spreadsFound]
-}
-
-type spreadsFound struct {
-	nodes   uint64 // the table's generation
-	spreads []plan.Spread
-}
-
-// spreads returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
+// spreadsOf returns the topology spread constraints of a template with the domains that the nodes form now. The result is not to
 // be changed.
-func (t *nodeTable) spreads(tmpl *template, capacityType capacity.Labels) []plan.Spread {
-	if len(tmpl.constraints) == 0 {
-		return nil
-	}
-	generation := t.generation.Load()
-	if before := tmpl.spreadMemo.last.Load(); before != nil && before.nodes == generation {
-		return before.spreads
-	}
-	t.mu.RLock()
-	found := &spreadsFound{generation, plan.SpreadsOf(tmpl.constraints, tmpl.needs, capacityType, t.labelled())}
-	t.mu.RUnlock()
-	tmpl.spreadMemo.last.Store(found)
-	return found.spreads
+func (d *directory) spreadsOf(tmpl *template) []plan.Spread {
+	return d.nodes.Spreads(tmpl.constraints, tmpl.needs, &tmpl.spreadMemo, d.capacity)
 }
 
 // together returns the topology keys of an owner's constraints for which admission has all nodes counted.
@@ -43,7 +17,7 @@ func (d *directory) together(o *owner) []string {
 		return nil
 	}
 	var keys []string
-	for _, s := range d.nodes.spreads(tmpl, d.capacity) {
+	for _, s := range d.spreadsOf(tmpl) {
 		if s.Together {
 			keys = append(keys, s.Key)
 		}
@@ -65,7 +39,7 @@ func (d *directory) observeSpreads(o *plan.Observed) {
 		if tmpl == nil || len(tmpl.constraints) == 0 {
 			continue
 		}
-		o.Owners[i].Spreads = d.nodes.spreads(tmpl, d.capacity)
+		o.Owners[i].Spreads = d.spreadsOf(tmpl)
 		spread[string(o.Owners[i].UID)] = &o.Owners[i]
 	}
 	if len(spread) == 0 {
@@ -82,7 +56,7 @@ func (d *directory) observeSpreads(o *plan.Observed) {
 		at := place{string(pod.Owner), pod.Node}
 		domains, known := places[at]
 		if !known {
-			labels, _ := d.nodes.labelsOf(pod.Node)
+			labels, _ := d.nodes.LabelsOf(pod.Node)
 			domains = plan.DomainsOf(owner.Spreads, labels)
 			places[at] = domains
 		}

@@ -8,21 +8,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/admissiontest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 const testZone = corev1.LabelTopologyZone
 
 // zonesOf has nodes of both types in zones a and b, and of those named in zone c.
-func zonesOf(inC ...capacity.Type) *nodeTable {
-	t := newNodeTable()
+func zonesOf(inC ...capacity.Type) *nodes.Table {
+	t := nodes.NewTable()
 	add := func(zone string, capacityType capacity.Type) {
 		node := &corev1.Node{}
 		node.Name, node.Labels = zone+"-"+string(capacityType), map[string]string{testSteer: string(capacityType), testZone: zone, corev1.LabelHostname: zone + "-" + string(capacityType)}
-		t.set(node, &Interruptions{}, spottest.Epoch)
+		t.Set(node, &nodes.Interruptions{}, spottest.Epoch)
 	}
 	for _, zone := range []string{"a", "b"} {
 		add(zone, capacity.Spot)
@@ -44,11 +47,11 @@ func spreading(key string, change func(*corev1.TopologySpreadConstraint)) *corev
 }
 
 // spreadsIn reads what a template's constraints mean in a member.
-func spreadsIn(t *testing.T, spec *corev1.PodSpec, nodes *nodeTable) []plan.Spread {
+func spreadsIn(t *testing.T, spec *corev1.PodSpec, table *nodes.Table) []plan.Spread {
 	t.Helper()
 	capacityType := testCapacity(t)
 	shape := capacity.RequirementsOf(spec, "shop", "", capacityType)
-	return nodes.spreads(&template{shape: shape, needs: capacity.NodeRequirementsOf(shape), constraints: shape.SpreadConstraints()}, capacityType)
+	return table.Spreads(shape.SpreadConstraints(), capacity.NodeRequirementsOf(shape), &nodes.SpreadMemo{}, capacityType)
 }
 
 func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing.T) {
@@ -59,7 +62,7 @@ func TestCapacityTypesAreSpreadTogetherWhereEveryDomainHasNodesOfBoth(t *testing
 	pinned.NodeSelector = map[string]string{testZone: "a"}
 	for name, c := range map[string]struct {
 		spec    *corev1.PodSpec
-		nodes   *nodeTable
+		nodes   *nodes.Table
 		apart   string // part of the reason; empty: together
 		domains int
 	}{
@@ -98,15 +101,15 @@ func TestAdmissionHasAllNodesCountedWhereBothTypesAreSpreadTogether(t *testing.T
 	} {
 		pod := spottest.PodWith(nil, nil, nil)
 		pod.Spec = *spreading(testZone, c.change)
-		in := IncomingOf(pod)
+		in := admissiontest.IncomingOf(pod)
 		in.Together = c.together
-		got := Patched(t, pod, MustPatcher(t).AppendPatch(nil, in, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
+		got := admissiontest.Patched(t, pod, admissiontest.MustPatcher(t).AppendPatch(nil, in, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}))
 		if pol := capacity.InclusionPolicy(got.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy); pol != c.want {
 			t.Errorf("%s: %q, want %q", name, pol, c.want)
 		}
-		again := IncomingOf(got)
+		again := admissiontest.IncomingOf(got)
 		again.Together = c.together
-		if patch := MustPatcher(t).AppendPatch(nil, again, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}); len(patch) > 0 {
+		if patch := admissiontest.MustPatcher(t).AppendPatch(nil, again, spottest.ByConfiguration, plan.Reservation{ID: "1", Slot: 0, Capacity: capacity.Spot}); len(patch) > 0 {
 			t.Errorf("%s: the second patch changes %s", name, patch)
 		}
 	}
@@ -119,15 +122,15 @@ func TestASkewThatIsNotKeptIsExplainedWithItsConstraintDomainAndReason(t *testin
 	if r.Skew != want || !slices.Contains(r.Notes, want) {
 		t.Errorf("%q, notes %q", r.Skew, r.Notes)
 	}
-	before, now := WorkloadView{}, viewOf("one", policy.WorkloadKey{}, &planned{observed: o, plan: r})
-	told := announcements(&before, true, &now)
-	if !slices.ContainsFunc(told, func(a announcement) bool {
-		return a.warning && a.reason == "Skewed" && strings.Contains(a.message, "a has 3, c 1")
+	before, now := report.Workload{}, report.Of("one", policy.WorkloadKey{}, &report.Planned{Observed: o, Plan: r})
+	told := report.Announcements(&before, true, &now)
+	if !slices.ContainsFunc(told, func(a report.Announcement) bool {
+		return a.Warning && a.Reason == "Skewed" && strings.Contains(a.Message, "a has 3, c 1")
 	}) {
 		t.Errorf("told %+v", told)
 	}
-	for _, a := range announcements(&now, true, &now) {
-		if a.reason == "Skewed" {
+	for _, a := range report.Announcements(&now, true, &now) {
+		if a.Reason == "Skewed" {
 			t.Errorf("told again: %+v", a)
 		}
 	}

@@ -12,8 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/admissiontest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
@@ -71,14 +74,14 @@ var providers = map[string]nodeSet{
 }
 
 // steered returns the steering of a member with these nodes.
-func steered(t spottest.TB, labels capacity.Labels, nodes ...map[string]string) *capacity.Steering {
+func steered(t spottest.TB, labels capacity.Labels, carried ...map[string]string) *capacity.Steering {
 	t.Helper()
-	var c census
-	c.begin(labels, nil, nil)
-	for _, node := range nodes {
-		c.replace(nil, node)
+	var c nodes.Census
+	c.Begin(labels, nil, nil)
+	for _, node := range carried {
+		c.Replace(nil, node)
 	}
-	return c.steering()
+	return c.Steering()
 }
 
 // schedulable tells whether the scheduler would let a pod onto a node, as far as labels and taints go.
@@ -110,9 +113,9 @@ func toleratesTaint(own *corev1.Toleration, taint *corev1.Taint) bool {
 }
 
 // checkPlaces fails unless a pod fits a node of its type and none of the other.
-func checkPlaces(t spottest.TB, name string, pod *corev1.PodSpec, nodes nodeSet, capacityType capacity.Type) {
+func checkPlaces(t spottest.TB, name string, pod *corev1.PodSpec, set nodeSet, capacityType capacity.Type) {
 	t.Helper()
-	own, other := nodes.spot, nodes.onDemand
+	own, other := set.spot, set.onDemand
 	if capacityType == capacity.OnDemand {
 		own, other = other, own
 	}
@@ -121,7 +124,7 @@ func checkPlaces(t spottest.TB, name string, pod *corev1.PodSpec, nodes nodeSet,
 	}
 	var taints []corev1.Taint
 	if capacityType == capacity.Spot {
-		taints = nodes.taints
+		taints = set.taints
 	}
 	if !fits(own, taints...) {
 		t.Fatalf("%s: a pod that belongs on %s fits no such node: %s", name, capacityType, capacity.JSONOf(pod))
@@ -140,7 +143,7 @@ func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
 		s.cache(namespace("true", nil), deployment(10, "true", mixed("70")), replicaSet(10, 10))
 		for i := range 10 {
 			placed := s.place(incoming(i))
-			pod := Patched(t, spottest.PodWith(nil, nil, nil), placed.Patch)
+			pod := admissiontest.Patched(t, spottest.PodWith(nil, nil, nil), placed.Patch)
 			checkPlaces(t, name, &pod.Spec, nodes, placed.Reservation.Capacity)
 			if got := s.Capacity.OfPod(pod, nil); got != placed.Reservation.Capacity {
 				t.Errorf("%s: while no node has it, a pod for %s is taken for %q", name, placed.Reservation.Capacity, got)
@@ -150,7 +153,7 @@ func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
 }
 
 func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T) {
-	p := MustPatcher(t)
+	p := admissiontest.MustPatcher(t)
 	spot, onDemand := map[string]string{spottest.SteerKey: "spot"}, map[string]string{spottest.SteerKey: "on-demand"}
 	system := map[string]string{labelEKS: "ON_DEMAND"}
 	for name, nodes := range map[string][]map[string]string{
@@ -163,7 +166,7 @@ func TestWhereNodesCarryKarpentersLabelPodsHaveTheNodeSelectorAlone(t *testing.T
 		s := steered(t, spottest.MustLabels(t), nodes...)
 		for _, capacityType := range []capacity.Type{capacity.Spot, capacity.OnDemand} {
 			pod := spottest.PodWith(nil, nil, nil)
-			got := Patched(t, pod, p.AppendPatch(nil, IncomingOf(pod), s, plan.Reservation{ID: "r", Slot: 1, Capacity: capacityType}))
+			got := admissiontest.Patched(t, pod, p.AppendPatch(nil, admissiontest.IncomingOf(pod), s, plan.Reservation{ID: "r", Slot: 1, Capacity: capacityType}))
 			if diff := cmp.Diff(map[string]string{spottest.SteerKey: string(capacityType)}, got.Spec.NodeSelector); diff != "" || got.Spec.Affinity != nil {
 				t.Errorf("%s: %s affinity %v", name, diff, got.Spec.Affinity)
 			}
@@ -222,39 +225,39 @@ func TestPodsFitTheNodesOfPoolsThatAreAtZero(t *testing.T) {
 }
 
 func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
-	var c census
+	var c nodes.Census
 	var told []string
-	c.begin(spottest.MustLabels(t), nil, func(s *capacity.Steering) { told = append(told, s.String()) })
+	c.Begin(spottest.MustLabels(t), nil, func(s *capacity.Steering) { told = append(told, s.String()) })
 	gke := map[string]string{labelGKEPool: "a", labelGKESpot: "true"}
-	c.replace(nil, gke)
-	first := c.steering()
+	c.Replace(nil, gke)
+	first := c.Steering()
 	for range 3 {
-		c.replace(nil, gke)
+		c.Replace(nil, gke)
 	}
 	for range 4 {
-		c.replace(gke, nil)
+		c.Replace(gke, nil)
 	}
-	if got := c.steering(); got.String() != first.String() || len(told) != 1 {
+	if got := c.Steering(); got.String() != first.String() || len(told) != 1 {
 		t.Errorf("pods are steered by %q after the nodes are gone, before by %q; it was told of %d changes", got, first, len(told))
 	}
-	if allocated := testing.AllocsPerRun(100, func() { c.steering() }); allocated > 0 {
+	if allocated := testing.AllocsPerRun(100, func() { c.Steering() }); allocated > 0 {
 		t.Errorf("asking costs %v allocations", allocated)
 	}
 }
 
 // While Karpenter has nodes of a type it makes more of them; when it has none, nothing is known of it but its label.
 func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
-	var c census
-	c.begin(spottest.MustLabels(t), nil, nil)
+	var c nodes.Census
+	c.Begin(spottest.MustLabels(t), nil, nil)
 	own := map[string]string{spottest.SteerKey: "spot"}
-	c.replace(nil, map[string]string{labelEKS: "SPOT"})
-	c.replace(nil, own)
-	if s := c.steering(); s.Spot.Key != spottest.SteerKey {
+	c.Replace(nil, map[string]string{labelEKS: "SPOT"})
+	c.Replace(nil, own)
+	if s := c.Steering(); s.Spot.Key != spottest.SteerKey {
 		t.Errorf("with nodes of Karpenter's pods go to spot by %s", &s.Spot)
 	}
-	c.replace(own, nil)
+	c.Replace(own, nil)
 	var pod corev1.PodSpec
-	c.steering().Steer(&pod, capacity.Spot, nil)
+	c.Steering().Steer(&pod, capacity.Spot, nil)
 	for _, labels := range []map[string]string{own, {labelEKS: "SPOT"}} {
 		if !schedulable(&pod, labels) {
 			t.Errorf("a spot pod does not fit %v: %s", labels, capacity.JSONOf(pod))
@@ -288,11 +291,11 @@ func TestTheConfiguredLabelSteersInMembersThatCarryIt(t *testing.T) {
 
 func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 	value := ""
-	var c census
+	var c nodes.Census
 	changes := 0
-	c.begin(spottest.MustLabels(t), func() string { return value }, func(*capacity.Steering) { changes++ })
-	c.replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
-	told := c.steering().String()
+	c.Begin(spottest.MustLabels(t), func() string { return value }, func(*capacity.Steering) { changes++ })
+	c.Replace(nil, map[string]string{labelGKEPool: "a", labelGKESpot: "true"})
+	told := c.Steering().String()
 	for text, want := range map[string]string{
 		"karpenter":        "Spot pods of the member are scheduled by the nodeSelector karpenter.sh/capacity-type=spot, on-demand pods by the nodeSelector karpenter.sh/capacity-type=on-demand.",
 		labelGKESpot:       "Spot pods of the member are scheduled by required node affinity: cloud.google.com/gke-spot In (true), on-demand pods by required node affinity: cloud.google.com/gke-spot NotIn (true).",
@@ -302,7 +305,7 @@ func TestARegistrationSaysWhatItsPodsAreSteeredBy(t *testing.T) {
 		"karpenter,":       told,
 	} {
 		value = text
-		if got := c.steering().String(); got != want {
+		if got := c.Steering().String(); got != want {
 			t.Errorf("%q: %s", text, got)
 		}
 	}
@@ -350,7 +353,7 @@ func drawTemplate(t *rapid.T) *corev1.Pod {
 // patch, has the shape of its template, and fits a node of its type if the template's other demands leave one.
 func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
 	names := slices.Sorted(maps.Keys(providers))
-	labels, p := spottest.MustLabels(t), MustPatcher(t)
+	labels, p := spottest.MustLabels(t), admissiontest.MustPatcher(t)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "provider")
 		nodes := providers[name]
@@ -358,8 +361,8 @@ func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
 		capacityType := rapid.SampledFrom([]capacity.Type{capacity.Spot, capacity.OnDemand}).Draw(t, "capacity")
 		pod := drawTemplate(t)
 		r := plan.Reservation{ID: "r", Slot: 1, Capacity: capacityType}
-		got := Patched(t, pod, p.AppendPatch(nil, IncomingOf(pod), s, r))
-		if again := p.AppendPatch(nil, IncomingOf(got), s, r); len(again) > 0 {
+		got := admissiontest.Patched(t, pod, p.AppendPatch(nil, admissiontest.IncomingOf(pod), s, r))
+		if again := p.AppendPatch(nil, admissiontest.IncomingOf(got), s, r); len(again) > 0 {
 			t.Fatalf("patched again: %s\nafter %s", again, capacity.JSONOf(got.Spec))
 		}
 		own, other := nodes.spot, nodes.onDemand
@@ -397,14 +400,14 @@ func asksForCapacity(labels capacity.Labels, pod *corev1.PodSpec) bool {
 
 // What an admission costs where pods are steered by affinity, with one of their own and without.
 func BenchmarkAdmitPatchByAffinity(b *testing.B) {
-	p := MustPatcher(b)
+	p := admissiontest.MustPatcher(b)
 	s := steered(b, spottest.MustLabels(b), map[string]string{labelGKEPool: "a", labelGKESpot: "true", labelGKEProvisions: "spot"})
 	r := plan.Reservation{ID: "0b5c2c3e-3f6f-4a52-9d1b-000000000001", Slot: 57, Capacity: capacity.Spot}
 	for name, own := range map[string]*corev1.NodeSelector{
 		"pod without one": nil, "pod with one": spottest.Required(spottest.Term(spottest.Requirement("zone", corev1.NodeSelectorOpIn, "a", "b"))),
 	} {
 		b.Run(name, func(b *testing.B) {
-			in := &Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web"}, Affinity: own != nil, NodeAffinity: own != nil, Required: own}
+			in := &admission.Incoming{ReplicaSet: true, Labels: map[string]string{"app": "web"}, Affinity: own != nil, NodeAffinity: own != nil, Required: own}
 			dst := make([]byte, 0, 4096)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
@@ -56,7 +57,7 @@ func (d *directory) askSigns(ctx context.Context, namespace string, o *plan.Obse
 		if !d.droughts.Since(pod.Capacity, p.Requirements).IsZero() || now.Before(d.droughts.Overdue(pod.Capacity, p, now)) {
 			continue
 		}
-		pod.NodeComing = d.nodeComing(ctx, &awaited{namespace: namespace, uid: pod.UID, capacity: pod.Capacity, shape: p.Requirements}, now)
+		pod.NodeComing = d.nodeComing(ctx, &nodes.Awaited{Namespace: namespace, UID: pod.UID, Capacity: pod.Capacity, Shape: p.Requirements}, now)
 	}
 }
 
@@ -94,7 +95,7 @@ func (d *directory) learnStarts(o *plan.Observed, now time.Time) {
 		if !pod.Bound || !pod.NodeJoined.After(pod.Created) {
 			continue
 		}
-		if made := d.nodes.madeOf(pod.Node); made.After(pod.Created) {
+		if made := d.nodes.MadeOf(pod.Node); made.After(pod.Created) {
 			d.droughts.Started(pod.Created, made, pod.NodeJoined, now)
 		}
 	}
@@ -184,7 +185,7 @@ func (d *directory) noteProblems(o *plan.Observed, decided *plan.Result) {
 	if d.signs == nil || !slices.ContainsFunc(o.Pods, func(p plan.Pod) bool { return p.Waiting() }) {
 		return
 	}
-	if problem := d.signs.problems(); problem != "" {
+	if problem := d.signs.Problems(); problem != "" {
 		decided.Notes = append(decided.Notes, "cannot read whether nodes are being created: "+problem)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/admissiontest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
@@ -89,7 +90,7 @@ func TestAProbeAsksForASpotPoolThatWasScaledToZero(t *testing.T) {
 
 func TestWhereAnAutoscalerWasSeenPodsAskForAPoolAtZeroThemselves(t *testing.T) {
 	s, _ := poolAtZero(t)
-	s.follower.directory.nodes.autoscaled()
+	s.follower.directory.nodes.Autoscaled()
 	n := 0
 	for i := range 10 {
 		if s.place(incoming(i)).Reservation.Capacity == capacity.Spot {
@@ -186,7 +187,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db", Controller: new(true)}}}}
 	request := &PodRequest{RequestUID: "r", Namespace: "shop", Name: "db-3", Owner: OwnerRef{APIVersion: "apps/v1", Kind: KindStatefulSet, Name: "db", UID: "set-db"}}
 	placed := before.place(request)
-	pod = Patched(t, pod, placed.Patch)
+	pod = admissiontest.Patched(t, pod, placed.Patch)
 	pod.Name = "db-3" // which patched changes
 	if placed.Reservation.Capacity != capacity.OnDemand || pod.Annotations["plimsoll.dev/tried"] != now.Add(-time.Hour).UTC().Format(time.RFC3339) {
 		t.Fatalf("%s, %v", placed.Reservation.Capacity, pod.Annotations)
@@ -201,7 +202,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 		t.Errorf("left alone until %s", until)
 	}
 	again := after.place(&PodRequest{RequestUID: "s", Namespace: "shop", Name: "db-3", Owner: request.Owner})
-	if Patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
+	if admissiontest.Patched(t, &corev1.Pod{}, again.Patch).Annotations["plimsoll.dev/tried"] != pod.Annotations["plimsoll.dev/tried"] {
 		t.Errorf("what it found is lost with the next pod: %s", again.Patch)
 	}
 }

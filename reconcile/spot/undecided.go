@@ -3,8 +3,7 @@ package spot
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
@@ -22,7 +21,7 @@ func enabledFrom(created, seen time.Time) time.Time {
 
 // noteUndecided counts the pods among those that were found without a slot that were created after their workload was known to
 // be enabled: they came without a decision.
-func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, now time.Time) {
+func (e *Engine) noteUndecided(dir *directory, of *subject, found []plan.Pod, now time.Time) {
 	since, pol := dir.enabledSince(of.key)
 	if pol == nil || e.settingsFor(of.member, pol).ReadOnly { // the webhook decides nothing for those
 		return
@@ -31,7 +30,7 @@ func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, no
 	if n == 0 {
 		return
 	}
-	e.metrics.undecided.WithLabelValues(of.member).Add(float64(n))
+	e.metrics.CountUndecided(of.member, n)
 	if m := e.member(of.member); m != nil {
 		m.undecidedAt.Store(now.UnixNano())
 	}
@@ -41,7 +40,7 @@ func (e *Engine) noteUndecided(dir *directory, of *subject, found []foundPod, no
 
 // undecided counts the pods that were created since a time. Creation times are whole seconds: a pod of the second in which the
 // workload was enabled may be from before.
-func undecided(found []foundPod, since time.Time) (n int) {
+func undecided(found []plan.Pod, since time.Time) (n int) {
 	if whole := since.Truncate(time.Second); !whole.Equal(since) {
 		since = whole.Add(time.Second)
 	}
@@ -53,21 +52,11 @@ func undecided(found []foundPod, since time.Time) (n int) {
 	return n
 }
 
-// firstFound returns the pods that no search before found.
-func (o *owner) firstFound(found []foundPod) []foundPod {
+// firstFound is [plan.Search.FirstFound] under the lock.
+func (o *owner) firstFound(found []plan.Pod) []plan.Pod {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := make(map[types.UID]bool, len(o.listed.found))
-	for i := range o.listed.found {
-		known[o.listed.found[i].UID] = true
-	}
-	var first []foundPod
-	for i := range found {
-		if !known[found[i].UID] {
-			first = append(first, found[i])
-		}
-	}
-	return first
+	return o.search.FirstFound(found)
 }
 
 // enabledSince tells since when a workload is known to be enabled, and its policy; nil: it is not.

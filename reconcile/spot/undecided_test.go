@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 // slipped is a pod of web-1 without a slot that was created so long ago.
@@ -50,7 +52,7 @@ func TestPodsThatCameWithoutADecisionAreCountedOnceAndOthersAreNot(t *testing.T)
 						if _, _, err := s.observeSubject(t.Context(), dir, sub, s.Settings); err != nil {
 							t.Fatal(err)
 						}
-						time.Sleep(liveListInterval)
+						time.Sleep(30 * time.Second) // the least time between two searches
 					}
 				}
 				if c.enabled != "true" { // its pods were there before it was enabled
@@ -63,14 +65,14 @@ func TestPodsThatCameWithoutADecisionAreCountedOnceAndOthersAreNot(t *testing.T)
 					live = append(live, slipped("late", 0))
 				}
 				search()
-				if got := series(t, registry, "plimsoll_pods_undecided_total")[testMember]; got != c.want {
+				if got := spottest.Series(t, registry, "plimsoll_pods_undecided_total")[testMember]; got != c.want {
 					t.Errorf("%v pods are counted, want %v", got, c.want)
 				}
 				if at := s.UndecidedAt(testMember); at.IsZero() != (c.want == 0) {
 					t.Errorf("they were last seen at %s", at)
 				}
-				s.metrics.forgetMember(testMember)
-				if left := series(t, registry, "plimsoll_pods_undecided_total"); len(left) != 0 {
+				s.metrics.ForgetMember(testMember)
+				if left := spottest.Series(t, registry, "plimsoll_pods_undecided_total"); len(left) != 0 {
 					t.Errorf("series of a member that is gone: %v", left)
 				}
 			})

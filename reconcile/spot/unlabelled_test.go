@@ -17,32 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
-
-func TestPodsWithoutASlotAreSearchedOnceTheirSignHasStoodForAMoment(t *testing.T) {
-	start := time.Now()
-	o := &owner{}
-	ask := func(after time.Duration, status, visible int, search bool, recheck time.Duration) {
-		t.Helper()
-		got, again := o.wantsList(status, visible, start.Add(after))
-		if want := start.Add(recheck); got != search || (recheck > 0 && !again.Equal(want)) || (recheck == 0 && !again.IsZero()) {
-			t.Errorf("after %s: search %t and again after %s, want %t and %s", after, got, again.Sub(start), search, recheck)
-		}
-	}
-	ask(0, 5, 4, false, time.Second)   // a pod is gone that the status still counts
-	ask(time.Second/2, 4, 4, false, 0) // and now it does not
-	ask(time.Minute, 10, 0, false, 61*time.Second)
-	ask(61*time.Second, 10, 0, true, 91*time.Second)
-	ask(62*time.Second, 10, 0, false, 91*time.Second) // not again while nothing changes
-	ask(70*time.Second, 10, 4, false, 71*time.Second) // something changed
-	ask(71*time.Second, 10, 4, true, 101*time.Second)
-	ask(102*time.Second, 10, 4, true, 132*time.Second)
-}
 
 // running is a pod of web-1 that runs on a node and serves; slot empty: it has none.
 func running(name, slot, node string) *corev1.Pod {
@@ -63,7 +44,7 @@ func running(name, slot, node string) *corev1.Pod {
 func indexed(funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).
 		WithIndex(&corev1.Pod{}, ownerUIDIndex, ownerOfPod(spottest.DefaultKeys)).WithIndex(&corev1.Pod{}, releasedIndex, releasedPod(spottest.DefaultKeys)).
-		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, controllerUID).Build()
+		WithIndex(&appsv1.ReplicaSet{}, ownerUIDIndex, object.ControllerUID).Build()
 }
 
 // counted is the ReplicaSet web-1 whose controller counts so many pods.
@@ -123,25 +104,6 @@ func TestPodsThatHangInTerminatingHideNoneWithoutASlot(t *testing.T) {
 	})
 }
 
-func TestPodsAreCountedAsTheirControllerCountsThem(t *testing.T) {
-	dying, failed := plan.Pod{GoneBy: spottest.Epoch}, plan.Pod{Finished: true}
-	for name, c := range map[string]struct {
-		subject *subject
-		pod     plan.Pod
-		want    bool
-	}{
-		"a ReplicaSet, what it deletes":  {&subject{}, dying, false},
-		"a ReplicaSet, what failed":      {&subject{}, failed, false},
-		"a ReplicaSet, what runs":        {&subject{}, plan.Pod{}, true},
-		"a StatefulSet, what it deletes": {&subject{ordinals: true}, dying, true},
-		"a StatefulSet, what failed":     {&subject{ordinals: true}, failed, true},
-	} {
-		if got := c.subject.counts(&c.pod); got != c.want {
-			t.Errorf("%s: counted %v", name, got)
-		}
-	}
-}
-
 // In read-only mode pods keep having no slot; so do those that a policy lets nobody label.
 func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +144,7 @@ func TestPodsThatGetNoSlotAreListedLessAndLessOftenAndRememberedMeanwhile(t *tes
 			if _, _, err := s.observeSubject(t.Context(), s.follower.directory, sub, settings); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(liveListPatience)
+			time.Sleep(plan.SearchPatience)
 		}
 		if lists != before+1 {
 			t.Errorf("%d live lists after a change", lists-before)
@@ -195,7 +157,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	dir := s.follower.directory
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	pod := s.podFacts(dir, running("web-1-0", "", "node-spot"))
-	o.keepFound([]foundPod{{Pod: pod, node: "node-spot"}}, spottest.Epoch)
+	o.keepFound([]plan.Pod{pod}, spottest.Epoch)
 	nodes := spotAndOnDemandNodes()
 	s.cache(nodes...)
 	if pods := s.remembered(dir, o); len(pods) != 1 || pods[0].Capacity != capacity.Spot || pods[0].Doom != nil {
@@ -205,7 +167,7 @@ func TestWhatIsRememberedOfPodsWithoutASlotFollowsTheirNodes(t *testing.T) {
 	if pods := s.remembered(dir, o); pods[0].Doom == nil {
 		t.Error("its node is gone, and nobody knows")
 	}
-	if pods := withoutKnown(s.remembered(dir, o), []plan.Pod{{UID: pod.UID}}); len(pods) != 0 {
+	if pods := plan.WithoutKnown(s.remembered(dir, o), []plan.Pod{{UID: pod.UID}}); len(pods) != 0 {
 		t.Error("a pod that got its slot is there twice")
 	}
 }
@@ -215,18 +177,18 @@ func TestPodsWithoutASlotAreSearchedAnewWhenOneOfThemIsGone(t *testing.T) {
 	dir := s.follower.directory
 	o := dir.ensureOwner("set-web-1", kindReplicaSet)
 	set := counted(1)
-	search := func(at time.Time) bool { found, _ := o.wantsList(1, 0, at); return found }
-	if search(spottest.Epoch); !search(spottest.Epoch.Add(liveListPatience)) {
+	search := func(at time.Time) bool { found, _ := o.wantsSearch(1, 0, at); return found }
+	if search(spottest.Epoch); !search(spottest.Epoch.Add(plan.SearchPatience)) {
 		t.Fatal("no search")
 	}
-	at := spottest.Epoch.Add(2 * liveListPatience)
-	o.keepFound([]foundPod{{Pod: plan.Pod{UID: "gone"}}}, at)
+	at := spottest.Epoch.Add(2 * plan.SearchPatience)
+	o.keepFound([]plan.Pod{{UID: "gone"}}, at)
 	w := newWriting(func(string) error { return notFound }, succeed)
-	plan := plan.Result{Stamps: []plan.Stamp{{Pod: "gone", Name: "web-1-0"}}}
-	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &plan, at); err != nil || plan.Recheck.IsZero() {
-		t.Errorf("next plan %s, error %v", plan.Recheck, err)
+	decided := plan.Result{Stamps: []plan.Stamp{{Pod: "gone", Name: "web-1-0"}}}
+	if _, err := s.act(t.Context(), dir, webOf(set, w, w), &decided, at); err != nil || decided.Recheck.IsZero() {
+		t.Errorf("next plan %s, error %v", decided.Recheck, err)
 	}
-	if !search(at.Add(liveListPatience)) || len(s.remembered(dir, o)) != 0 {
+	if !search(at.Add(plan.SearchPatience)) || len(s.remembered(dir, o)) != 0 {
 		t.Error("what is gone is remembered")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 func workloadKind(t *testing.T, apiVersion, kind string) WorkloadKind {
@@ -133,7 +134,7 @@ func (s *shell) publishAll() {
 	}
 	dir.mu.RUnlock()
 	for _, key := range keys {
-		dir.setView(WorkloadView{WorkloadKey: key})
+		dir.setView(report.Workload{WorkloadKey: key})
 	}
 }
 

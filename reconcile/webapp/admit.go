@@ -20,13 +20,34 @@ const (
 	ImagesAllowed ImagePolicy = "allow"
 )
 
-// Policy is what the hub's configuration asks of WebApps, beyond the rules in the CRD.
+// Policy is what the section modules.webapp of the hub's configuration asks of WebApps, beyond the rules in the CRD.
 type Policy struct {
-	// Images without a tag or digest; empty: ImagesWarned.
-	Images ImagePolicy
-	// MaxReplicas that a WebApp may ask for; 0: the CRD's bound alone.
-	MaxReplicas int32
+	// What becomes of a WebApp with an image that names neither a tag nor a digest: deny, warn or allow. What was stored before
+	// is only warned about. Empty: warn.
+	Images ImagePolicy `yaml:"imagePolicy"`
+	// How many replicas a WebApp may ask for, itself or through its autoscaler. 1 to 10000; 0 in a Policy that was not read from a
+	// configuration: the CRD's bound alone.
+	MaxReplicas int `yaml:"maxReplicas"`
 }
+
+// DefaultPolicy has the defaults of the configuration.
+func DefaultPolicy() Policy { return Policy{Images: ImagesWarned, MaxReplicas: 1000} }
+
+// Check says what is out of range; the hub names the key and where its value came from.
+func (p *Policy) Check() (refused field.ErrorList) {
+	switch p.Images {
+	case ImagesDenied, ImagesWarned, ImagesAllowed:
+	default:
+		refused = append(refused, field.Invalid(field.NewPath("imagePolicy"), p.Images, "must be deny, warn or allow"))
+	}
+	if p.MaxReplicas < 1 || p.MaxReplicas > maxReplicas {
+		refused = append(refused, field.Invalid(field.NewPath("maxReplicas"), p.MaxReplicas, fmt.Sprintf("must be from 1 to %d", maxReplicas)))
+	}
+	return refused
+}
+
+// maxReplicas is the bound in the CRD.
+const maxReplicas = 10000
 
 // Review judges a WebApp that is about to be stored; old is what it was before, nil when it is new. What was there before
 // may stay, so that a policy that became stricter keeps nobody from mending something else: it is warned about.
@@ -70,10 +91,10 @@ func (p Policy) ReviewScale(replicas int32) field.ErrorList {
 }
 
 func (p Policy) replicas(path *field.Path, replicas *int32) *field.Error {
-	if replicas == nil || p.MaxReplicas == 0 || *replicas <= p.MaxReplicas {
+	if replicas == nil || p.MaxReplicas == 0 || int(*replicas) <= p.MaxReplicas {
 		return nil
 	}
-	return field.Invalid(path, *replicas, fmt.Sprintf("must be at most %d (webapp.maxReplicas of the hub)", p.MaxReplicas))
+	return field.Invalid(path, *replicas, fmt.Sprintf("must be at most %d (modules.webapp.maxReplicas of the hub)", p.MaxReplicas))
 }
 
 func (p Policy) images(path *field.Path, app, old *v1.WebApp) (refusals field.ErrorList, warnings []string) {
@@ -88,12 +109,12 @@ func (p Policy) images(path *field.Path, app, old *v1.WebApp) (refusals field.Er
 		if p.Images == ImagesAllowed || Pinned(image) {
 			continue
 		}
-		err := field.Invalid(path.Index(i).Child("image"), image, fmt.Sprintf("must have a tag or a digest (webapp.imagePolicy of the hub is %s)", ImagesDenied))
+		err := field.Invalid(path.Index(i).Child("image"), image, fmt.Sprintf("must have a tag or a digest (modules.webapp.imagePolicy of the hub is %s)", ImagesDenied))
 		if p.Images == ImagesDenied && !before[image] {
 			refusals = append(refusals, err)
 			continue
 		}
-		err.Detail = "should have a tag or a digest: without one it is whatever latest is when a pod starts"
+		err.Detail = "should have a tag or a digest: without one, each pod runs what latest is when it starts"
 		warnings = append(warnings, err.Error())
 	}
 	return refusals, warnings

@@ -24,17 +24,17 @@ func TestEveryRefusalNamesFieldValueAndRule(t *testing.T) {
 		warned   string
 	}{
 		"a tag":              {policy: strict, app: shop(image("nginx:1"))},
-		"no tag":             {policy: strict, app: shop(image("nginx")), refused: `spec.containers[0].image: Invalid value: "nginx": must have a tag or a digest (webapp.imagePolicy of the hub is deny)`},
-		"no tag, warned":     {policy: Policy{Images: ImagesWarned}, app: shop(image("nginx")), warned: `spec.containers[0].image: Invalid value: "nginx": should have a tag or a digest: without one it is whatever latest is when a pod starts`},
+		"no tag":             {policy: strict, app: shop(image("nginx")), refused: `spec.containers[0].image: Invalid value: "nginx": must have a tag or a digest (modules.webapp.imagePolicy of the hub is deny)`},
+		"no tag, warned":     {policy: Policy{Images: ImagesWarned}, app: shop(image("nginx")), warned: `spec.containers[0].image: Invalid value: "nginx": should have a tag or a digest: without one, each pod runs what latest is when it starts`},
 		"no tag, by default": {app: shop(image("nginx")), warned: "should have a tag"},
 		"no tag, allowed":    {policy: Policy{Images: ImagesAllowed}, app: shop(image("nginx"))},
 		"no tag, as before":  {policy: strict, app: shop(image("nginx")), old: shop(image("nginx")), warned: "should have a tag"},
-		"too many replicas":  {policy: strict, app: shop(replicas(11)), refused: "spec.replicas: Invalid value: 11: must be at most 10 (webapp.maxReplicas of the hub)"},
+		"too many replicas":  {policy: strict, app: shop(replicas(11)), refused: "spec.replicas: Invalid value: 11: must be at most 10 (modules.webapp.maxReplicas of the hub)"},
 		"as many as before":  {policy: strict, app: shop(replicas(20)), old: shop(replicas(20)), warned: "spec.replicas: Invalid value: 20"},
 		"more than before":   {policy: strict, app: shop(replicas(21)), old: shop(replicas(20)), refused: "spec.replicas: Invalid value: 21"},
 		"no bound":           {app: shop(replicas(9999), image("a:1"))},
 		"too far scaled": {policy: strict, app: shop(func(app *v1.WebApp) { app.Spec.Autoscaling = &v1.Autoscaling{MinReplicas: 1, MaxReplicas: 30} }),
-			refused: "spec.autoscaling.maxReplicas: Invalid value: 30: must be at most 10 (webapp.maxReplicas of the hub)"},
+			refused: "spec.autoscaling.maxReplicas: Invalid value: 30: must be at most 10 (modules.webapp.maxReplicas of the hub)"},
 		"no schedule": {policy: strict, app: shop(func(app *v1.WebApp) {
 			app.Spec.Spot = &v1.Spot{DisruptionSchedule: "every night", DisruptionDuration: "2h"}
 		}), refused: `spec.spot.disruptionSchedule: Invalid value: "every night": must be `},
@@ -77,7 +77,7 @@ func TestAnImageIsPinnedByATagOrADigest(t *testing.T) {
 func TestWhatWasAcceptedStaysAcceptable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		app := drawV1(t)
-		stricter := Policy{Images: ImagesDenied, MaxReplicas: rapid.Int32Range(1, 100).Draw(t, "max")}
+		stricter := Policy{Images: ImagesDenied, MaxReplicas: rapid.IntRange(1, 100).Draw(t, "max")}
 		if refusals, _ := stricter.Review(app.DeepCopy(), app); len(refusals) > 0 {
 			t.Fatal(refusals)
 		}

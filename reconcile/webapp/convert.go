@@ -52,11 +52,11 @@ func Convert(object []byte, desiredAPIVersion string) ([]byte, error) {
 	}
 	newFrom, known := versions[is.APIVersion]
 	if !known {
-		return nil, fmt.Errorf("apiVersion: %.64q: is none of WebApp's", is.APIVersion)
+		return nil, fmt.Errorf("apiVersion: %.64q: is not a version of WebApp", is.APIVersion)
 	}
 	newTo, known := versions[desiredAPIVersion]
 	if !known {
-		return nil, fmt.Errorf("desiredAPIVersion: %.64q: is none of WebApp's", desiredAPIVersion)
+		return nil, fmt.Errorf("desiredAPIVersion: %.64q: is not a version of WebApp", desiredAPIVersion)
 	}
 	from, _ := newFrom()
 	if err := json.Unmarshal(object, from); err != nil {

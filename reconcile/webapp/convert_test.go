@@ -303,11 +303,11 @@ func TestWhatCannotBeConvertedIsRefusedInWords(t *testing.T) {
 		"no JSON":                {`{"apiVersion":`, stable, "not a Kubernetes object: no JSON at byte"},
 		"not an object":          {`[]`, stable, "not a Kubernetes object"},
 		"another kind":           {`{"apiVersion":"apps.plimsoll.dev/v1","kind":"Shop"}`, beta, `kind: "Shop": must be WebApp`},
-		"a version of nobody":    {`{"apiVersion":"apps.plimsoll.dev/v9","kind":"WebApp"}`, beta, `apiVersion: "apps.plimsoll.dev/v9": is none of WebApp's`},
-		"to a version of nobody": {`{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp"}`, "apps/v1", `desiredAPIVersion: "apps/v1": is none of WebApp's`},
+		"a version of nobody":    {`{"apiVersion":"apps.plimsoll.dev/v9","kind":"WebApp"}`, beta, `apiVersion: "apps.plimsoll.dev/v9": is not a version of WebApp`},
+		"to a version of nobody": {`{"apiVersion":"apps.plimsoll.dev/v1","kind":"WebApp"}`, "apps/v1", `desiredAPIVersion: "apps/v1": is not a version of WebApp`},
 		"a wrong type":           {`{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"namespace":"n","name":"x"},"spec":{"image":7}}`, stable, "WebApp n/x: spec.image: must be string"},
 		"a spoilt annotation": {`{"apiVersion":"apps.plimsoll.dev/v1alpha1","kind":"WebApp","metadata":{"name":"x","annotations":{"apps.plimsoll.dev/conversion-data":"s3cret"}},"spec":{"image":"i"}}`, stable,
-			"metadata.annotations[apps.plimsoll.dev/conversion-data]: not what a conversion wrote"},
+			"metadata.annotations[apps.plimsoll.dev/conversion-data]: not written by a conversion"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,10 +22,13 @@ import (
 // Plural is how the kind is called in URLs and by kubectl.
 const Plural = "webapps"
 
-// Module is the kind as a hub takes it in: by the door through which others bring theirs.
-func Module(policy Policy) module.Module {
+// Module is the kind as a hub takes it in: by the door through which others bring theirs. The hub reads its configuration into a
+// policy of the module's own.
+func Module() module.Module {
+	policy := DefaultPolicy()
 	return module.Module{
 		Name:        ControllerName,
+		Config:      &policy,
 		AddToScheme: v1.AddToScheme,
 		Register: func(host module.Host) ([]*reconcile.Controller, error) {
 			reconciler := &Reconciler{Keys: host.Keys, Placer: host.Placements}
@@ -33,7 +37,7 @@ func Module(policy Policy) module.Module {
 		},
 		Kinds:     Kinds,
 		Rights:    Access(),
-		Resources: []module.Resource{Resource(policy)},
+		Resources: []module.Resource{Resource(&policy)},
 	}
 }
 
@@ -55,6 +59,7 @@ func Resource(reviewer Reviewer) module.Resource {
 			{Group: "apps", Resource: "deployments"}, {Resource: "services"}, {Resource: "serviceaccounts"},
 			{Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "autoscaling", Resource: "horizontalpodautoscalers"},
 		},
+		Workload:    appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		InstallWith: "`plimsoll webapps install`, or what is in deploy/member/webapps,",
 		Convert:     Convert,
 		Complete: func(object *metav1.ObjectMeta) bool {
@@ -95,7 +100,7 @@ func review(reviewer Reviewer, asked module.Review) (module.Judgement, error) {
 }
 
 // unreadable tells what cannot be read, and nothing of what is in it.
-func unreadable(what string) error { return errors.New(what + ": no WebApp can be read from it") }
+func unreadable(what string) error { return errors.New(what + ": not a WebApp") }
 
 // readDefaulted reads one with its defaults, which an API server has set already.
 func readDefaulted(raw []byte, into *v1.WebApp) error {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -16,7 +16,7 @@ const placementRetry = time.Second
 
 // placed writes into the WebApp where its replicas are, and tells when to look again; 0: when something changes. enabled
 // tells whether its namespace has the label that placement needs.
-func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, enabled bool, view spot.WorkloadView, known bool) time.Duration {
+func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, enabled bool, view report.Workload, known bool) time.Duration {
 	status := &app.Status
 	status.SpotReplicas, status.OnDemandReplicas = nil, nil
 	switch {
@@ -25,10 +25,10 @@ func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, 
 		return 0
 	case !enabled:
 		conditions.False(v1.ConditionPlaced, v1.ReasonNamespaceNotEnabled,
-			"namespace %s has no label %s: \"true\", so nothing in it is placed: its owner decides that", app.Namespace, keys.Enabled())
+			"namespace %s has no label %s: \"true\", so the hub places nothing in it", app.Namespace, keys.Enabled())
 		return 0
 	case !known:
-		conditions.Unknown(v1.ConditionPlaced, v1.ReasonPlacing, "placement has not looked at the Deployment yet")
+		conditions.Unknown(v1.ConditionPlaced, v1.ReasonPlacing, "placement has not planned the Deployment yet")
 		return placementRetry
 	}
 	status.SpotReplicas, status.OnDemandReplicas = new(int32(view.SpotActual)), new(int32(view.OnDemandActual))
@@ -43,7 +43,7 @@ func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, 
 	return 0
 }
 
-func placementOf(view spot.WorkloadView) string {
+func placementOf(view report.Workload) string {
 	return fmt.Sprintf("%d of %d replicas on spot capacity, %d of %d on on-demand capacity",
 		view.SpotActual, view.SpotWanted, view.OnDemandActual, view.OnDemandWanted)
 }

@@ -40,9 +40,9 @@ func Assess(deployment *appsv1.Deployment, before *v1.WebAppStatus) Progress {
 	case is.Replicas > is.UpdatedReplicas && is.UpdatedReplicas < want:
 		return Progress{v1.ReasonWaitingForPods, fmt.Sprintf("%d of %d pods are of the new revision", is.UpdatedReplicas, want)}
 	case is.Replicas > want:
-		return Progress{next(before, want), fmt.Sprintf("%d pods are to go, until there are %d", is.Replicas-want, want)}
+		return Progress{next(before, want), fmt.Sprintf("%d surplus pods, %d wanted", is.Replicas-want, want)}
 	case is.UpdatedReplicas < want:
-		return Progress{next(before, want), fmt.Sprintf("%d of %d pods have been made", is.UpdatedReplicas, want)}
+		return Progress{next(before, want), fmt.Sprintf("%d of %d pods are created", is.UpdatedReplicas, want)}
 	case is.AvailableReplicas < want:
 		return Progress{next(before, want), fmt.Sprintf("%d of %d pods are available", is.AvailableReplicas, want)}
 	}

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -39,16 +39,16 @@ func TestProgressFollowsTheDeployment(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		"no pods yet":          {was("", 0), deployed(3, 0, 0, 0), v1.ReasonWaitingForPods, "0 of 3 pods have been made"},
+		"no pods yet":          {was("", 0), deployed(3, 0, 0, 0), v1.ReasonWaitingForPods, "0 of 3 pods are created"},
 		"pods that start":      {was(v1.ReasonWaitingForPods, 3), deployed(3, 3, 3, 1), v1.ReasonWaitingForPods, "1 of 3 pods are available"},
 		"all there":            {was(v1.ReasonWaitingForPods, 3), deployed(3, 3, 3, 3), v1.ReasonReady, "3 of 3 pods are available"},
 		"none wanted":          {was(v1.ReasonScaling, 1), deployed(0, 0, 0, 0), v1.ReasonReady, "0 of 0 pods are available"},
-		"scaled up":            {was(v1.ReasonReady, 3), deployed(5, 3, 3, 3), v1.ReasonScaling, "3 of 5 pods have been made"},
+		"scaled up":            {was(v1.ReasonReady, 3), deployed(5, 3, 3, 3), v1.ReasonScaling, "3 of 5 pods are created"},
 		"still scaling up":     {was(v1.ReasonScaling, 5), deployed(5, 5, 5, 3), v1.ReasonScaling, "3 of 5 pods are available"},
-		"scaled down":          {was(v1.ReasonReady, 3), deployed(1, 3, 3, 3), v1.ReasonScaling, "2 pods are to go, until there are 1"},
+		"scaled down":          {was(v1.ReasonReady, 3), deployed(1, 3, 3, 3), v1.ReasonScaling, "2 surplus pods, 1 wanted"},
 		"a pod that broke":     {was(v1.ReasonReady, 3), deployed(3, 3, 3, 2), v1.ReasonWaitingForPods, "2 of 3 pods are available"},
 		"a rollout":            {was(v1.ReasonReady, 3), deployed(3, 4, 1, 3), v1.ReasonWaitingForPods, "1 of 3 pods are of the new revision"},
-		"the end of a rollout": {was(v1.ReasonWaitingForPods, 4), deployed(3, 4, 3, 3), v1.ReasonWaitingForPods, "1 pods are to go, until there are 3"},
+		"the end of a rollout": {was(v1.ReasonWaitingForPods, 4), deployed(3, 4, 3, 3), v1.ReasonWaitingForPods, "1 surplus pods, 3 wanted"},
 		"a quota":              {was(v1.ReasonReady, 3), deployed(5, 3, 3, 3, quota), v1.ReasonPodsRefused, "exceeded quota: pods"},
 		"a rollout that hangs": {was(v1.ReasonReady, 3), deployed(3, 4, 1, 3, stuck), v1.ReasonStuck, "timed out"},
 		"a spec not yet seen":  {was(v1.ReasonReady, 3), unseen, v1.ReasonWaitingForPods, "waiting for the Deployment's controller"},
@@ -63,13 +63,13 @@ func TestProgressFollowsTheDeployment(t *testing.T) {
 
 func TestPlacementIsToldWithItsReason(t *testing.T) {
 	asks := func(app *v1.WebApp) { app.Spec.Spot = &v1.Spot{Percentage: new(int32(50))}; app.Status.Replicas = 4 }
-	done := spot.WorkloadView{State: plan.StateConverged, SpotActual: 2, SpotWanted: 2, OnDemandActual: 2, OnDemandWanted: 2}
-	moving := spot.WorkloadView{State: plan.StateMoving, Reason: "one is on its way", SpotActual: 1, SpotWanted: 2, OnDemandActual: 3, OnDemandWanted: 2}
-	old := spot.WorkloadView{State: plan.StateConverged, SpotActual: 1, SpotWanted: 1}
+	done := report.Workload{State: plan.StateConverged, SpotActual: 2, SpotWanted: 2, OnDemandActual: 2, OnDemandWanted: 2}
+	moving := report.Workload{State: plan.StateMoving, Reason: "one is on its way", SpotActual: 1, SpotWanted: 2, OnDemandActual: 3, OnDemandWanted: 2}
+	old := report.Workload{State: plan.StateConverged, SpotActual: 1, SpotWanted: 1}
 	for name, test := range map[string]struct {
 		app            *v1.WebApp
 		enabled, known bool
-		view           spot.WorkloadView
+		view           report.Workload
 		status         metav1.ConditionStatus
 		reason         string
 		message        string

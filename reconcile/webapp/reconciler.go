@@ -15,6 +15,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
@@ -33,15 +34,15 @@ var _ reconcile.Reconciler[*v1.WebApp] = (*Reconciler)(nil)
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request[*v1.WebApp]) (reconcile.Result, error) {
 	app := req.Object
 	if app.DeletionTimestamp != nil {
-		req.Conditions.False(reconcile.ConditionReady, v1.ReasonDeleting, "it was deleted, and what it consists of goes")
+		req.Conditions.False(reconcile.ConditionReady, v1.ReasonDeleting, "it is being deleted, with its objects")
 		return reconcile.Done(), nil
 	}
 	deployment, err := r.apply(ctx, req)
 	if err != nil {
-		req.Conditions.False(v1.ConditionCreated, v1.ReasonCreating, "not everything could be made; Ready says why")
+		req.Conditions.False(v1.ConditionCreated, v1.ReasonCreating, "not all of its objects exist; Ready says why")
 		return reconcile.Done(), err
 	}
-	req.Conditions.True(v1.ConditionCreated, v1.ReasonCreated, "everything that it consists of has been made")
+	req.Conditions.True(v1.ConditionCreated, v1.ReasonCreated, "all of its objects exist")
 	progress := Assess(deployment, &app.Status)
 	count(&app.Status, app, deployment)
 	again, err := r.place(ctx, req)
@@ -104,7 +105,7 @@ func exists(ctx context.Context, c client.Reader, app *v1.WebApp) (bool, error) 
 func (r *Reconciler) place(ctx context.Context, req reconcile.Request[*v1.WebApp]) (again time.Duration, err error) {
 	app := req.Object
 	if app.Spec.Spot == nil {
-		return placed(app, req.Conditions, r.Keys, false, spot.WorkloadView{}, false), nil
+		return placed(app, req.Conditions, r.Keys, false, report.Workload{}, false), nil
 	}
 	var namespace corev1.Namespace
 	if err := req.Client.Get(ctx, client.ObjectKey{Name: app.Namespace}, &namespace); err != nil {

@@ -13,15 +13,15 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/reconciletest"
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
 // unplaced is a placer that knows nothing.
 type unplaced struct{}
 
-func (unplaced) Get(string, string, string, string) (spot.WorkloadView, bool) {
-	return spot.WorkloadView{}, false
+func (unplaced) Get(string, string, string, string) (report.Workload, bool) {
+	return report.Workload{}, false
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -42,7 +42,7 @@ func TestReconcile(t *testing.T) {
 		status     = "patch apps.plimsoll.dev/v1 WebApp eu/shop/status"
 	)
 	all := []string{account, service, deployment, status}
-	waiting := condition("Ready", "False", v1.ReasonWaitingForPods, "0 of 1 pods have been made")
+	waiting := condition("Ready", "False", v1.ReasonWaitingForPods, "0 of 1 pods are created")
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "shop", errQuota{})
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop", Labels: map[string]string{v1.LabelWebApp: "shop"}}}
 	powerful := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop"}} // somebody may have given it rights

@@ -172,17 +172,21 @@ func loadWith(ctx context.Context, target *url.URL, bundle []byte, recorded *rec
 
 // compare notes the figures, and those of the bare handler in the same minute on the same machine.
 func (b *bench) compare(ctx context.Context, recorded *recording, owners []*appsv1.ReplicaSet, result *loadResult) error {
-	handler, err := startBare()
+	handler, err := startPartner(ctx, bareCommand, struct{}{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = handler.stop() }()
-	target, err := url.Parse(handler.url)
+	defer handler.end()
+	var serves bareReport
+	if err := handler.next(&serves); err != nil {
+		return err
+	}
+	target, err := url.Parse(serves.URL)
 	if err != nil {
 		return err
 	}
 	target.Path = "/"
-	least, err := loadWith(ctx, target, handler.bundle, recorded, owners, load{duration: bareTime})
+	least, err := loadWith(ctx, target, serves.Bundle, recorded, owners, load{duration: bareTime})
 	if err != nil {
 		return err
 	}

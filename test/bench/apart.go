@@ -3,96 +3,76 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/gob"
-	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"os/exec"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
-// loadCommand is the argument with which this program sends a load and does nothing else.
-const loadCommand = "send-load"
+// partners are what this program does in a process of its own, by its one argument, so that what is measured does not wait for
+// goroutines and garbage of who measures it. An order comes in and reports go out, in gob.
+var partners = map[string]func(in io.Reader, out io.Writer) error{
+	bareCommand: serveBare, loadCommand: sendLoad, apiCommand: callAPI,
+}
 
-// A loadOrder is what another process is told to send, and a loadReport what came of it.
-type (
-	loadOrder struct {
-		Address        string
-		Bundle         []byte
-		Owners, UIDsAt []int
-		Calls          [][]byte
-		Duration       time.Duration
-		First, Rate    int
-	}
-	loadReport struct {
-		Latencies []time.Duration
-		Nothing   bool // was answered
-	}
-)
+// A partner is such a process.
+type partner struct {
+	command string
+	process *proc.Process
+	output  *os.File
+	reports *gob.Decoder
+	leave   func() bool
+}
 
-// loadApart is loadWith in a process of its own: where a hostile member runs in this one, the load would wait for its goroutines,
-// and that would be told as the hub's latency. Answers are not kept.
-func loadApart(ctx context.Context, target *url.URL, bundle []byte, recorded *recording, owners []*appsv1.ReplicaSet, l load) (*loadResult, error) {
-	order := loadOrder{Address: target.Host, Bundle: bundle, Duration: l.duration, First: l.first, Rate: l.rate}
-	for i, owner := range owners {
-		c, err := newCall(target, recorded, i, owner.Namespace, owner.Name, string(owner.UID))
-		if err != nil {
-			return nil, err
-		}
-		order.Owners, order.UIDsAt, order.Calls = append(order.Owners, c.owner), append(order.UIDsAt, c.uidAt), append(order.Calls, c.bytes)
-	}
+// startPartner starts a process that follows an order, until ctx ends or end is called.
+func startPartner(ctx context.Context, command string, order any) (*partner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	var input, output bytes.Buffer
+	var input bytes.Buffer
 	if err := gob.NewEncoder(&input).Encode(order); err != nil {
 		return nil, err
 	}
-	process := exec.CommandContext(ctx, self, loadCommand)
-	process.Stdin, process.Stdout, process.Stderr = &input, &output, os.Stderr
-	if err := process.Run(); err != nil {
-		return nil, fmt.Errorf("load in a process of its own: %w", err)
-	}
-	var report loadReport
-	if err := gob.NewDecoder(&output).Decode(&report); err != nil {
+	output, theirs, err := os.Pipe()
+	if err != nil {
 		return nil, err
 	}
-	if report.Nothing {
-		return nil, errNothingAnswered
+	process, err := proc.Start(proc.Command{Name: "bench " + command, Program: self, Args: []string{command}, Env: os.Environ(), Stdin: &input, Stdout: theirs})
+	_ = theirs.Close() // the child has a copy of its own
+	if err != nil {
+		_ = output.Close()
+		return nil, err
 	}
-	return &loadResult{latencies: report.Latencies, elapsed: l.duration}, nil
+	return &partner{
+		command: command, process: process, output: output, reports: gob.NewDecoder(output),
+		leave: context.AfterFunc(ctx, func() { _ = process.Kill() }), // so that who waits for a report gets an error
+	}, nil
 }
 
-// sendLoad does what an order says.
-func sendLoad(in io.Reader, out io.Writer) error {
-	var order loadOrder
-	if err := gob.NewDecoder(in).Decode(&order); err != nil {
-		return err
+// next waits for a report.
+func (p *partner) next(report any) error {
+	if err := p.reports.Decode(report); err != nil {
+		return fmt.Errorf("%s, a process of its own: %w", p.command, err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(order.Bundle) {
-		return errors.New("the webhook's certificate authority is no PEM")
-	}
-	l := load{
-		address: order.Address, tls: &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13},
-		duration: order.Duration, first: order.First, rate: order.Rate,
-	}
-	for i, text := range order.Calls {
-		l.calls = append(l.calls, &call{owner: order.Owners[i], uidAt: order.UIDsAt[i], bytes: text})
-	}
-	result, err := l.run(context.Background())
-	if errors.Is(err, errNothingAnswered) {
-		return gob.NewEncoder(out).Encode(loadReport{Nothing: true})
-	}
+	return nil
+}
+
+// end kills the process. It has said what it had to say, or failed.
+func (p *partner) end() {
+	p.leave()
+	_ = p.process.Kill() // it may have ended
+	_ = p.output.Close()
+}
+
+// follow is the first report of a process that follows an order.
+func follow(ctx context.Context, command string, order, into any) error {
+	p, err := startPartner(ctx, command, order)
 	if err != nil {
 		return err
 	}
-	return gob.NewEncoder(out).Encode(loadReport{Latencies: result.latencies})
+	defer p.end()
+	return p.next(into)
 }

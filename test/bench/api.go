@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"time"
@@ -109,7 +104,7 @@ func (s *apiSite) watches(ctx context.Context, r *report, events *journal.Journa
 		return err
 	}
 	defer callers.end()
-	if _, err := callers.next(); err != nil { // all watch
+	if _, err := nextCalls(callers); err != nil { // all watch
 		return err
 	}
 	r.record("api-watcher-kb", float64(inUse()-before)/1000/apiWatchers)
@@ -119,7 +114,7 @@ func (s *apiSite) watches(ctx context.Context, r *report, events *journal.Journa
 		<-each.C
 		events.Add(journal.Event{Type: journal.Move, Member: apiMember(n), Namespace: "shop", Name: "cart", Message: "moved"})
 	}
-	got, err := callers.next()
+	got, err := nextCalls(callers)
 	if err != nil {
 		return err
 	}
@@ -135,46 +130,10 @@ func inUse() uint64 {
 	return live + stats.StackInuse
 }
 
-// callers are the other process.
-type callers struct {
-	process *exec.Cmd
-	reports *gob.Decoder
-}
-
-// start gives an order to a new process; call waits for its one report as well.
-func (s *apiSite) start(ctx context.Context, order apiOrder) (*callers, error) {
+// start gives an order to a new process of callers; call waits for its one report as well.
+func (s *apiSite) start(ctx context.Context, order apiOrder) (*partner, error) {
 	order.GRPC, order.REST = s.grpc, s.rest
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	var input bytes.Buffer
-	if err := gob.NewEncoder(&input).Encode(order); err != nil {
-		return nil, err
-	}
-	process := exec.CommandContext(ctx, self, apiCommand)
-	process.Stdin, process.Stderr = &input, os.Stderr
-	reports, err := process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &callers{process, gob.NewDecoder(reports)}, process.Start()
-}
-
-// next waits for a report.
-func (c *callers) next() (*apiReport, error) {
-	var report apiReport
-	if err := c.reports.Decode(&report); err != nil {
-		return nil, fmt.Errorf("callers in a process of their own: %w", err)
-	}
-	slices.Sort(report.Took)
-	return &report, nil
-}
-
-// end waits until they have gone, or makes them go.
-func (c *callers) end() {
-	_ = c.process.Cancel() // they have said what they had to say, or failed
-	_ = c.process.Wait()
+	return startPartner(ctx, apiCommand, order)
 }
 
 func (s *apiSite) call(ctx context.Context, order apiOrder) (*apiReport, error) {
@@ -183,5 +142,15 @@ func (s *apiSite) call(ctx context.Context, order apiOrder) (*apiReport, error) 
 		return nil, err
 	}
 	defer callers.end()
-	return callers.next()
+	return nextCalls(callers)
+}
+
+// nextCalls waits for a report of callers. The shortest call is the first.
+func nextCalls(callers *partner) (*apiReport, error) {
+	var report apiReport
+	if err := callers.next(&report); err != nil {
+		return nil, err
+	}
+	slices.Sort(report.Took)
+	return &report, nil
 }

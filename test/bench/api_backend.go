@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	spotreport "github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 const (
@@ -28,11 +29,11 @@ const (
 type apiBackend struct {
 	statuses  []clusters.Status
 	records   map[string][]reconcile.Record // by member, in the order of lists
-	workloads map[string][]spot.WorkloadView
+	workloads map[string][]spotreport.Workload
 }
 
 func newAPIBackend() *apiBackend {
-	b := &apiBackend{records: map[string][]reconcile.Record{}, workloads: map[string][]spot.WorkloadView{}}
+	b := &apiBackend{records: map[string][]reconcile.Record{}, workloads: map[string][]spotreport.Workload{}}
 	for m := range apiMembers {
 		member := apiMember(m)
 		b.statuses = append(b.statuses, clusters.Status{Name: member, State: clusters.StateReady,
@@ -42,7 +43,7 @@ func newAPIBackend() *apiBackend {
 			b.records[member] = append(b.records[member], record)
 		}
 		for w := range apiWorkloads {
-			view := spot.WorkloadView{Member: member, State: plan.StateMoving, Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6 + w%2, OnDemandActual: 4 - w%2,
+			view := spotreport.Workload{Member: member, State: plan.StateMoving, Replicas: 10, SpotWanted: 7, OnDemandWanted: 3, SpotActual: 6 + w%2, OnDemandActual: 4 - w%2,
 				WorkloadKey: policy.WorkloadKey{Kind: spot.KindDeployment, NamespacedName: apiKey(member, w).NamespacedName}, Planned: time.Now()}
 			b.workloads[member] = append(b.workloads[member], view)
 		}
@@ -78,21 +79,21 @@ func (b *apiBackend) Status(name string) (clusters.Status, bool) {
 	return b.statuses[i], true
 }
 
-func (b *apiBackend) List(member, _ string) []spot.WorkloadView {
-	return append([]spot.WorkloadView(nil), b.workloads[member]...)
+func (b *apiBackend) List(member, _ string) []spotreport.Workload {
+	return append([]spotreport.Workload(nil), b.workloads[member]...)
 }
 
-func (b *apiBackend) Get(member, _, _, name string) (spot.WorkloadView, bool) {
+func (b *apiBackend) Get(member, _, _, name string) (spotreport.Workload, bool) {
 	for _, view := range b.workloads[member] {
 		if view.Name == name {
 			return view, true
 		}
 	}
-	return spot.WorkloadView{}, false
+	return spotreport.Workload{}, false
 }
 
-func (*apiBackend) Suppose(string, string, string, string, spot.Hypothesis, time.Time) (spot.WhatIf, bool) {
-	return spot.WhatIf{}, false
+func (*apiBackend) Suppose(string, string, string, string, spotreport.Hypothesis, time.Time) (spotreport.WhatIf, bool) {
+	return spotreport.WhatIf{}, false
 }
 
 func (*apiBackend) WhyNotEnabled(context.Context, string, policy.WorkloadKey) (spot.NotEnabled, error) {
@@ -152,8 +153,10 @@ func (*apiBackend) Dial(string) (grpc.ClientConnInterface, error) {
 }
 
 // Authenticate takes each token for the name of its user.
-func (*apiBackend) Authenticate(_ context.Context, token string) (api.Identity, error) {
-	return api.Identity{User: token}, nil
+func (*apiBackend) Authenticate(_ context.Context, token string) (auth.Identity, error) {
+	return auth.Identity{User: token}, nil
 }
 
-func (*apiBackend) Allowed(context.Context, api.Identity, api.Access) (bool, error) { return true, nil }
+func (*apiBackend) Allowed(context.Context, auth.Identity, auth.Access) (bool, error) {
+	return true, nil
+}

@@ -2,12 +2,13 @@
 //
 // It starts a hub cluster and three members (test/fleet), runs the hub as users run it, a process of its own, and prints a
 // table of figures beside their targets. Figures come from the API servers: from their audit logs, their watches and
-// their objects. A missed target is marked and is no failure; the exit status is 1 only when a run broke.
+// their objects. The exit status is 1 when a run broke or a target was missed, and
+// the last line says which.
 //
 //	make bench
 //	build/bin/bench -run burst,admission
 //
 // Where to look: main.go for the order of things, report.go for the entries and their targets, then a file for each run:
 // api.go (with api_backend.go behind it, api_calls.go in a process of its own before it, and api_requeue.go with the real queue), image.go, gitops.go, page.go (in Chromium), e2e.go (in containers), karpenter.go, burst.go, scale.go, memory.go, policy.go, churn.go, webapp.go,
-// fleetrun.go (with fleetworkload.go), hostile.go (with hostile_site.go and hostile_logins.go), events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, and bare.go to compare with).
+// fleetrun.go (with fleetworkload.go), hostile.go (with hostile_site.go and hostile_logins.go), events.go, failover.go, admission.go (with record.go, calls.go and load.go under it, loadapart.go to send it from a process of its own, and bare.go to compare with; apart.go runs such processes).
 package main

@@ -136,6 +136,7 @@ type target struct {
 	*fleet.Workload
 	mu     sync.Mutex
 	set    *appsv1.StatefulSet
+	writes int
 	starts []time.Time
 }
 
@@ -190,19 +191,19 @@ func writeEvents(ctx context.Context, api *fleet.API, targets []*target) error {
 			return group.Wait()
 		}
 		t := targets[i%len(targets)]
-		percent := i / len(targets) % 2 // another value each time
-		group.Go(func() error { return t.write(ctx, api, 50+percent+1, i >= eventRate*eventWarmup && i%eventAsked == 0) })
+		group.Go(func() error { return t.write(ctx, api, i >= eventRate*eventWarmup && i%eventAsked == 0) })
 	}
 	return group.Wait()
 }
 
-// write changes the policy once and, if the write counts, notes when the hub's reconcile of it began; others are noted as
-// zero. One that comes while the one before is not done yet waits, or what is noted would be another's reconcile: that of a
+// write changes the policy once, to a value that it did not have, and, if the write counts, notes when the hub's reconcile of
+// it began; others are noted as zero. One that comes while the one before is not done yet waits, or what is noted would be another's reconcile: that of a
 // write that was not asked about would have to begin as late as the next write to its workload.
-func (t *target) write(ctx context.Context, api *fleet.API, percent int, counts bool) error {
+func (t *target) write(ctx context.Context, api *fleet.API, counts bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.set.Annotations = fleet.Policy(percent, 0)
+	t.writes++ // under the lock: writes that wait for each other come in any order, and one that changes nothing is no event
+	t.set.Annotations = fleet.Policy(51+t.writes%2, 0)
 	sent := time.Now()
 	if err := t.Member.Client().Update(ctx, t.set); err != nil {
 		return err

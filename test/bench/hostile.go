@@ -226,9 +226,8 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 		case <-groupCtx.Done():
 			return 0, group.Wait()
 		}
-		s.writes++
-		t, percent := s.targets[i%len(s.targets)], hostileShare+1+s.writes/len(s.targets)%2 // another value each time
-		group.Go(func() error { return t.write(groupCtx, s.api, percent, i >= hostileWrites*int(warmup/time.Second)) })
+		t := s.targets[i%len(s.targets)]
+		group.Go(func() error { return t.write(groupCtx, s.api, i >= hostileWrites*int(warmup/time.Second)) })
 	}
 	if err := group.Wait(); err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 )
 
@@ -88,7 +88,7 @@ func (b *bench) goodTokens(ctx context.Context) ([]string, error) {
 	name := metav1.ObjectMeta{Name: "bench-caller"}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: name.Name}}
 	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{api.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
+		{APIGroups: []string{auth.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},

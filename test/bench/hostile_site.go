@@ -27,7 +27,6 @@ type hostileSite struct {
 	quiet     *fleet.Member
 	wake      func(context.Context) error // ends the quiet
 	targets   []*target
-	writes    int // that were made to them
 
 	recorded *recording
 	owners   []*appsv1.ReplicaSet

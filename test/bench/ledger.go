@@ -28,6 +28,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	spotreport "github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
@@ -279,8 +280,8 @@ func (secretsOnly) Watch(context.Context, client.ObjectList, ...client.ListOptio
 // nobody knows where replicas are.
 type nobody struct{}
 
-func (nobody) Get(string, string, string, string) (spot.WorkloadView, bool) {
-	return spot.WorkloadView{}, false
+func (nobody) Get(string, string, string, string) (spotreport.Workload, bool) {
+	return spotreport.Workload{}, false
 }
 
 // nothing is to be done about a Deployment that is not to be placed.

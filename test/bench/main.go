@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -69,8 +68,8 @@ var runs = []run{
 }
 
 func main() {
-	if apart := map[string]func(io.Reader, io.Writer) error{bareCommand: serveBare, loadCommand: sendLoad, apiCommand: callAPI}; len(os.Args) == 2 && apart[os.Args[1]] != nil {
-		if err := apart[os.Args[1]](os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && partners[os.Args[1]] != nil {
+		if err := partners[os.Args[1]](os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -122,8 +121,9 @@ func choose(list string) ([]run, error) {
 }
 
 // measure does the runs, of hostile only the parts that are named if any are. One that breaks does not keep the others from being measured.
+// The error names the runs that broke and the targets that were missed; logs are kept for the former.
 func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool) (err error) {
-	defer func() { err = errors.Join(err, b.close(keep || err != nil)) }()
+	defer func() { err = errors.Join(err, b.close(keep || err != nil), b.report.missed()) }()
 	var problems []error
 	for _, r := range chosen {
 		if ctx.Err() != nil {

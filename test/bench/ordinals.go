@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 const (
@@ -50,9 +50,9 @@ func admitOrdinals() (time.Duration, error) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("0b5c2c3e-3f6f-4a52-9d1b-%012d", i)
 	}
-	accounting, start := spot.NewAccounting(true), time.Now()
+	accounting, start := slots.NewAccounting(true), time.Now()
 	for i, id := range ids {
-		answer := accounting.Reserve(spot.Ask{ID: id, Ordinal: i, Wanted: largeOrdinals, Mix: mix}, start)
+		answer := accounting.Reserve(slots.Ask{ID: id, Ordinal: i, Wanted: largeOrdinals, Mix: mix}, start)
 		if answer.Slot != i || answer.Capacity != mix.Of(i) {
 			return 0, fmt.Errorf("ordinal %d was sent to %s, slot %d", i, answer.Capacity, answer.Slot)
 		}

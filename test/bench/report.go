@@ -125,6 +125,20 @@ func (e entry) missed(value float64) bool {
 	return value > e.target
 }
 
+// missed is an error that names the figures that are not what their entries ask for, and nil when there are none.
+func (r *report) missed() error {
+	var problems []string
+	for _, e := range entries {
+		if value, measured := r.values[e.name]; measured && e.missed(value) {
+			problems = append(problems, fmt.Sprintf("%s is %s %s, want %s", e.name, figure(value), e.unit, e.wants()))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("targets missed: %s", strings.Join(problems, "; "))
+}
+
 func (e entry) wants() string {
 	switch {
 	case e.known:

@@ -30,6 +30,19 @@ func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testi
 	g.Expect(out.String()).NotTo(ContainSubstring("failover-s"))
 }
 
+func TestMissedTargetsAreAnErrorThatNamesThem(t *testing.T) {
+	g := NewWithT(t)
+	r := newReport()
+	r.record("hub-rss-mb", 80)
+	r.record("admission-p99-ms", 40) // has no target
+	g.Expect(r.missed()).To(Succeed())
+	r.record("burst-evictions", 1)
+	r.record("hub-rss-mb", 81.26)
+	r.record("admission-rps", 9999)
+	g.Expect(r.missed()).To(MatchError(
+		"targets missed: burst-evictions is 1 evictions, want 0; hub-rss-mb is 81.3 MB, want ≤ 80; admission-rps is 9999 1/s, want ≥ 10000"))
+}
+
 func TestTheFileHoldsNameValueAndUnitOfEachFigure(t *testing.T) {
 	g := NewWithT(t)
 	r := newReport()

@@ -16,6 +16,6 @@
 //	overfleet.go  a workload over the fleet, of overfleet/: a drought and a loss, by the commands of docs/fleet.md
 //	check.go      runs the checks of checks*.go and counts
 //	observe.go    what really is in a member, asked from its API server; formula.go what ought to be
-//	api.go        the hub's API; process.go child processes; processes.go finds those that are left
+//	api.go        the hub's API; shell.go runs the printed lines; processes.go finds processes that are left
 //	screen.go     progress, colours, and what a terminal can do
 package main

@@ -5,13 +5,14 @@ import (
 	_ "embed" // the hub's configuration, and what it may do
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 const (
@@ -64,12 +65,15 @@ func (d *demo) startHub(ctx context.Context) error {
 	if err := keep(hubConfig, []byte(config)); err != nil {
 		return err
 	}
-	if d.hub, err = startProcess(hubLog, userEnvironment(), hubBinary, "--config", hubConfig); err != nil {
+	d.hub, err = proc.Start(proc.Command{Program: hubBinary, Args: []string{"--config", hubConfig}, Env: userEnvironment(), Log: hubLog})
+	if err != nil {
 		return err
 	}
-	go func(hub *process) {
-		<-hub.done
-		d.fail(hub.ended()) // nothing that waits for it has to wait any longer
+	go func(hub *proc.Process) {
+		<-hub.Done()
+		if err := hub.Failure(); err != nil {
+			d.fail(err) // nothing that waits for it has to wait any longer
+		}
 	}(d.hub)
 	if err := d.awaitHub(ctx); err != nil {
 		return err
@@ -93,21 +97,19 @@ func renderHubConfig(p ports) (string, error) {
 
 // awaitHub waits until the hub says that it is ready.
 func (d *demo) awaitHub(ctx context.Context) error {
-	return await(ctx, "the hub to be ready", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(d.ports.Probes)+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return errors.New("/readyz answers " + response.Status)
-		}
-		return nil
-	})
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	return d.hub.AwaitReady(ctx, proc.OK(nil, "http://"+loopback(d.ports.Probes)+"/readyz"))
+}
+
+// stopHub ends the hub in order, and kills it when that takes too long.
+func stopHub(hub *proc.Process) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), hubStop, fmt.Errorf("not within %s", hubStop))
+	defer cancel()
+	if err := hub.Stop(ctx); err != nil {
+		return err
+	}
+	return hub.Wait()
 }
 
 // openAPI makes a client of the API, and the files that do the same for curl and grpcurl.

@@ -33,10 +33,10 @@ func lines(p ports) []line {
 		{"pods", "see every replica's slot and node", kubectlLine("prod-eu", "get pods -l app=web -L plimsoll.dev/slot -o wide")},
 		{"up", "scale up: the mix holds, and nothing is evicted", kubectlLine("prod-us", fmt.Sprintf("scale deployment/web --replicas=%d", scaledUp))},
 		{"down", "scale down: the same", kubectlLine("prod-us", fmt.Sprintf("scale deployment/web --replicas=%d", scaledDown))},
-		{"workloads", "ask the hub: the CLI", cliBinary + " workloads" + cli},
-		{"requeue", "order another look, and wait for its result", cliBinary + " requeue prod-eu " + namespace + "/deployment/web --wait" + cli},
-		{"curl", "ask the hub: the same by REST", fmt.Sprintf(`curl -s%s --cacert %s %s 'https://%s/v1/workloads?cluster=prod-eu'`, noProxy(os.Getenv), caFile, bearer, loopback(p.REST))},
-		{"grpcurl", "order another look: the same by gRPC", fmt.Sprintf(`%s -cacert %s %s -d '{"cluster":"prod-eu","namespace":"%s","kind":"Deployment","name":"web"}' %s plimsoll.v1.WorkloadService/RequeueWorkload`,
+		{"workloads", "list the workloads: CLI", cliBinary + " workloads" + cli},
+		{"requeue", "requeue a workload, and wait for the result", cliBinary + " requeue prod-eu " + namespace + "/deployment/web --wait" + cli},
+		{"curl", "list the workloads: REST", fmt.Sprintf(`curl -s%s --cacert %s %s 'https://%s/v1/workloads?cluster=prod-eu'`, noProxy(os.Getenv), caFile, bearer, loopback(p.REST))},
+		{"grpcurl", "requeue a workload: gRPC", fmt.Sprintf(`%s -cacert %s %s -d '{"cluster":"prod-eu","namespace":"%s","kind":"Deployment","name":"web"}' %s plimsoll.v1.WorkloadService/RequeueWorkload`,
 			grpcurl, caFile, bearer, namespace, loopback(p.GRPC))},
 	}
 }

@@ -48,7 +48,7 @@ func (d *demo) tour() []stop {
 func (d *demo) show(ctx context.Context) error {
 	d.printLines()
 	d.printPage()
-	d.screen.title("The fleet, as the hub tells of it (Ctrl-C ends everything)")
+	d.screen.title("The fleet as the hub reports it (Ctrl-C stops everything)")
 	defer d.screen.endLive()
 	ticks := time.NewTicker(refresh)
 	defer ticks.Stop()

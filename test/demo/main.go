@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plimsoll-dev/plimsoll/test/kube"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // demo is everything that runs.
@@ -25,7 +26,7 @@ type demo struct {
 
 	hubCluster *kube.Cluster   // holds the hub's state; the hub itself is a process on this machine
 	members    []*kube.Cluster // in the order of memberNames
-	hub        *process
+	hub        *proc.Process
 	ports      ports
 	api        *api
 
@@ -90,15 +91,15 @@ func (d *demo) stop() error {
 	if d.place == nil {
 		return nil
 	}
-	return d.screen.step("ending hub and clusters", func() (string, error) {
+	return d.screen.step("stopping hub and clusters", func() (string, error) {
 		var problems []error
-		done := "everything has ended and is removed"
+		done := "everything is stopped and removed"
 		if d.api != nil {
 			d.api.close()
 		}
 		if d.hub != nil {
-			done += ", but for " + hubLog
-			problems = append(problems, d.hub.stop(hubStop)) // before its clusters: it hands over and says goodbye
+			done += ", except " + hubLog
+			problems = append(problems, stopHub(d.hub)) // before its clusters: it hands over and says goodbye
 		}
 		var group errgroup.Group
 		for _, c := range d.clusters() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,9 +9,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
-	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // pageAddress is where the hub serves its web page.
@@ -25,9 +24,9 @@ func dashboardLine(p ports) string {
 
 // printPage says where there is something to look at.
 func (d *demo) printPage() {
-	d.screen.title("Look at it in a browser")
+	d.screen.title("Open the web page")
 	d.screen.printf("  %s\n    %s", d.screen.paint(faint, "# open the address that this prints; it works once"), dashboardLine(d.ports))
-	d.screen.printf("\n  %s\n    %s", d.screen.paint(faint, "# or sign in with the token in "+tokenFile+"; the browser does not know the hub's CA, and will say so"), pageAddress(d.ports))
+	d.screen.printf("\n  %s\n    %s", d.screen.paint(faint, "# or sign in with the token in "+tokenFile+"; the browser warns about the certificate, because it does not trust the hub's CA"), pageAddress(d.ports))
 }
 
 // pages checks that the web page is where the demo says.
@@ -45,23 +44,19 @@ func (c *checks) pages(ctx context.Context) {
 	})
 	c.check(ctx, "the printed plimsoll dashboard line serves it as well", func(ctx context.Context) (found string, err error) {
 		fields := strings.Fields(dashboardLine(c.ports))
-		command := exec.CommandContext(ctx, fields[3], fields[4:]...)
-		command.Env = append(os.Environ(), fields[:3]...)
-		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-		command.WaitDelay = 10 * time.Second
-		printed, err := command.StdoutPipe()
+		log := folder + "/dashboard.log"
+		command, err := proc.Start(proc.Command{Program: fields[3], Args: fields[4:], Env: append(os.Environ(), fields[:3]...), Log: log})
 		if err != nil {
-			return "", err
-		}
-		if err := command.Start(); err != nil {
 			return "", err
 		}
 		defer func() {
-			err = errors.Join(err, command.Process.Signal(os.Interrupt), command.Wait())
+			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
+			defer cancel()
+			err = errors.Join(err, command.Stop(stopping), command.Wait())
 		}()
-		line, err := bufio.NewReader(printed).ReadString('\n')
-		if err != nil {
-			return "", fmt.Errorf("it printed %q: %w", line, err)
+		var line string
+		if err := command.AwaitReady(ctx, proc.FirstLine(log, &line)); err != nil {
+			return "", err
 		}
 		address, _, _ := strings.Cut(line, "#")
 		client := &http.Client{Transport: &http.Transport{}}

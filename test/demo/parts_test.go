@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 func TestTheDemosFolderIsForOneAtATimeAndLeftWithNothingButTheLog(t *testing.T) {
@@ -38,34 +38,19 @@ func TestTheDemosFolderIsForOneAtATimeAndLeftWithNothingButTheLog(t *testing.T) 
 	g.Expect(next.leave()).To(Succeed())
 }
 
-func TestAProcessIsAskedToEndAndTellsWhatItSaidWhenItFails(t *testing.T) {
+func TestTheProcessesThatRunAreSeen(t *testing.T) {
 	g := NewWithT(t)
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := startProcess(log, os.Environ(), "sh", "-c", `trap 'echo goodbye; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+	p, err := proc.Start(proc.Command{Program: "sleep", Args: []string{"3600"}, Env: os.Environ()})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() string { return read(t, log) }, patience).Should(ContainSubstring("up"), "it is ready for the signal")
+	defer func() { _ = p.Kill() }()
 	running, ok := descendants()
-	g.Expect(p.ended()).To(Succeed())
-	g.Expect(p.stop(patience)).To(Succeed())
-	g.Expect(read(t, log)).To(ContainSubstring("goodbye"))
-	if ok {
-		g.Expect(running).To(ContainElement("sh"))
+	if !ok {
+		t.Skip("this system has no /proc to see processes in")
 	}
-
-	p, err = startProcess(log, os.Environ(), "sh", "-c", "echo no such thing; exit 3")
-	g.Expect(err).NotTo(HaveOccurred())
-	<-p.done
-	g.Expect(p.ended()).To(MatchError(And(ContainSubstring("exit status 3"), ContainSubstring("no such thing"))))
-}
-
-func TestAProcessThatDoesNotEndIsKilled(t *testing.T) {
-	g := NewWithT(t)
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := startProcess(log, os.Environ(), "sh", "-c", `trap '' TERM; echo deaf; while :; do sleep 0.05; done`)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() string { return read(t, log) }, patience).Should(ContainSubstring("deaf"))
-	g.Expect(p.stop(10 * time.Millisecond)).To(MatchError(ContainSubstring("was killed")))
-	g.Expect(p.done).To(BeClosed())
+	g.Eventually(func() map[processID]string { running, _ = descendants(); return running }, patience).Should(ContainElement("sleep"))
+	g.Expect(stillThere(running)).To(ContainElement(HavePrefix("sleep")))
+	g.Expect(p.Kill()).To(Succeed())
+	g.Expect(stillThere(running)).To(BeEmpty())
 }
 
 func TestALineThatFailsTellsWhatItPrinted(t *testing.T) {

@@ -60,6 +60,7 @@ load 1m
   plimsoll_pods_undecided_total{job="plimsoll-metrics",instance="a",member="prod-eu"} 3x400
   plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Placed"} 3x400
   plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Moving"} 1x400
+  plimsoll_fleet_members{job="plimsoll-metrics",instance="a",member="prod-eu",state="Placed"} 4x400
   plimsoll_certificate_expiry_timestamp_seconds{job="plimsoll-metrics",instance="a",certificate="webhook"} 2592000x400
   plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
   plimsoll_member_token_life_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 86400x400
@@ -148,6 +149,10 @@ var trouble = map[string]struct {
 	"replicas of a fleet placement have no place": {
 		`plimsoll_fleet_placements{job="plimsoll-metrics",instance="a",reason="Incomplete"} _x9 2x80`,
 		23 * time.Minute, 26 * time.Minute, "PlimsollFleetReplicasMissing", "fewer replicas than are wanted",
+	},
+	"a member of fleet placements is lost": {
+		`plimsoll_fleet_members{job="plimsoll-metrics",instance="a",member="prod-eu",state="Lost"} _x9 3x80`,
+		13 * time.Minute, 16 * time.Minute, "PlimsollFleetMemberLost", "prod-eu is lost to FleetPlacements",
 	},
 	"a token was not renewed": {
 		`plimsoll_member_token_expiry_seconds{job="plimsoll-metrics",instance="a",member="prod-eu"} 18000x9 14400x80`,

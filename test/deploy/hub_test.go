@@ -32,6 +32,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub"
 	"github.com/plimsoll-dev/plimsoll/hub/config"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -410,7 +411,7 @@ func (s *site) state() state {
 	var found state
 	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: fleet.Registrations, Name: s.member.Name}, &found.registration))
 	s.must(s.fleet.Hub.Client().Get(s.Context(), client.ObjectKey{Namespace: Namespace, Name: hub.CASecret}, &found.authority))
-	if len(found.authority.Data[webhook.TokenKeyField]) == 0 || len(found.registration.Data[clusters.KubeconfigKey]) == 0 {
+	if len(found.authority.Data[pki.TokenKeyField]) == 0 || len(found.registration.Data[clusters.KubeconfigKey]) == 0 {
 		s.Fatal("the registration or the authority is empty")
 	}
 	return found
@@ -418,7 +419,7 @@ func (s *site) state() state {
 
 func (a state) equal(b state) bool {
 	return a.registration.ResourceVersion == b.registration.ResourceVersion && a.authority.UID == b.authority.UID &&
-		bytes.Equal(a.authority.Data[webhook.TokenKeyField], b.authority.Data[webhook.TokenKeyField]) &&
+		bytes.Equal(a.authority.Data[pki.TokenKeyField], b.authority.Data[pki.TokenKeyField]) &&
 		bytes.Equal(a.authority.Data[corev1.TLSCertKey], b.authority.Data[corev1.TLSCertKey])
 }
 

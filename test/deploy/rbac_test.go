@@ -45,12 +45,8 @@ func TestTheRightsOfTheHubArePinned(t *testing.T) {
 // rendered is everything that asks for rights.
 func rendered(t *testing.T) map[string]Objects {
 	t.Helper()
-	overFleet, err := Kustomization("member", "fleet")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return map[string]Objects{
-		"hub": render(t, ""), "hub-fleet": render(t, "config: {fleet: {enabled: true}}"), "member": member(t), "webapps": webApps(t), "member-fleet": overFleet,
+		"hub": render(t, ""), "hub-fleet": render(t, overFleet), "member": member(t), "webapps": webApps(t), "member-fleet": memberFleet(t),
 	}
 }
 
@@ -59,7 +55,7 @@ func TestTheKindOfFleetPlacementsComesWithItsKey(t *testing.T) {
 	if made := render(t, "").Kind("CustomResourceDefinition"); len(made) > 0 {
 		t.Errorf("nobody asked for %v", made.Keys())
 	}
-	made := render(t, "config: {fleet: {enabled: true}}").Kind("CustomResourceDefinition")
+	made := render(t, overFleet).Kind("CustomResourceDefinition")
 	if len(made) != 1 {
 		t.Fatal(made.Keys())
 	}
@@ -82,6 +78,15 @@ func member(t *testing.T) Objects {
 func webApps(t *testing.T) Objects {
 	t.Helper()
 	objects, err := Kustomization("member", "webapps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func memberFleet(t *testing.T) Objects {
+	t.Helper()
+	objects, err := Kustomization("member", "fleet")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package deploy
 import (
 	"flag"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -80,17 +81,18 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 var (
 	ofTheBase     = []string{"deployment.yaml", "disruption.yaml", "networkpolicy.yaml", "rbac.yaml", "registrations.yaml", "services.yaml", "state.yaml", "users.yaml"}
 	monitored     = "metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}}"
+	overFleet     = "config: {fleet: {enabled: true}}"
 	byCertManager = "webhook: {certificate: {secretName: plimsoll-webhook, issuerRef: {name: plimsoll}}}"
 )
 
 // plain takes away the lines of a rendered template that only a release has.
 var plain = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/(managed-by|instance|version)|helm\.sh/chart|plimsoll\.dev/config-sha256):.*\n` +
 	`|^ *# The hub reads its configuration once\.\n` +
-	`|^  annotations:\n    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
+	`|^  annotations:\n    helm\.sh/resource-policy: keep\n|^    helm\.sh/resource-policy: keep\n|^      annotations:\n(      *#.*\n)*(      *plimsoll\.dev/config-sha256:.*\n)`)
 
 // The base is made from the chart, comments included, so that there is one place to change it.
 func TestTheKustomizeBaseIsWhatTheChartSays(t *testing.T) {
-	for folder, values := range map[string]string{"base": "", "components/monitoring": monitored} {
+	for folder, values := range map[string]string{"base": "", "components/monitoring": monitored, "components/fleet": overFleet} {
 		var parsed Values
 		if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
 			t.Fatal(err)
@@ -101,7 +103,7 @@ func TestTheKustomizeBaseIsWhatTheChartSays(t *testing.T) {
 		}
 		names := ofTheBase
 		if folder != "base" {
-			names = []string{"monitoring.yaml"}
+			names = []string{path.Base(folder) + ".yaml"}
 		}
 		for _, name := range names {
 			want := "# Made from deploy/chart/plimsoll/templates/" + name + ": make manifests\n" +
@@ -119,6 +121,7 @@ func TestHelmAndKustomizeRenderTheSameObjects(t *testing.T) {
 		"kustomize/base":                 "",
 		"kustomize/testdata/monitored":   monitored,
 		"kustomize/testdata/certificate": byCertManager,
+		"kustomize/testdata/fleet":       overFleet,
 		"kustomize/testdata/moving":      "registrations: {inReleaseNamespace: true}",
 	} {
 		t.Run(folder, func(t *testing.T) {

@@ -2,7 +2,10 @@ package deploy
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,15 +31,17 @@ func (s *runbookSite) hubClient() client.Client {
 	return k
 }
 
-// prepareFleet creates the kind in the hub cluster, and gives the hub's account in a member what fleet placement needs there.
-func (s *runbookSite) prepareFleet(m *fleet.Member) {
+// prepareFleet creates the kind in the hub cluster, and gives the hub's account in the members what fleet placement needs there.
+func (s *runbookSite) prepareFleet(members ...*fleet.Member) {
 	s.Helper()
 	k := s.hubClient()
 	s.must(k.Create(s.Context(), crd.New()))
 	s.must(fleet.Await(timeout(s.T, patience), "the kind to be served", func(ctx context.Context) (bool, error) {
 		return k.List(ctx, &v1alpha1.FleetPlacementList{}) == nil, nil
 	}))
-	s.must(m.AllowPlacement(s.Context()))
+	for _, m := range members {
+		s.must(m.AllowPlacement(s.Context()))
+	}
 }
 
 // overFleet creates a FleetPlacement of a Deployment.
@@ -61,5 +66,58 @@ func narrow(s *runbookSite) error {
 	}
 	return s.overFleet("narrow", v1alpha1.FleetPlacementSpec{
 		Replicas: ptr.To(int32(4)), Clusters: []v1alpha1.Tier{{Members: []v1alpha1.Choice{{Max: ptr.To(int32(1))}}}},
+	})
+}
+
+// far is the FleetPlacement whose only member is lost.
+const far = "far"
+
+// lostToFleet places a workload in prod-us, and then has the hub lose that member.
+func lostToFleet(s *runbookSite) error {
+	m := s.fleet.Members[1]
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop, Labels: fleet.Enabled()}}
+	if err := m.Client().Create(s.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
+	if _, err := m.Create(s.Context(), fleet.Deployment(shop, far, 0, nil)); err != nil {
+		return err
+	}
+	grace := &v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Second}}
+	if err := s.overFleet(far, v1alpha1.FleetPlacementSpec{Replicas: ptr.To(int32(2)), ClusterLossGrace: grace}); err != nil {
+		return err
+	}
+	s.farIs(func(m *v1alpha1.MemberStatus) bool { return m.State == v1alpha1.MemberPlaced && m.Spot.Ready == 2 })
+	m.Proxy.Refuse()
+	return nil
+}
+
+// foundByFleet brings the member back.
+func foundByFleet(s *runbookSite) error {
+	m := s.fleet.Members[1]
+	if err := m.Proxy.Restore(); err != nil {
+		return err
+	}
+	s.farIs(func(m *v1alpha1.MemberStatus) bool { return m.State == v1alpha1.MemberPlaced })
+	if err := s.hubClient().Delete(s.Context(), &v1alpha1.FleetPlacement{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: far}}); err != nil {
+		return err
+	}
+	return m.Client().Delete(s.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: far}})
+}
+
+// farIs waits for what the FleetPlacement says of prod-us.
+func (s *runbookSite) farIs(holds func(*v1alpha1.MemberStatus) bool) {
+	s.Helper()
+	k := s.hubClient()
+	s.eventually("the FleetPlacement's member", func() (bool, error) {
+		p := &v1alpha1.FleetPlacement{}
+		if err := k.Get(s.Context(), client.ObjectKey{Namespace: shop, Name: far}, p); err != nil {
+			return false, err
+		}
+		for i := range p.Status.Members {
+			if p.Status.Members[i].Name == s.fleet.Members[1].Name && holds(&p.Status.Members[i]) {
+				return true, nil
+			}
+		}
+		return false, fmt.Errorf("its status is %+v", p.Status)
 	})
 }

@@ -69,7 +69,7 @@ func newRunbookSite(t *testing.T) *runbookSite {
 	for _, m := range f.Members {
 		s.grantTroubles(m)
 	}
-	s.prepareFleet(f.Members[0])
+	s.prepareFleet(f.Members...)
 	s.must(f.Register(t.Context(), f.Members...))
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

@@ -33,9 +33,10 @@ const shop = "shop"
 // states are those of all alerts, in an order in which none is in the way of the next.
 func states() []alertState {
 	return []alertState{
-		// These two come first: a member that cannot be asked may have the workload.
+		// These come first: a member that cannot be asked may have the workload.
 		{name: "a FleetPlacement of a workload that is nowhere", alerts: []string{"PlimsollFleetPlacementStopped"}, bring: targetNowhere},
 		{name: "a FleetPlacement with too little room", alerts: []string{"PlimsollFleetReplicasMissing"}, bring: narrow},
+		{name: "a member of a FleetPlacement that is gone", alerts: []string{"PlimsollFleetMemberLost"}, bring: lostToFleet, end: foundByFleet},
 		{name: "a member that joins without a right", alerts: []string{"PlimsollMemberDegraded"}, bring: joinedWithout},
 		{name: "a token that nobody renews", alerts: []string{"PlimsollMemberTokenExpires"}, bring: lateToken},
 		{name: "a registration that runs a program", alerts: []string{"PlimsollRegistrationRefused"}, bring: refusedRegistration},

@@ -64,6 +64,10 @@ plimsoll_fleet_placements{reason="Placed"}
 plimsoll_fleet_replicas{member="prod-eu",capacity="spot",state="wanted"}
 plimsoll_fleet_moves_total{member="prod-eu",capacity="spot",direction="up"}
 plimsoll_fleet_plan_seconds{}
+plimsoll_fleet_members{member="prod-eu",state="Lost"}
+plimsoll_fleet_history_entries{}
+plimsoll_fleet_history_bytes{}
+plimsoll_fleet_history_dropped_total{}
 plimsoll_kind_calls_total{kind="webapps",call="validate",outcome="ok"}
 plimsoll_api_requests_total{method="/plimsoll.v1.ClusterService/ListClusters",code="OK"}
 plimsoll_api_request_duration_seconds{method="/plimsoll.v1.ClusterService/ListClusters"}
@@ -77,6 +81,10 @@ var seldom = map[string]string{
 	"plimsoll_fleet_replicas":               withFleet,
 	"plimsoll_fleet_moves_total":            withFleet,
 	"plimsoll_fleet_plan_seconds":           withFleet,
+	"plimsoll_fleet_members":                withFleet,
+	"plimsoll_fleet_history_entries":        withFleet,
+	"plimsoll_fleet_history_bytes":          withFleet,
+	"plimsoll_fleet_history_dropped_total":  withFleet,
 	"plimsoll_handover_seconds":             "only where another replica has acted before",
 	"plimsoll_member_refused_total":         "counts refused registrations",
 	"plimsoll_member_detached":              "only for members that were given up",
@@ -140,7 +148,7 @@ func everythingScraped(t *testing.T) storage.Storage {
 	return loaded
 }
 
-var constructed = regexp.MustCompile(`(?s)(New|histogram|counter)([A-Za-z]*)\((?:prometheus\.\w+Opts\{)?\s*(?:Namespace: metricsNamespace, |prometheus\.BuildFQName\(metricsNamespace, "", )?(?:Name:\s+)?"([a-z_]+)"`)
+var constructed = regexp.MustCompile(`(?s)(New|new|histogram|counter)([A-Za-z]*)\((?:prometheus\.\w+Opts\{)?\s*(?:Namespace: metricsNamespace, |prometheus\.BuildFQName\(metricsNamespace, "", )?(?:Name:\s+)?"([a-z_]+)"`)
 
 // kinds are all metrics of the hub's sources, and how they are made.
 func kinds(t *testing.T) map[string]string {

@@ -14,11 +14,10 @@ import (
 
 // wholeMaps are the packages whose doc.go names every file. The maps of others name where to begin.
 var wholeMaps = []string{
-	"clusters", "clusters/internal/intake", "clusters/internal/sample", "clusters/kubeconfig", "hub", "hub/config", "hub/leadership",
+	"clusters", "clusters/internal/caching", "clusters/internal/intake", "clusters/internal/sample", "clusters/kubeconfig", "clusters/paging", "hub", "hub/api/auth", "hub/api/internal/cache", "hub/api/internal/limits", "hub/config", "hub/leadership", "hub/pki", "internal/notify",
 	"reconcile", "reconcile/internal/apply", "reconcile/internal/depend", "reconcile/internal/events", "reconcile/internal/members",
 	"reconcile/internal/object", "reconcile/internal/retry", "reconcile/internal/stream", "reconcile/module", "reconcile/reconciletest", "reconcile/spot", "reconcile/spot/capacity", "reconcile/spot/internal/phrase",
-	"reconcile/spot/internal/when", "reconcile/spot/policy", "reconcile/spot/shortage", "reconcile/webapp", "webhook",
-	"webhook/internal/jsonscan",
+	"reconcile/spot/admission", "reconcile/spot/internal/when", "reconcile/spot/nodes", "reconcile/spot/plan", "reconcile/spot/policy", "reconcile/spot/report", "reconcile/spot/shortage", "reconcile/spot/sim", "reconcile/spot/slots", "reconcile/webapp", "test/kube/proc", "webhook", "webhook/internal/calls", "webhook/internal/jsonscan", "webhook/kinds",
 }
 
 var fileName = regexp.MustCompile(`[a-z0-9_./*]+\.go\b`)

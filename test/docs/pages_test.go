@@ -9,12 +9,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +30,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/test/docs/pages"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 var update = flag.Bool("update", false, "write the code blocks of documents instead of comparing them")
@@ -95,23 +94,14 @@ func TestMain(m *testing.M) {
 
 // replica is one process of the tutorial's program.
 type replica struct {
-	*exec.Cmd
-	mu   sync.Mutex
-	said strings.Builder
-}
-
-func (r *replica) Write(text []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.Write(text)
+	*proc.Process
+	log string
 }
 
 // published are the names of the Pages that it reconciled.
 func (r *replica) published() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	names := map[string]bool{}
-	for line := range strings.Lines(r.said.String()) {
+	for line := range strings.Lines(r.text()) {
 		var said struct{ Msg, Name string }
 		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "published" {
 			names[said.Name] = true
@@ -122,17 +112,16 @@ func (r *replica) published() map[string]bool {
 
 func startReplica(t *testing.T, kubeconfig string) *replica {
 	t.Helper()
-	r := &replica{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
-	r.Env = append(os.Environ(), replicaOf+"="+kubeconfig)
-	r.Stdout, r.Stderr = r, r
-	if err := r.Start(); err != nil {
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := proc.Start(proc.Command{Program: os.Args[0], Env: append(os.Environ(), replicaOf+"="+kubeconfig), Log: log})
+	if err != nil {
 		t.Fatal(err)
 	}
+	r := &replica{p, log}
 	t.Cleanup(func() {
-		_ = r.Process.Kill()
-		_ = r.Wait()
+		_ = p.Kill()
 		if t.Failed() {
-			t.Log(r.said.String())
+			t.Log(r.text())
 		}
 	})
 	return r
@@ -182,14 +171,14 @@ func TestTheTutorialsProgramRunsInEveryMemberAndOneReplicaActs(t *testing.T) {
 	g.Expect(second.published()).To(BeEmpty(), "one acts at a time")
 	g.Expect(second.text()).NotTo(ContainSubstring("reconcile failed"), "the other does not even try")
 
-	g.Expect(first.Process.Kill()).To(Succeed())
+	g.Expect(first.Kill()).To(Succeed())
 	publish("after")
 	g.Eventually(second.published).Should(HaveKey("after"))
 	g.Expect(first.published()).NotTo(HaveKey("after"))
 }
 
+// text is all that the replica has said.
 func (r *replica) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.String()
+	text, _ := os.ReadFile(r.log)
+	return string(text)
 }

@@ -10,7 +10,7 @@
 // hub's own word. The hub's API is only asked when it has seen something, so that nobody has to wait for a fixed time.
 //
 // Where to look: fleet.go starts and stops it all, register.go lets a member join, replica.go writes a hub's
-// configuration and process.go runs it, balancer.go stands before the replicas as a Service does, api.go asks the hub,
+// configuration and process.go runs it (logbuffer.go keeps the log of one that runs inside a test), balancer.go stands before the replicas as a Service does, api.go asks the hub,
 // workload.go and pods.go make workloads and see where their pods are, history.go remembers what happened to pods in the
 // API server's own order, churn.go makes a bad time and judges it, placement.go gives the right to scale, hook.go adds other admission webhooks, metrics.go reads the
 // hub's metrics.

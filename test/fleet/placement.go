@@ -15,12 +15,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/crd"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
 
 // AllowPlacement gives the hub's account in the member what fleet placement needs there.
 func (m *Member) AllowPlacement(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plimsoll-fleet"}}
-	for _, access := range placing.Access() {
+	for _, access := range placing.Access([]module.Resource{webapp.Resource(webapp.Policy{})}) {
 		resource := access.Resource
 		if access.Subresource != "" {
 			resource += "/" + access.Subresource

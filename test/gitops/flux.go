@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // fluxNamespace is where Flux keeps its own.
@@ -20,9 +21,8 @@ const fluxNamespace = "flux-system"
 
 // Flux are its two controllers, as processes.
 type Flux struct {
-	dir       string
-	processes []*exec.Cmd
-	ended     []chan struct{}
+	processes []*proc.Process
+	logs      map[string]string // by the controller's name
 }
 
 // builtDir is <repo>/build/flux; an error says what to run when it is missing.
@@ -53,10 +53,10 @@ func StartFlux(ctx context.Context, kubeconfig, dir string) (_ *Flux, err error)
 			return nil, err
 		}
 	}
-	f := &Flux{dir: dir}
+	f := &Flux{logs: map[string]string{}}
 	defer func() {
 		if err != nil {
-			f.Stop()
+			err = errors.Join(err, f.Stop())
 		}
 	}()
 	var storage, sourceHealth, applyHealth string
@@ -64,6 +64,10 @@ func StartFlux(ctx context.Context, kubeconfig, dir string) (_ *Flux, err error)
 		return nil, err
 	}
 	common := []string{"--metrics-addr=127.0.0.1:0", "--events-addr=", "--log-level=info", "--min-retry-delay=500ms", "--requeue-dependency=1s"}
+	if err := os.MkdirAll(filepath.Join(dir, "storage"), 0o755); err != nil {
+		return nil, err
+	}
+	health := map[*proc.Process]string{}
 	for _, c := range []struct {
 		name, health string
 		args         []string
@@ -73,79 +77,32 @@ func StartFlux(ctx context.Context, kubeconfig, dir string) (_ *Flux, err error)
 		}},
 		{"kustomize-controller", applyHealth, nil},
 	} {
-		command := exec.Command(filepath.Join(built, "bin", c.name), append(append(c.args, common...), "--health-addr="+c.health)...)
-		command.Env = []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + fluxNamespace, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
-		if err := f.start(c.name, command); err != nil {
+		f.logs[c.name] = filepath.Join(dir, c.name+".log")
+		p, err := proc.Start(proc.Command{
+			Program: filepath.Join(built, "bin", c.name), Args: append(append(c.args, common...), "--health-addr="+c.health), Log: f.logs[c.name],
+			Env: []string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + fluxNamespace, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")},
+		})
+		if err != nil {
 			return nil, err
 		}
+		f.processes, health[p] = append(f.processes, p), c.health
 	}
-	for _, health := range []string{sourceHealth, applyHealth} {
-		if err := f.awaitHealth(ctx, health); err != nil {
+	for p, address := range health {
+		if err := p.AwaitReady(ctx, proc.OK(nil, "http://"+address+"/readyz")); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// start runs a controller whose output goes to a file.
-func (f *Flux) start(name string, command *exec.Cmd) error {
-	if err := os.MkdirAll(filepath.Join(f.dir, "storage"), 0o755); err != nil {
-		return err
-	}
-	log, err := os.Create(filepath.Join(f.dir, name+".log"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }() // the child has a copy of its own
-	command.Stdout, command.Stderr, command.SysProcAttr = log, log, childAttributes()
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		// The kernel kills the child when the thread that started it ends, so the thread is held until the child has gone.
-		runtime.LockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait()
-			close(ended)
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	f.processes, f.ended = append(f.processes, command), append(f.ended, ended)
-	return nil
-}
-
-func (f *Flux) awaitHealth(ctx context.Context, address string) error {
-	return fleet.Await(ctx, "Flux to be ready", func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, err
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
-	})
-}
-
 // Stop ends both.
-func (f *Flux) Stop() {
-	for i, process := range f.processes {
-		_ = process.Process.Kill() // it may have ended
-		<-f.ended[i]
-	}
-}
+func (f *Flux) Stop() error { return proc.KillAll(f.processes) }
 
 // Logs are the ends of what the controllers have said.
 func (f *Flux) Logs() string {
 	var text strings.Builder
-	for _, name := range []string{"source-controller", "kustomize-controller"} {
-		content, _ := os.ReadFile(filepath.Join(f.dir, name+".log"))
-		lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-		fmt.Fprintf(&text, "%s:\n%s\n", name, strings.Join(lines[max(len(lines)-15, 0):], "\n"))
+	for _, name := range slices.Sorted(maps.Keys(f.logs)) {
+		fmt.Fprintf(&text, "%s:\n%s\n", name, proc.Tail(f.logs[name], 15))
 	}
 	return text.String()
 }

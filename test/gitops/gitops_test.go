@@ -1,12 +1,10 @@
 package gitops
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +23,7 @@ var root = filepath.Join("..", "..")
 
 // The story of a fleet that is run from a repository: each chapter goes on where the one before it ended.
 func TestAFleetIsRunFromItsRepository(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	t.Cleanup(cancel)
 	starting, started := context.WithTimeout(ctx, patience)
 	t.Cleanup(started)
@@ -33,10 +31,10 @@ func TestAFleetIsRunFromItsRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lines{}
+	log := &fleet.LogBuffer{}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s\nhub:\n%s", s.Flux.Logs(), log.tail(40))
+			t.Logf("%s\nhub:\n%s", s.Flux.Logs(), log.Tail(40))
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -59,6 +57,7 @@ func TestAFleetIsRunFromItsRepository(t *testing.T) {
 		{"a commit brings workloads, and their replicas are where their policies want them", places},
 		{"what Flux brings into a member and what the hub fills in stay as they are", leavesAlone},
 		{"a policy is tried in staging and promoted, and a revert takes it back", promotes},
+		{"a commit changes the floor of a workload that runs over the fleet, and another where it runs", placesOverTheFleet},
 		{"a commit that asks for a reconcile has one", requests},
 		{"a commit with a broken registration leaves the member as it was, and says so", breaks},
 		{"a commit without a registration lets the member go", unregisters},
@@ -255,24 +254,4 @@ func unregisters(t *testing.T, ctx context.Context, s *Site, hub *Hub) {
 		answer, err := hub.Clusters.ListClusters(ctx, &plimsollv1.ListClustersRequest{})
 		return err == nil && len(answer.GetClusters()) == 2, err
 	}))
-}
-
-// lines is a log that is read when a test fails.
-type lines struct {
-	mu   sync.Mutex
-	data bytes.Buffer
-}
-
-// Write takes a line.
-func (l *lines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.data.Write(line)
-}
-
-func (l *lines) tail(n int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := strings.Split(strings.TrimSpace(l.data.String()), "\n")
-	return strings.Join(all[max(len(all)-n, 0):], "\n")
 }

@@ -21,6 +21,9 @@ import (
 // Members of the fleet repository, and the environment of each.
 var Members = map[string]string{"prod-eu": "production", "prod-us": "production", "staging": "staging"}
 
+// regions of the members, which are labels of their registrations.
+var regions = map[string]string{"prod-eu": "eu", "prod-us": "us", "staging": "eu"}
+
 // A Site is a fleet with Flux in the hub cluster, and its repository.
 type Site struct {
 	Fleet *fleet.Fleet
@@ -76,7 +79,7 @@ func Start(ctx context.Context, root, dir string, options fleet.Options) (_ *Sit
 func (s *Site) fill(root string) error {
 	deploy := filepath.Join(root, "deploy")
 	for from, to := range map[string]string{
-		"gitops/hub": "hub", "gitops/members": "members", "gitops/in-member": "in-member", "gitops/flux": "flux",
+		"gitops/hub": "hub", "gitops/members": "members", "gitops/placements": "placements", "gitops/in-member": "in-member", "gitops/flux": "flux",
 		"kustomize": "plimsoll/kustomize", "member": "plimsoll/member",
 	} {
 		if err := s.Repo.Copy(filepath.Join(deploy, filepath.FromSlash(from)), to); err != nil {
@@ -95,6 +98,8 @@ controller:
   resyncPeriod: 10m
 spot:
   moveCooldown: 2s
+fleet:
+  enabled: true
 `),
 	)
 }
@@ -118,7 +123,7 @@ func (s *Site) Seal(ctx context.Context, m *fleet.Member, kubeconfig []byte) err
 	if err := s.Repo.Write("member.kubeconfig", string(kubeconfig)); err != nil {
 		return err
 	}
-	if err := s.follow(ctx, "sops encrypt", "prod-eu", m.Name); err != nil {
+	if err := s.follow(ctx, "sops encrypt", "prod-eu", m.Name, "region=eu", "region="+regions[m.Name]); err != nil {
 		return err
 	}
 	name := "members/" + m.Name + ".yaml"
@@ -235,14 +240,15 @@ var sizes = map[string]int{"staging": 5, "production": 20}
 
 // Stop ends everything.
 func (s *Site) Stop() error {
+	var problems []error
 	if s.Flux != nil {
-		s.Flux.Stop()
+		problems = append(problems, s.Flux.Stop())
 	}
 	if s.Repo != nil && s.Repo.server != nil {
 		s.Repo.Close()
 	}
 	if s.Fleet != nil {
-		return s.Fleet.Stop()
+		problems = append(problems, s.Fleet.Stop())
 	}
-	return nil
+	return errors.Join(problems...)
 }

@@ -25,11 +25,13 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/hub/journal"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -56,19 +58,19 @@ func (b apiBackend) Status(name string) (clusters.Status, bool) {
 	return clusters.Status{}, false
 }
 
-func (apiBackend) List(member, _ string) []spot.WorkloadView {
-	view := spot.WorkloadView{Member: member, State: plan.StateConverged, Reason: "every replica is where it belongs"}
+func (apiBackend) List(member, _ string) []report.Workload {
+	view := report.Workload{Member: member, State: plan.StateConverged, Reason: "every replica is where it belongs"}
 	view.Kind, view.Namespace, view.Name = spot.KindDeployment, "shop", "cart"
-	return []spot.WorkloadView{view}
+	return []report.Workload{view}
 }
 
-func (b apiBackend) Get(member, _, namespace, _ string) (spot.WorkloadView, bool) {
+func (b apiBackend) Get(member, _, namespace, _ string) (report.Workload, bool) {
 	return b.List(member, namespace)[0], true
 }
 
-func (b apiBackend) Suppose(member, kind, namespace, name string, _ spot.Hypothesis, _ time.Time) (spot.WhatIf, bool) {
+func (b apiBackend) Suppose(member, kind, namespace, name string, _ report.Hypothesis, _ time.Time) (report.WhatIf, bool) {
 	view, ok := b.Get(member, kind, namespace, name)
-	return spot.WhatIf{Now: view, Then: view}, ok
+	return report.WhatIf{Now: view, Then: view}, ok
 }
 
 func (apiBackend) WhyNotEnabled(context.Context, string, policy.WorkloadKey) (spot.NotEnabled, error) {
@@ -153,7 +155,7 @@ func newAPISite(t *testing.T, hub *kube.Cluster) *apiSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := api.NewTokenReviewer(clients.AuthenticationV1().TokenReviews(), apiAudience)
+	tokens, err := auth.NewTokenReviewer(clients.AuthenticationV1().TokenReviews(), apiAudience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func newAPISite(t *testing.T, hub *kube.Cluster) *apiSite {
 	b := apiBackend{}
 	server, err := api.New(api.Options{
 		Backend: api.Backend{Members: b, Workloads: b, Objects: b, Ownership: b, Events: journal.New(journal.Limits{})}, Peers: b,
-		Authenticator: tokens, Authorizer: api.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews()),
+		Authenticator: tokens, Authorizer: auth.NewAccessReviewer(clients.AuthorizationV1().SubjectAccessReviews()),
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -241,9 +243,9 @@ func TestTheAPIAsksARealHubClusterWhoCallsAndWhatTheyMay(t *testing.T) {
 		s.account(t, name)
 	}
 	all := []string{"clusters", "workloads", "objects"}
-	s.grant(t, "viewer", rbacv1.PolicyRule{APIGroups: []string{api.Group}, Resources: all, Verbs: []string{"get", "list"}})
-	s.grant(t, "eu-viewer", rbacv1.PolicyRule{APIGroups: []string{api.Group}, Resources: all, Verbs: []string{"get", "list"}, ResourceNames: []string{"prod-eu"}})
-	s.grant(t, "operator", rbacv1.PolicyRule{APIGroups: []string{api.Group}, Resources: []string{"workloads"}, Verbs: []string{"get", "requeue"}, ResourceNames: []string{"prod-eu"}})
+	s.grant(t, "viewer", rbacv1.PolicyRule{APIGroups: []string{auth.Group}, Resources: all, Verbs: []string{"get", "list"}})
+	s.grant(t, "eu-viewer", rbacv1.PolicyRule{APIGroups: []string{auth.Group}, Resources: all, Verbs: []string{"get", "list"}, ResourceNames: []string{"prod-eu"}})
+	s.grant(t, "operator", rbacv1.PolicyRule{APIGroups: []string{auth.Group}, Resources: []string{"workloads"}, Verbs: []string{"get", "requeue"}, ResourceNames: []string{"prod-eu"}})
 	tokens := map[string]string{
 		"no token": "", "a token of nobody's": "canary.canary.canary",
 		"the API server's own": s.token(t, "viewer"), "another audience's": s.token(t, "viewer", "plimsoll-2"),

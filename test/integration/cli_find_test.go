@@ -19,7 +19,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 // TestTheCLIFindsTheHub asks the API with nothing but a kubeconfig of the hub cluster: by the address that the hub publishes, and through the
@@ -45,7 +45,7 @@ func TestTheCLIFindsTheHub(t *testing.T) {
 		}
 	})
 	a.account(t, "plimsoll-viewer")
-	a.grant(t, "plimsoll-viewer", rbacv1.PolicyRule{APIGroups: []string{api.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}})
+	a.grant(t, "plimsoll-viewer", rbacv1.PolicyRule{APIGroups: []string{auth.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}})
 	t.Run("the address that the hub publishes", func(t *testing.T) { s.finds(t, own) })
 	t.Run("who may not request a token", func(t *testing.T) { strangerFindsNothing(t, s, a) })
 	t.Run("a way through the API server", func(t *testing.T) {

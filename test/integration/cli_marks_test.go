@@ -26,10 +26,12 @@ func cordonAndPause(t *testing.T, s *cliSite) {
 		{"cordon prod-eu", clusters.CordonedAnnotation, "true", "unchanged"},
 		{"uncordon prod-eu", clusters.CordonedAnnotation, "", "updated"},
 		{"pause cluster prod-eu", readOnlyAnnotation, "true", "updated"},
+		{"resume hub", readOnlyAnnotation, "true", "absent"},
+		{"pause hub", readOnlyAnnotation, "true", "created"},
 		{"pause hub", readOnlyAnnotation, "true", "unchanged"},
 		{"resume hub", readOnlyAnnotation, "true", "paused by itself"},
 		{"resume cluster prod-eu", readOnlyAnnotation, "", "updated"},
-		{"pause hub", readOnlyAnnotation, "hub", "updated"},
+		{"pause hub", readOnlyAnnotation, "", "updated"},
 		{"resume hub", readOnlyAnnotation, "", "updated"},
 		{"resume hub", readOnlyAnnotation, "", "unchanged"},
 	}
@@ -43,7 +45,7 @@ func cordonAndPause(t *testing.T, s *cliSite) {
 	if after := s.registered(t, "prod-eu"); string(after.Data["kubeconfig"]) != string(before.Data["kubeconfig"]) {
 		t.Error("the kubeconfig has changed")
 	}
-	if got := s.plimsoll(t, "cordon", "database", "--context", "hub"); got.code == 0 || !strings.Contains(got.err, "no registration") {
+	if got := s.plimsoll(t, "cordon", "database", "--context", "hub"); got.code == 0 || !strings.Contains(got.err, "not a registration") {
 		t.Errorf("a Secret that is no registration: %+v", got)
 	}
 	if got := s.plimsoll(t, "pause", "cluster", "nobody", "--context", "hub"); got.code == 0 || !strings.Contains(got.err, "nobody is not registered") {
@@ -77,7 +79,7 @@ func pauseWorkload(t *testing.T, s *cliSite) {
 	}
 	for line, want := range map[string]string{
 		"pause workload prod-eu deploy/none -n default --context member":             "none",
-		"pause workload prod-eu rollout.example.com/web -n default --context member": "it knows no rollout.example.com",
+		"pause workload prod-eu rollout.example.com/web -n default --context member": "the cluster has no rollout.example.com",
 		"pause workload prod-eu deploy/web -n default":                               `no context "prod-eu"`,
 	} {
 		if got := s.plimsoll(t, strings.Fields(line)...); got.code == 0 || !strings.Contains(got.err, want) {
@@ -98,7 +100,7 @@ func rotate(t *testing.T, s *cliSite) {
 		return err
 	}
 	first := s.registered(t, "prod-eu")
-	if got := s.plimsoll(t, "rotate", "prod-eu", "--context", "hub", "--hub-context", "hub"); got.code == 0 || !strings.Contains(got.err, "another cluster") {
+	if got := s.plimsoll(t, "rotate", "prod-eu", "--context", "hub", "--hub-context", "hub"); got.code == 0 || !strings.Contains(got.err, "not the registered cluster") {
 		t.Errorf("in the wrong cluster: %+v", got)
 	}
 	s.ok(t, "rotate", "prod-eu", "--context", "member", "--hub-context", "hub")

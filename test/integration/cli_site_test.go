@@ -47,9 +47,8 @@ func newCLISite(t *testing.T) *cliSite {
 func newHubSite(t *testing.T) *cliSite {
 	t.Helper()
 	s := &cliSite{binary: filepath.Join(t.TempDir(), "plimsoll"), kubeconfig: filepath.Join(t.TempDir(), "config")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../../cmd/plimsoll")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the CLI: %v\n%s", err, output)
+	if err := fleet.BuildCLI(t.Context(), "../..", s.binary); err != nil {
+		t.Fatal(err)
 	}
 	s.hub = kube.New(t, kube.Options{Name: "hub", Minimal: true})
 	s.write(t, s.kubeconfig, s.hub.Kubeconfig())

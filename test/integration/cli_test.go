@@ -18,7 +18,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/webhook"
@@ -114,7 +114,7 @@ func registerForbidden(t *testing.T, s *cliSite) {
 			t.Fatal(err)
 		}
 	}
-	refused("you may only grant what you may do yourself")
+	refused("you may grant only rights that you have")
 }
 
 func registerDryRun(t *testing.T, s *cliSite) {
@@ -227,10 +227,10 @@ func registerTaken(t *testing.T, s *cliSite) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"that is no registration":               toRegister("database"),
+		"that is not a registration":            toRegister("database"),
 		"that cluster is registered as prod-eu": toRegister("prod-us"),
 		"prod-eu is another cluster":            {"register", "prod-eu", "--context", "hub", "--hub-context", "hub"},
-		"the member and the hub are one":        {"register", "self", "--context", "hub"},
+		"the member and the hub are the same":   {"register", "self", "--context", "hub"},
 		`no context "nowhere"`:                  {"register", "prod-us", "--context", "nowhere"},
 	} {
 		if got := s.plimsoll(t, args...); got.code == 0 || !strings.Contains(got.err, want) {
@@ -301,7 +301,7 @@ func TestTheCLIAsksTheAPI(t *testing.T) {
 	a := newAPISite(t, s.hub)
 	a.account(t, "viewer")
 	a.account(t, "nobody")
-	a.grant(t, "viewer", rbacv1.PolicyRule{APIGroups: []string{api.Group}, Resources: []string{"clusters", "workloads"}, Verbs: []string{"get", "list"}})
+	a.grant(t, "viewer", rbacv1.PolicyRule{APIGroups: []string{auth.Group}, Resources: []string{"clusters", "workloads"}, Verbs: []string{"get", "list"}})
 	environment := []string{"KUBECONFIG=" + s.kubeconfig, "PLIMSOLL_API=" + a.grpc, "PLIMSOLL_CA_FILE=" + file(t, a.ca)}
 	for _, c := range []struct {
 		args string

@@ -19,8 +19,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
-	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // apiServerFiles are what an API server is configured with to show a client certificate to webhooks, as docs/install.md says.
@@ -71,7 +71,7 @@ func newAPIServerFiles(t *testing.T) apiServerFiles {
 func TestAPIServersThatShowNoCertificateAreNotAnswered(t *testing.T) {
 	fleets.beside(t)
 	files := newAPIServerFiles(t)
-	authority, err := webhook.ClientAuthorityOf(files.authority)
+	authority, err := pki.ClientAuthorityOf(files.authority)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +24,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/crd"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -31,6 +37,7 @@ func TestFleetPlacements(t *testing.T) {
 	s := newFleetSite(t)
 	t.Run("bad input has a condition with the reason, and the nearest plan", func(t *testing.T) { fleetBadInputSpec(t, s) })
 	t.Run("the mix is exact at rest as the fleet grows and shrinks, and nothing is evicted", func(t *testing.T) { fleetScaleSpec(t, s) })
+	t.Run("the API answers those who may ask, and shows the members that they may see", func(t *testing.T) { fleetAPISpec(t, s) })
 	t.Run("a restart writes nothing, and neither does rest", func(t *testing.T) { fleetRestSpec(t, s) })
 	t.Run("a hand-over in the middle of a move changes nothing of what is decided", func(t *testing.T) { fleetHandOverSpec(t, s) })
 	t.Run("StatefulSets keep their ordinals, and an autoscaler of the hub cluster scales the fleet", func(t *testing.T) { fleetOrdinalSpec(t, s) })
@@ -39,6 +46,7 @@ func TestFleetPlacements(t *testing.T) {
 	t.Run("all spot of a member goes, and its replicas serve elsewhere on spot", func(t *testing.T) { fleetDroughtSpec(t, s) })
 	t.Run("a member is lost, made up for, and back", func(t *testing.T) { fleetLossSpec(t, s) })
 	t.Run("a FleetPlacement that is deleted hands its replicas back", func(t *testing.T) { fleetDeleteSpec(t, s) })
+	t.Run("what became of spot is in the fleet's history", func(t *testing.T) { fleetHistorySpec(t, s) })
 }
 
 // fleetSite is a fleet whose hub keeps FleetPlacements.
@@ -47,11 +55,13 @@ type fleetSite struct {
 	t   *testing.T // of the whole fleet
 	hub *insideHub
 	k   client.Client // of the hub cluster
+
+	history string // the folder in which it is kept
 }
 
-// overFleet are the hub's settings.
-func overFleet() fleet.Settings {
-	settings := fleet.Settings{"fleet.enabled": true, "clusters.probeInterval": "1s", "clusters.probeTimeout": "2s"}
+// settings are the hub's.
+func (s *fleetSite) settings() fleet.Settings {
+	settings := fleet.Settings{"fleet.enabled": true, "fleet.history.folder": s.history, "clusters.probeInterval": "1s", "clusters.probeTimeout": "2s"}
 	for key, value := range parched {
 		settings[key] = value
 	}
@@ -80,7 +90,9 @@ func newFleetSite(t *testing.T) *fleetSite {
 		registration.Labels["region"] = region
 		g.Expect(k.Update(t.Context(), registration)).To(Succeed())
 	}
-	return &fleetSite{Fleet: f, t: t, hub: startHub(t, f, "fleet", overFleet()), k: k}
+	s := &fleetSite{Fleet: f, t: t, k: k, history: t.TempDir()}
+	s.hub = startHub(t, f, "fleet", s.settings())
+	return s
 }
 
 // overFleetCase is one workload that is in all members, and its FleetPlacement.
@@ -265,7 +277,7 @@ func fleetRestSpec(t *testing.T, s *fleetSite) {
 	c.exactly(8, 4)
 	before := c.versions()
 	s.hub.stop(t)
-	s.hub = startHub(s.t, s.Fleet, "fleet-again", overFleet())
+	s.hub = startHub(s.t, s.Fleet, "fleet-again", s.settings())
 	c.placed()
 	c.Consistently(c.versions, 5*time.Second, time.Second).Should(Equal(before))
 	c.Expect(c.evictions()).To(BeZero())
@@ -276,7 +288,7 @@ func fleetHandOverSpec(t *testing.T, s *fleetSite) {
 	c := s.delivered(t, 0)
 	c.place(20, 4)
 	c.exactly(14, 6)
-	next := startHub(s.t, s.Fleet, "fleet-next", overFleet())
+	next := startHub(s.t, s.Fleet, "fleet-next", s.settings())
 	c.patch(func(p *v1alpha1.FleetPlacementSpec) { p.Replicas, p.Capacity.MinOnDemand = ptr.To(int32(80)), 40 })
 	c.Eventually(func() int { return c.mix().All() }).Should(BeNumerically(">", 20))
 	s.hub.stop(t)
@@ -311,4 +323,31 @@ func fleetOrdinalSpec(t *testing.T, s *fleetSite) {
 		}
 		c.Expect(names).To(ConsistOf("web-0", "web-1", "web-2", "web-3", "web-4"))
 	}
+}
+
+// fleetHistorySpec looks at what the hub has written while the other specs ran, through two restarts: in one of the members spot was gone.
+func fleetHistorySpec(t *testing.T, s *fleetSite) {
+	g := NewWithT(t)
+	g.Eventually(func(g Gomega) {
+		traces, err := replay.FindTraces([]string{s.history})
+		g.Expect(err).NotTo(HaveOccurred())
+		zones := map[string]bool{}
+		for _, trace := range traces {
+			g.Expect(trace.Name).To(ContainSubstring("/web"))
+			for _, zone := range trace.Zones {
+				zones[zone.Name] = zones[zone.Name] || slices.Min(zone.Capacity) < replay.Open
+			}
+		}
+		g.Expect(zones).To(HaveKeyWithValue("one", true))
+		g.Expect(zones).To(HaveKey("two"))
+	}, 2*patience, time.Second).Should(Succeed())
+	files, err := filepath.Glob(filepath.Join(s.history, "*", "one.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(files).NotTo(BeEmpty())
+	text, err := os.ReadFile(files[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	var file struct{ Metadata struct{ Shape string } }
+	g.Expect(json.Unmarshal(text, &file)).To(Succeed())
+	_, err = capacity.ParseRequirements(file.Metadata.Shape)
+	g.Expect(err).NotTo(HaveOccurred())
 }

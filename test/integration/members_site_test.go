@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -48,7 +48,7 @@ type memberSite struct {
 	provider  *clusters.Provider
 	metrics   *prometheus.Registry
 	aware     *memberAware
-	log       *memberLog
+	log       *fleet.LogBuffer
 }
 
 // newMemberSite starts a provider with short times in a namespace of its own.
@@ -57,7 +57,7 @@ func newMemberSite(t *testing.T, c *kube.Cluster, edit ...func(*clusters.Options
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(memberPatience)
 	s := &memberSite{t: t, g: g, ctx: t.Context(), cluster: c, client: c.Client(), metrics: prometheus.NewRegistry(),
-		aware: &memberAware{engaged: map[string][]context.Context{}}, log: &memberLog{}}
+		aware: &memberAware{engaged: map[string][]context.Context{}}, log: &fleet.LogBuffer{}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "members-"}}
 	g.Expect(s.client.Create(s.ctx, ns)).To(Succeed())
 	s.namespace = ns.Name
@@ -277,22 +277,4 @@ func (a *memberAware) first(name string) context.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.engaged[name][0]
-}
-
-// memberLog collects log lines.
-type memberLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *memberLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *memberLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

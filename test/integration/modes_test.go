@@ -22,6 +22,7 @@ func TestModesAndAnswers(t *testing.T) {
 		"spot.tolerations": []map[string]any{{"key": spotTaint, "operator": "Exists"}},
 		"namespaceSelector": map[string]any{"matchExpressions": []map[string]any{
 			{"key": teamLabel, "operator": "NotIn", "values": []string{"other"}},
+			{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": []string{"kube-system", excludedNamespace}},
 		}},
 	})
 	t.Run("side by side", func(t *testing.T) {
@@ -46,12 +47,15 @@ func TestModesAndAnswers(t *testing.T) {
 	})
 	t.Run("a read-only member is only looked at", func(t *testing.T) { readOnlyMemberSpec(t, h, f) })
 	t.Run("in a cordoned member nothing is moved, and new replicas are placed", func(t *testing.T) { cordonedMemberSpec(t, h, f) })
+	t.Run("a paused hub writes nothing in a member that joins later, also after a restart", func(t *testing.T) { pausedHubSpec(t, h, f) })
 }
 
 // What the hub of these specs is configured with: spotTaint is tolerated, and namespaces of the team "other" are left out.
 const (
 	spotTaint = "example.com/spot"
 	teamLabel = "example.com/team"
+	// excludedNamespace is left out by its name, and so are its ReplicaSets from what is cached.
+	excludedNamespace = "left-out"
 )
 
 func tolerationSpec(p *placing) {
@@ -225,4 +229,49 @@ func cordonedMemberSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.annotateRegistration(f, clusters.CordonedAnnotation, "false")
 	p.mended(w, replicas+2, 0, 1)
 	p.Expect(p.evictions()).To(HaveLen(4))
+}
+
+func pausedHubSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
+	t.Helper()
+	ctx := t.Context()
+	m := f.Members[0]
+	pause := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "pause", Namespace: fleet.Registrations, Labels: map[string]string{clusters.AllMembersLabel: "true"},
+			Annotations: map[string]string{"plimsoll.dev/read-only": "true"}},
+		Type: clusters.AllMembersType,
+	}
+	g := NewWithT(t)
+	g.Expect(f.Unregister(ctx, m)).To(Succeed())
+	g.Expect(f.Hub.Client().Create(ctx, pause)).To(Succeed())
+	g.Expect(f.Register(ctx, m)).To(Succeed())
+
+	const replicas = 4
+	stays := func(h *insideHub, p *placing, w *fleet.Workload) {
+		p.ready(w, replicas)
+		p.Eventually(p.shown(w)).Should(WithTransform(readOnlyBy, Equal("hub")))
+		p.Expect(h.Reconcile(ctx, w)).To(Succeed())
+		for _, pod := range p.pods(w) {
+			p.Expect(pod.Spec.NodeSelector).To(BeEmpty())
+		}
+		p.Expect(p.writes()).To(BeEmpty())
+		p.Eventually(func(g Gomega) []string {
+			member, err := h.API.Clusters.GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: m.Name})
+			g.Expect(err).NotTo(HaveOccurred())
+			var reasons []string
+			for _, is := range member.GetCluster().GetConditions() {
+				reasons = append(reasons, is.GetType()+"/"+is.GetReason())
+			}
+			return reasons
+		}).Should(ContainElement("Paused/AllClusters"))
+	}
+	p := place(t, h, m, fleet.Enabled())
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(100, 0)))
+	stays(h, p, w)
+
+	h.stop(t)
+	p.hub = startHub(t, f, "modes-again")
+	stays(p.hub, p, w)
+
+	p.Expect(f.Hub.Client().Delete(ctx, pause)).To(Succeed())
+	p.mended(w, replicas, 100, 0)
 }

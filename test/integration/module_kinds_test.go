@@ -2,7 +2,6 @@ package integration
 
 import (
 	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -72,8 +71,7 @@ func TestAKindOfSomebodyElseIsKeptInMembers(t *testing.T) {
 	t.Cleanup(func() { g.Expect(f.Stop()).To(Succeed()) })
 	dir := t.TempDir()
 	s := &cliSite{hub: f.Hub, member: f.Members[0].Cluster, binary: filepath.Join(dir, "plimsoll"), kubeconfig: filepath.Join(dir, "config")}
-	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../../cmd/plimsoll").CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), string(said))
+	g.Expect(fleet.BuildCLI(t.Context(), "../..", s.binary)).To(Succeed())
 	s.write(t, s.kubeconfig, s.hub.Kubeconfig(), s.member.Kubeconfig())
 	s.ok(t, "register", "eu", "--context", "eu", "--hub-context", "hub", "--keeps", "bundles.example.com")
 

@@ -50,12 +50,11 @@ func newModuleSite(t *testing.T) *moduleSite {
 	}}
 	s.write(t, s.kubeconfig, f.Hub.Kubeconfig(), s.member.Cluster.Kubeconfig())
 	hubBinary := filepath.Join(dir, "fleet-hub")
-	for output, from := range map[string]string{s.binary: "../../cmd/plimsoll", hubBinary: "../module"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", output, ".")
-		build.Dir = from
-		said, err := build.CombinedOutput()
-		g.Expect(err).NotTo(HaveOccurred(), string(said))
-	}
+	g.Expect(fleet.BuildCLI(t.Context(), "../..", s.binary)).To(Succeed())
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", hubBinary, ".")
+	build.Dir = "../module"
+	said, err := build.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(said))
 	settings := fleet.Settings{}
 	for key, value := range quick {
 		settings[key] = value

@@ -22,6 +22,7 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -63,7 +64,7 @@ func TestAControllerOfMulticlusterRuntimeRunsOnOurProvider(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(memberPatience)
 	c := kube.New(t, kube.Options{Name: "multicluster", Minimal: true})
-	s := &reconcileSite{memberSite: &memberSite{t: t, g: g, ctx: t.Context(), cluster: c, client: c.Client(), metrics: prometheus.NewRegistry(), log: &memberLog{}}}
+	s := &reconcileSite{memberSite: &memberSite{t: t, g: g, ctx: t.Context(), cluster: c, client: c.Client(), metrics: prometheus.NewRegistry(), log: &fleet.LogBuffer{}}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "multicluster-"}}
 	g.Expect(s.client.Create(s.ctx, ns)).To(Succeed())
 	s.namespace = ns.Name

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,7 @@ func (p *pair) start(name string, settings fleet.Settings) *fleet.Process {
 	p.f.Balancer.Add(replica.Webhook)
 	p.t.Cleanup(func() {
 		p.f.Balancer.Remove(replica.Webhook)
+		checkMemory(p.t, process)
 		_ = process.Kill()
 		if p.t.Failed() {
 			log, _ := os.ReadFile(replica.LogFile)
@@ -98,6 +100,20 @@ func (p *pair) start(name string, settings fleet.Settings) *fleet.Process {
 		}
 	})
 	return process
+}
+
+// mostMemory is the most that a hub may have resident, in bytes. It has 60 to 70 MB here, and `make bench` asks for less after bursts.
+const mostMemory = 100e6
+
+// checkMemory fails the test when a replica that still runs takes more memory than a hub may.
+func checkMemory(t *testing.T, hub *fleet.Process) {
+	t.Helper()
+	if runtime.GOOS != "linux" || hub.Ended() {
+		return
+	}
+	if bytes, err := hub.RSS(); err != nil || bytes > mostMemory {
+		t.Errorf("hub %s has %d bytes resident, want at most %.0f: %v", hub.Name, bytes, mostMemory, err)
+	}
 }
 
 // acts reads what a replica says of itself.

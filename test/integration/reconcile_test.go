@@ -26,6 +26,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/clusters/kubeconfig"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
 
@@ -58,7 +59,7 @@ func newReconcileSiteOf(t *testing.T, c *kube.Cluster, kinds *runtime.Scheme, bu
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(memberPatience)
 	s := &reconcileSite{memberSite: &memberSite{t: t, g: g, ctx: t.Context(), cluster: c, client: c.Client(),
-		metrics: prometheus.NewRegistry(), log: &memberLog{}}}
+		metrics: prometheus.NewRegistry(), log: &fleet.LogBuffer{}}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "reconcile-"}}
 	g.Expect(s.client.Create(s.ctx, ns)).To(Succeed())
 	s.namespace = ns.Name

@@ -21,9 +21,9 @@ import (
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/hub"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
-	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // TestARegistrarReadsNoneOfTheHubsKeys installs the rights of the chart, as the kustomize base has them, in a cluster with RBAC.
@@ -36,7 +36,7 @@ func TestARegistrarReadsNoneOfTheHubsKeys(t *testing.T) {
 	for _, file := range []string{"registrations.yaml", "rbac.yaml", "state.yaml"} {
 		applyFile(t, c, filepath.Join("..", "..", "deploy", "kustomize", "base", file))
 	}
-	_, err := webhook.EnsureCA(ctx, c.Client(), fleet.Namespace, hub.CASecret)
+	_, err := pki.EnsureCA(ctx, c.Client(), fleet.Namespace, hub.CASecret)
 	g.Expect(err).NotTo(HaveOccurred())
 	const registrar = "registrar"
 	g.Expect(c.Client().Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: registrar}})).To(Succeed())
@@ -66,7 +66,7 @@ func TestARegistrarReadsNoneOfTheHubsKeys(t *testing.T) {
 
 	own := &corev1.Secret{}
 	g.Expect(theHub.Get(ctx, keys, own)).To(Succeed())
-	g.Expect(own.Data).To(HaveKey(webhook.TokenKeyField))
+	g.Expect(own.Data).To(HaveKey(pki.TokenKeyField))
 	g.Expect(theHub.Update(ctx, one)).To(Succeed(), "it renews tokens")
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: "certificate"}}
 	g.Expect(c.Client().Create(ctx, other)).To(Succeed())

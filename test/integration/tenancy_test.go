@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -46,9 +45,8 @@ func startTenants(t *testing.T, namespaces ...string) *tenants {
 	site := &cliSite{
 		hub: f.Hub, member: f.Members[0].Cluster, binary: filepath.Join(t.TempDir(), "plimsoll"), kubeconfig: filepath.Join(t.TempDir(), "config"),
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", site.binary, "../../cmd/plimsoll")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the CLI: %v\n%s", err, output)
+	if err := fleet.BuildCLI(t.Context(), "../..", site.binary); err != nil {
+		t.Fatal(err)
 	}
 	site.write(t, site.kubeconfig, site.hub.Kubeconfig(), site.member.Kubeconfig())
 	s := &tenants{cliSite: site, WithT: NewWithT(t), t: t, fleet: f}
@@ -68,7 +66,7 @@ func startTenants(t *testing.T, namespaces ...string) *tenants {
 // register makes a tenant and waits until it is ready and its webhook is there.
 func (s *tenants) register(name, namespaces string) *fleet.Member {
 	s.t.Helper()
-	s.ok(s.t, "register", name, "--namespaces", namespaces, "--context", "shared", "--hub-context", "hub")
+	s.ok(s.t, "register", name, "--tenant-namespaces", namespaces, "--context", "shared", "--hub-context", "hub")
 	s.Eventually(s.state(name)).Should(Equal("CLUSTER_STATE_READY Ready: everything needed is cached and permitted"))
 	s.Eventually(func(g Gomega) {
 		var configuration admissionregistrationv1.MutatingWebhookConfiguration
@@ -154,7 +152,7 @@ func TestTenantsOfOneCluster(t *testing.T) {
 	s.keepsTo("team-b", "pay")
 
 	// A namespace has one tenant: the CLI says so before anything is made, and the hub where the Secret came another way.
-	taken := s.plimsoll(t, "register", "team-c", "--namespaces", "cart", "--context", "shared", "--hub-context", "hub")
+	taken := s.plimsoll(t, "register", "team-c", "--tenant-namespaces", "cart", "--context", "shared", "--hub-context", "hub")
 	s.Expect(taken.code).NotTo(BeZero())
 	s.Expect(taken.err).To(ContainSubstring("namespace cart of that cluster is registered as team-a already"))
 	other := fleet.Registration("team-d", s.registered(t, "team-b").Data[clusters.KubeconfigKey])
@@ -166,7 +164,7 @@ func TestTenantsOfOneCluster(t *testing.T) {
 	s.Expect(widened.err).To(ContainSubstring("team-a is registered for the namespaces shop,cart only"))
 
 	// What a tenant gives up, another can have, and its rights go with it.
-	s.ok(t, "register", "team-a", "--namespaces", "shop", "--context", "shared", "--hub-context", "hub")
+	s.ok(t, "register", "team-a", "--tenant-namespaces", "shop", "--context", "shared", "--hub-context", "hub")
 	c := s.register("team-c", "cart")
 	cart := s.in(c, "cart")
 	inCart := cart.create(fleet.Deployment("cart", "web", 4, fleet.Policy(percent, floor)))

@@ -31,7 +31,7 @@ import (
 func TestWebAppsOnARealControlPlane(t *testing.T) {
 	fleets.beside(t)
 	f := startFleet(t, "eu")
-	h := startHub(t, f, "webapps", fleet.Settings{"webapp.imagePolicy": "deny", "webapp.maxReplicas": 50})
+	h := startHub(t, f, "webapps", fleet.Settings{"modules.webapp.imagePolicy": "deny", "modules.webapp.maxReplicas": 50})
 	before, err := webAppCondition(t.Context(), h, "eu")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(before.GetReason()).To(Equal("Missing"), "a member without WebApps is as ready as any")
@@ -72,7 +72,7 @@ func webAppLifeSpec(s *webApps) {
 	read := s.create(func(app *v1.WebApp) {
 		app.Spec.PodDisruptionBudget = &v1.PodDisruptionBudget{MaxUnavailable: new(intstr.FromInt32(1))}
 	})
-	s.Eventually(read).Should(And(webAppReady, is("Created", "True", "Created", "everything"),
+	s.Eventually(read).Should(And(webAppReady, is("Created", "True", "Created", "all of its objects exist"),
 		HaveField("Status.AvailableReplicas", BeEquivalentTo(2)), HaveField("Status.ObservedGeneration", BeEquivalentTo(1)),
 		HaveField("Status.Selector", "apps.plimsoll.dev/webapp=shop"), HaveField("Labels", HaveKeyWithValue("app.kubernetes.io/name", "shop"))))
 
@@ -342,7 +342,7 @@ func webAppRefusalSpec(s *webApps) {
 			app.Spec.Containers = append(app.Spec.Containers, v1.Container{Name: "side", Image: "side:1", Ports: []v1.Port{{Name: "http", ContainerPort: 9}}})
 		}, "the names of ports must differ over all containers"},
 		"no tag (the hub's policy)":   {func(app *v1.WebApp) { app.Spec.Containers[0].Image = "nginx" }, "spec.containers[0].image: Invalid value: \"nginx\": must have a tag or a digest"},
-		"too many (the hub's policy)": {func(app *v1.WebApp) { app.Spec.Replicas = new(int32(51)) }, "spec.replicas: Invalid value: 51: must be at most 50 (webapp.maxReplicas of the hub)"},
+		"too many (the hub's policy)": {func(app *v1.WebApp) { app.Spec.Replicas = new(int32(51)) }, "spec.replicas: Invalid value: 51: must be at most 50 (modules.webapp.maxReplicas of the hub)"},
 		"a wrong schedule (the hub's policy)": {func(app *v1.WebApp) {
 			app.Spec.Spot = &v1.Spot{DisruptionSchedule: "every night", DisruptionDuration: "1h"}
 		}, "spec.spot.disruptionSchedule: Invalid value: \"every night\""},

@@ -18,13 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
+	"github.com/plimsoll-dev/plimsoll/hub/pki"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/admission"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 	"github.com/plimsoll-dev/plimsoll/webhook"
+	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
 // webhookSite is the webhook's server, and a member whose API server calls it.
@@ -33,7 +36,7 @@ type webhookSite struct {
 	g         *WithT
 	cluster   *kube.Cluster
 	installer *webhook.Installer
-	patcher   *spot.Patcher
+	patcher   *admission.Patcher
 	steering  *capacity.Steering
 	stop      func()
 
@@ -76,7 +79,7 @@ func newWebhookSite(t *testing.T) *webhookSite {
 }
 
 // newWebhookSiteWith is one with another API server, which has to show a certificate of an authority unless that is nil.
-func newWebhookSiteWith(t *testing.T, options kube.Options, clients *webhook.ClientAuthority) *webhookSite {
+func newWebhookSiteWith(t *testing.T, options kube.Options, clients *pki.ClientAuthority) *webhookSite {
 	ctx, g := t.Context(), NewWithT(t)
 	s := &webhookSite{t: t, g: g, cluster: kube.New(t, options), placed: map[string]bool{},
 		registration: clusters.Registration{Name: "eu", UID: "3c0a"}}
@@ -85,23 +88,23 @@ func newWebhookSiteWith(t *testing.T, options kube.Options, clients *webhook.Cli
 	g.Expect(err).NotTo(HaveOccurred())
 	keys, err := policy.NewKeys("")
 	g.Expect(err).NotTo(HaveOccurred())
-	s.patcher = spot.NewPatcher(keys, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
+	s.patcher = admission.NewPatcher(keys, []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}})
 	s.steering = labels.Configured()
 
-	ca, err := webhook.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
+	ca, err := pki.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
 	g.Expect(err).NotTo(HaveOccurred())
-	again, err := webhook.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
+	again, err := pki.EnsureCA(ctx, c, metav1.NamespaceDefault, "plimsoll-ca")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again.Bundle()).To(Equal(ca.Bundle()))
 
 	metrics, err := webhook.NewMetrics(prometheus.NewRegistry())
 	g.Expect(err).NotTo(HaveOccurred())
 	log := slog.New(slog.DiscardHandler)
-	tokens := ca.Tokens(s.registered)
+	tokens := webhook.NewTokens(ca.TokenKey(), s.registered)
 	serves := ca.ServerTLS(nil, loopback)
 	var handler http.Handler = webhook.NewHandler(webhook.HandlerOptions{Tokens: tokens, Router: s, Placer: s, Metrics: metrics, Log: log})
 	if clients != nil {
-		serves, handler = clients.Asking(serves), clients.Guard(handler, metrics)
+		serves, handler = clients.Asking(serves), webhook.WithCertificate(handler, metrics, kinds.ConvertPattern)
 	}
 	server, err := webhook.Listen("webhook", "127.0.0.1:0", serves, handler, log)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -126,7 +126,7 @@ const flushPrefix = "audit-flush-"
 // answering tells whether the API server runs and is not frozen.
 func (a *Audit) answering() bool {
 	p, err := a.cluster.process(APIServer)
-	return err == nil && !p.ended() && !p.frozen.Load()
+	return err == nil && !p.Ended() && !p.Frozen()
 }
 
 // contains tells whether a file holds the text somewhere after the offset.

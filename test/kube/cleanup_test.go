@@ -1,12 +1,10 @@
 package kube_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/test/kube"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // victimVariable in the environment makes the test binary start a cluster and wait to be killed.
@@ -50,18 +49,15 @@ func alive(pid int) bool {
 func TestNothingIsLeftOfAClusterWhoseProcessWasKilled(t *testing.T) {
 	g := NewWithT(t)
 	temp := t.TempDir()
-	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), victimVariable+"=1", "TMPDIR="+temp)
-	command.Stderr = os.Stderr
-	output, err := command.StdoutPipe()
+	log := filepath.Join(t.TempDir(), "victim")
+	owner, err := proc.Start(proc.Command{Name: "victim", Program: os.Args[0], Env: append(os.Environ(), victimVariable+"=1", "TMPDIR="+temp), Log: log})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(command.Start()).To(Succeed())
-	t.Cleanup(func() { _ = command.Process.Kill() })
+	t.Cleanup(func() { _ = owner.Kill() })
 
-	line, err := bufio.NewReader(output).ReadBytes('\n')
-	g.Expect(err).NotTo(HaveOccurred(), "the victim did not start its cluster")
+	var line string
+	g.Expect(owner.AwaitReady(t.Context(), proc.FirstLine(log, &line))).To(Succeed(), "it starts its cluster, or says why not")
 	var left victim
-	g.Expect(json.Unmarshal(line, &left)).To(Succeed())
+	g.Expect(json.Unmarshal([]byte(line), &left)).To(Succeed())
 	g.Expect(left.Pids).To(HaveLen(5))
 	for component, pid := range left.Pids {
 		g.Expect(alive(pid)).To(BeTrue(), "%s", component)
@@ -76,8 +72,7 @@ func TestNothingIsLeftOfAClusterWhoseProcessWasKilled(t *testing.T) {
 		g.Expect(alive(pid)).To(BeTrue(), "%s", component)
 	}
 
-	g.Expect(command.Process.Kill()).To(Succeed())
-	_ = command.Wait()
+	g.Expect(owner.Kill()).To(Succeed())
 	for component, pid := range left.Pids {
 		g.Eventually(func() bool { return alive(pid) }, patience).Should(BeFalse(), "%s outlived its owner", component)
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // A Cluster is a running control plane. Its methods may be called from several goroutines at once.
@@ -23,10 +27,9 @@ type Cluster struct {
 	bin   string
 	owned bool // dir is ours to remove
 
-	record   *record
-	launcher *launcher
-	ca       *authority
-	token    string // the admin's
+	record *record
+	ca     *authority
+	token  string // the admin's
 
 	etcdPort, peerPort, apiPort *heldPort
 
@@ -37,8 +40,7 @@ type Cluster struct {
 	log    *lineWriter
 
 	mu        sync.Mutex
-	processes map[Component]*process
-	expected  map[*process]bool // those that we ended ourselves
+	processes map[Component]*proc.Process
 	stopped   bool
 }
 
@@ -89,21 +91,10 @@ func (c *Cluster) Stop() error {
 		return nil
 	}
 	c.stopped = true
-	running := make([]*process, 0, len(c.processes))
-	for _, p := range c.processes {
-		c.expected[p] = true
-		running = append(running, p)
-	}
+	running := slices.Collect(maps.Values(c.processes))
 	c.mu.Unlock()
 
-	var problems []error
-	for _, p := range running { // all at once, so that none sees the others go and complains
-		problems = append(problems, p.signal(killSignal))
-	}
-	for _, p := range running {
-		problems = append(problems, p.kill())
-	}
-	c.launcher.close()
+	problems := []error{proc.KillAll(running)} // all at once, so that none sees the others go and complains
 	c.releasePorts()
 	c.closeConnections()
 	if c.owned {
@@ -145,7 +136,7 @@ func (c *Cluster) LogOf(component Component) ([]byte, error) {
 }
 
 // process is a component's latest process, running or not.
-func (c *Cluster) process(component Component) (*process, error) {
+func (c *Cluster) process(component Component) (*proc.Process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, ok := c.processes[component]

@@ -12,7 +12,7 @@
 // node group that does as Cluster Autoscaler and a cloud do (nodegroup.go), with the labels of each provider (provider.go).
 //
 // What it never does: touch a cluster it did not start, use a port beyond loopback, or leave something behind. The
-// processes die with the process that started them even if that one is killed (process_linux.go), and what it left on
+// processes die with the process that started them even if that one is killed (package proc), and what it left on
 // disk is swept at the next Start (leftovers.go).
 //
 // Where to look: options.go for what can be asked for, start.go for the order of things, components.go for every

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // stopGrace is how long the API server gets to end in order. With watches open it would take up to a minute.
@@ -18,18 +19,13 @@ func (c *Cluster) StopAPIServer() error {
 	if err != nil {
 		return err
 	}
-	c.expectEnd(p)
-	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	// One that takes longer is killed, which is as good.
+	if err := p.Stop(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("cluster %s: %w", c.name, err)
 	}
-	timeout := time.NewTimer(stopGrace)
-	defer timeout.Stop()
-	select {
-	case <-p.done:
-		return nil
-	case <-timeout.C:
-		return p.kill()
-	}
+	return nil
 }
 
 // StartAPIServer starts the API server again, at the same address and with the same data, and waits until it is ready.
@@ -45,10 +41,10 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 
 // HangAPIServer freezes the API server: connections are accepted by the kernel, and nothing is ever answered. Frozen
 // for longer than a node's lease (40 s), it finds all nodes lost when it wakes up.
-func (c *Cluster) HangAPIServer() error { return c.freeze(APIServer, true) }
+func (c *Cluster) HangAPIServer() error { return c.do(APIServer, (*proc.Process).Freeze) }
 
 // ResumeAPIServer lets a frozen API server go on.
-func (c *Cluster) ResumeAPIServer() error { return c.freeze(APIServer, false) }
+func (c *Cluster) ResumeAPIServer() error { return c.do(APIServer, (*proc.Process).Thaw) }
 
 // Kill ends a component without warning and returns when it has gone. Revive starts it again.
 func (c *Cluster) Kill(component Component) error {
@@ -56,8 +52,7 @@ func (c *Cluster) Kill(component Component) error {
 	if err != nil {
 		return err
 	}
-	c.expectEnd(p)
-	if err := p.kill(); err != nil {
+	if err := p.Kill(); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.name, err)
 	}
 	return nil
@@ -83,28 +78,23 @@ func (c *Cluster) Pids() map[Component]int {
 	defer c.mu.Unlock()
 	pids := map[Component]int{}
 	for component, p := range c.processes {
-		if !p.ended() {
-			pids[component] = p.pid()
+		if !p.Ended() {
+			pids[component] = p.Pid()
 		}
 	}
 	return pids
 }
 
-// freeze stops a process where it is, or lets it go on.
-func (c *Cluster) freeze(component Component, frozen bool) error {
+// do does something with the process of a component that runs.
+func (c *Cluster) do(component Component, what func(*proc.Process) error) error {
 	p, err := c.process(component)
 	if err != nil {
 		return err
 	}
-	if p.ended() {
+	if p.Ended() {
 		return fmt.Errorf("cluster %s: %s does not run", c.name, component)
 	}
-	s := syscall.SIGCONT
-	if frozen {
-		s = syscall.SIGSTOP
-	}
-	p.frozen.Store(frozen)
-	if err := p.signal(s); err != nil {
+	if err := what(p); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.name, err)
 	}
 	return nil

@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
-
-const killSignal = syscall.SIGKILL
-
-// logTail is how many lines of a component's log go into an error.
-const logTail = 15
 
 // launch starts a component's process and notes it, so that it can be found and killed later.
 func (c *Cluster) launch(component Component) error {
@@ -20,16 +16,18 @@ func (c *Cluster) launch(component Component) error {
 	if c.stopped {
 		return fmt.Errorf("start %s: cluster %s is stopped", component, c.name)
 	}
-	if p := c.processes[component]; p != nil && !p.ended() {
+	if p := c.processes[component]; p != nil && !p.Ended() {
 		return fmt.Errorf("start %s: it still runs", component)
 	}
-	p, err := startProcess(c.launcher, string(component), c.binary(component), c.args(component), c.environment(component), c.dir, c.logFile(component))
+	p, err := proc.Start(proc.Command{
+		Name: string(component), Program: c.binary(component), Args: c.args(component), Env: c.environment(component), Dir: c.dir, Log: c.logFile(component),
+	})
 	if err != nil {
 		return err
 	}
 	c.processes[component] = p
 	go c.reportEnd(p)
-	return c.record.add(p.pid())
+	return c.record.add(p.Pid())
 }
 
 // binary is a component's program.
@@ -55,13 +53,10 @@ func (c *Cluster) environment(component Component) []string {
 }
 
 // reportEnd says in the log that a component has ended, unless we ended it.
-func (c *Cluster) reportEnd(p *process) {
-	<-p.done
-	c.mu.Lock()
-	expected := c.expected[p]
-	c.mu.Unlock()
-	if !expected {
-		c.log.printf("cluster %s: %s has ended: %s", c.name, p.name, p.outcome())
+func (c *Cluster) reportEnd(p *proc.Process) {
+	<-p.Done()
+	if err := p.Failure(); err != nil {
+		c.log.printf("cluster %s: %v", c.name, err)
 	}
 }
 
@@ -70,17 +65,11 @@ func (c *Cluster) endedUnasked() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, component := range c.components() {
-		p := c.processes[component]
-		if p != nil && p.ended() && !c.expected[p] {
-			return fmt.Errorf("%s has ended: %s; its log ends with:\n%s", component, p.outcome(), p.tail(logTail))
+		if p := c.processes[component]; p != nil {
+			if err := p.Failure(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// expectEnd notes that we are about to end the process.
-func (c *Cluster) expectEnd(p *process) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.expected[p] = true
 }

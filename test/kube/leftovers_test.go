@@ -2,11 +2,12 @@ package kube
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 // deadRecord is a record whose owner has died: nobody has it locked.
@@ -31,25 +32,24 @@ func TestASweepKillsOnlyProcessesOfTheClusterThatIsGone(t *testing.T) {
 
 	state := filepath.Join(dir, "etcd")
 	g.Expect(os.WriteFile(state, nil, 0o600)).To(gomega.Succeed())
-	orphan := exec.Command("tail", "-f", state)
-	stranger := exec.Command("sleep", "3600")
-	for _, command := range []*exec.Cmd{orphan, stranger} {
-		g.Expect(command.Start()).To(gomega.Succeed())
-		t.Cleanup(func() { _ = command.Process.Kill() })
+	start := func(program string, args ...string) *proc.Process {
+		p, err := proc.Start(proc.Command{Program: program, Args: args, Env: os.Environ()})
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		t.Cleanup(func() { _ = p.Kill() })
+		return p
 	}
+	orphan, stranger := start("tail", "-f", state), start("sleep", "3600")
 	// A process that has just been started has no command line for a moment: the kernel fills it in last.
-	g.Eventually(func() bool { return isOurs(orphan.Process.Pid, dir) }, "10s").Should(gomega.BeTrue())
-	g.Eventually(func() bool { return isOurs(stranger.Process.Pid, "sleep") }, "10s").Should(gomega.BeTrue())
-	path := deadRecord(t, note{Dir: dir, Remove: true, Pids: []int{orphan.Process.Pid, stranger.Process.Pid}})
+	g.Eventually(func() bool { return isOurs(orphan.Pid(), dir) }, "10s").Should(gomega.BeTrue())
+	g.Eventually(func() bool { return isOurs(stranger.Pid(), "sleep") }, "10s").Should(gomega.BeTrue())
+	path := deadRecord(t, note{Dir: dir, Remove: true, Pids: []int{orphan.Pid(), stranger.Pid()}})
 	sweepLeftovers()
 
 	g.Expect(orphan.Wait()).To(gomega.MatchError(gomega.ContainSubstring("killed")))
-	g.Expect(stranger.ProcessState).To(gomega.BeNil())
-	g.Expect(isOurs(stranger.Process.Pid, "sleep")).To(gomega.BeTrue(), "a process that only has the id must live")
+	g.Expect(stranger.Ended()).To(gomega.BeFalse())
+	g.Expect(isOurs(stranger.Pid(), "sleep")).To(gomega.BeTrue(), "a process that only has the id must live")
 	g.Expect(dir).NotTo(gomega.BeADirectory())
 	g.Expect(path).NotTo(gomega.BeAnExistingFile())
-	g.Expect(stranger.Process.Kill()).To(gomega.Succeed())
-	_ = stranger.Wait()
 }
 
 func TestASweepLeavesTheLivingAndWhatItMustNotRemove(t *testing.T) {

@@ -84,7 +84,7 @@ func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err err
 func certTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("make a serial number: %w", err)
+		return nil, fmt.Errorf("create a serial number: %w", err)
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
@@ -98,7 +98,7 @@ func certTemplate(subject pkix.Name) (*x509.Certificate, error) {
 func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("create a key: %w", err)
 	}
 	return key, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 const (
@@ -85,8 +86,7 @@ func prepare(opts Options, bin string) (_ *Cluster, err error) {
 	c := &Cluster{
 		name: opts.Name, opts: opts, bin: bin, dir: opts.Dir,
 		log:       &lineWriter{out: opts.Log},
-		processes: map[Component]*process{},
-		expected:  map[*process]bool{},
+		processes: map[Component]*proc.Process{},
 	}
 	if c.dir == "" {
 		c.owned = true
@@ -106,7 +106,6 @@ func prepare(opts Options, bin string) (_ *Cluster, err error) {
 		}
 		return nil, err
 	}
-	c.launcher = newLauncher()
 	if err := c.furnish(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -180,19 +179,11 @@ func (c *Cluster) awaitAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ready := proc.OK(transport, c.URL()+"/readyz")
 	return c.await(ctx, "the API server to be ready", func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL()+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := transport.Do(request)
-		if err != nil {
-			return false, nil
-		}
-		defer func() { _ = response.Body.Close() }()
-		return response.StatusCode == http.StatusOK, nil
+		return ready(ctx) == nil, nil
 	})
 }
 

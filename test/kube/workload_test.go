@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -143,6 +145,23 @@ func TestAPodMarkedNeverReadyStaysPending(t *testing.T) {
 	deployment(t, c, ns, 2, onNodes("never"))
 	exists(t, c, never)
 	g.Expect(never.Status.Phase).To(Equal(corev1.PodPending))
+}
+
+// Kubernetes' node controller marks pods like that, and leaves it to the kubelet to say what is true.
+func TestAPodThatAnotherMarkedAsNotReadyIsReadyAgain(t *testing.T) {
+	g := NewWithT(t)
+	c, _ := fleet(t)
+	ns := namespace(t, c)
+	nodes(t, c, 1, pool("marked", kube.Spot))
+	d := deployment(t, c, ns, 1, onNodes("marked"))
+	pod := &list(t, c, &corev1.PodList{}, ns).Items[0]
+	marked := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)
+	g.Expect(c.Client().Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, marked))).To(Succeed())
+	ready(t, c, d, 1)
+	g.Eventually(func() corev1.ConditionStatus {
+		exists(t, c, pod)
+		return pod.Status.Conditions[slices.IndexFunc(pod.Status.Conditions, func(is corev1.PodCondition) bool { return is.Type == corev1.PodReady })].Status
+	}, patience).Should(Equal(corev1.ConditionTrue))
 }
 
 func TestANodeThatIsTakenAwayTakesItsPodsAndTheyComeBackElsewhere(t *testing.T) {

@@ -1,16 +1,18 @@
 package page
 
 import (
-	"bufio"
-	"bytes"
+	"context"
 	"encoding/pem"
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+	"github.com/plimsoll-dev/plimsoll/test/kube/proc"
 )
 
 func TestPlimsollDashboardOpensThePageWithoutAToken(t *testing.T) {
@@ -42,27 +44,25 @@ func (l *looking) dashboard() string {
 	l.Helper()
 	dir := l.TempDir()
 	program := filepath.Join(dir, "plimsoll")
-	if out, err := exec.CommandContext(l.Context(), "go", "build", "-o", program, "../../cmd/plimsoll").CombinedOutput(); err != nil {
-		l.Fatalf("build the CLI: %v\n%s", err, out)
-	}
+	l.must(fleet.BuildCLI(l.Context(), "../..", program))
 	authority := filepath.Join(dir, "ca.crt")
 	l.must(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.Certificate.Raw}), 0o600))
-	command := exec.Command(program, "dashboard")
-	command.Env = append(os.Environ(), "PLIMSOLL_API="+l.GRPC, "PLIMSOLL_CA_FILE="+authority, "PLIMSOLL_TOKEN="+Admin)
-	var said bytes.Buffer
-	command.Stderr = &said
-	printed, err := command.StdoutPipe()
+	log := filepath.Join(dir, "log")
+	command, err := proc.Start(proc.Command{
+		Program: program, Args: []string{"dashboard"}, Log: log,
+		Env: append(os.Environ(), "PLIMSOLL_API="+l.GRPC, "PLIMSOLL_CA_FILE="+authority, "PLIMSOLL_TOKEN="+Admin),
+	})
 	l.must(err)
-	l.must(command.Start())
 	l.Cleanup(func() {
-		_ = command.Process.Signal(os.Interrupt)
-		if err := command.Wait(); err != nil {
-			l.Errorf("plimsoll dashboard: %v\n%s", err, &said)
+		stopping, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		if err := errors.Join(command.Stop(stopping), command.Wait()); err != nil {
+			l.Error(err)
 		}
 	})
-	lines := bufio.NewScanner(printed)
-	if !lines.Scan() {
-		l.Fatalf("it printed nothing: %s", &said)
-	}
-	return lines.Text()
+	waiting, cancel := context.WithTimeout(l.Context(), Patience)
+	defer cancel()
+	var address string
+	l.must(command.AwaitReady(waiting, proc.FirstLine(log, &address)))
+	return address
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 // Admin is the token of somebody who may do everything.
@@ -13,16 +13,16 @@ const Admin = "token-of-admin"
 // People are those whose tokens the API accepts. They may be used concurrently.
 type People struct {
 	mu  sync.Mutex
-	may map[string]func(api.Access) bool // by token
+	may map[string]func(auth.Access) bool // by token
 }
 
 // NewPeople returns the administrator alone.
 func NewPeople() *People {
-	return &People{may: map[string]func(api.Access) bool{Admin: func(api.Access) bool { return true }}}
+	return &People{may: map[string]func(auth.Access) bool{Admin: func(auth.Access) bool { return true }}}
 }
 
 // Give makes a token one of somebody who may do what may says.
-func (p *People) Give(token string, may func(api.Access) bool) {
+func (p *People) Give(token string, may func(auth.Access) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.may[token] = may
@@ -35,18 +35,18 @@ func (p *People) Expire(token string) {
 	delete(p.may, token)
 }
 
-// Authenticate implements [api.Authenticator].
-func (p *People) Authenticate(_ context.Context, token string) (api.Identity, error) {
+// Authenticate implements [auth.Authenticator].
+func (p *People) Authenticate(_ context.Context, token string) (auth.Identity, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.may[token] == nil {
-		return api.Identity{}, api.ErrBadToken
+		return auth.Identity{}, auth.ErrBadToken
 	}
-	return api.Identity{User: token}, nil
+	return auth.Identity{User: token}, nil
 }
 
-// Allowed implements [api.Authorizer].
-func (p *People) Allowed(_ context.Context, who api.Identity, access api.Access) (bool, error) {
+// Allowed implements [auth.Authorizer].
+func (p *People) Allowed(_ context.Context, who auth.Identity, access auth.Access) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	may := p.may[who.User]

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 func TestAPlacementShowsItsMembersAndAMemberThatIsLost(t *testing.T) {
@@ -31,6 +31,19 @@ func TestAPlacementShowsItsMembersAndAMemberThatIsLost(t *testing.T) {
 	l.until(`document.querySelectorAll(".slot").length === 10`)
 }
 
+// The answers are those of the plan itself.
+func TestAPlacementIsExplainedAndAskedWhatIf(t *testing.T) {
+	l := look(t, Admin)
+	l.Place("shop", "cart", 5, "prod-eu", "prod-us", "staging")
+	l.at("placement/shop/cart")
+	l.until(`document.querySelectorAll('section[aria-label="Why"] tbody tr').length === 3`)
+	l.says("Move a slider to ask.")
+	l.until(`document.querySelector("#placement-replicas")?.value === "17" && document.querySelector("#placement-floor")?.value === "2"`)
+	l.slide("placement-floor", kb.End)
+	l.says("0 on spot and 17 on on-demand in all")
+	l.until(`document.querySelectorAll('section[aria-label="What if"] tbody tr').length > 3`)
+}
+
 func TestAPlacementThatIsNotThereIsSaid(t *testing.T) {
 	l := look(t, Admin)
 	l.at("placement/shop/nothing")
@@ -40,7 +53,7 @@ func TestAPlacementThatIsNotThereIsSaid(t *testing.T) {
 // Totals count members that somebody may not see, and nothing names them.
 func TestMembersOfAPlacementThatMayNotBeSeenAreCountedOnly(t *testing.T) {
 	l := look(t, "european")
-	l.Give("european", func(a api.Access) bool { return a.Group != "" || a.Member == "prod-eu" })
+	l.Give("european", func(a auth.Access) bool { return a.Group != "" || a.Member == "prod-eu" })
 	l.Place("shop", "cart", 5, "prod-eu", "prod-us", "staging")
 	l.at("placement/shop/cart")
 	l.says("2 more members that you may not see.")

@@ -12,12 +12,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
-	"github.com/plimsoll-dev/plimsoll/hub/api"
+	"github.com/plimsoll-dev/plimsoll/hub/api/auth"
 )
 
 func TestATokenThatExpiresSignsOut(t *testing.T) {
 	l := look(t, "short-lived")
-	l.Give("short-lived", func(api.Access) bool { return true })
+	l.Give("short-lived", func(auth.Access) bool { return true })
 	l.at("")
 	l.until(readyTile)
 	l.Expire("short-lived")
@@ -27,7 +27,7 @@ func TestATokenThatExpiresSignsOut(t *testing.T) {
 
 func TestWhoMayDoNothingSeesNothing(t *testing.T) {
 	l := look(t, "nobody")
-	l.Give("nobody", func(api.Access) bool { return false })
+	l.Give("nobody", func(auth.Access) bool { return false })
 	l.at("")
 	l.says("You may not do or see this.")
 	l.at("workloads")
@@ -49,7 +49,7 @@ func TestWhoMayDoNothingSeesNothing(t *testing.T) {
 
 func TestWhoMayOnlyLookIsToldSoWhenOrdering(t *testing.T) {
 	l := look(t, "viewer")
-	l.Give("viewer", func(a api.Access) bool { return a.Verb != "requeue" && (a.Member == "prod-eu" || a.Member == "") })
+	l.Give("viewer", func(a auth.Access) bool { return a.Verb != "requeue" && (a.Member == "prod-eu" || a.Member == "") })
 	l.FailKey("prod-eu", "shop", "cart", "no", 1)
 	l.at("failing")
 	l.click(`button[aria-label="Requeue shop/cart of prod-eu"]`)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
 	fleetplacing "github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
 	fleetv1 "github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
 )
@@ -116,12 +117,39 @@ func (f placing) Placement(namespace, name string) (*fleetv1.FleetPlacement, boo
 	return p, ok
 }
 
-// Explain implements api.Fleet: nothing is planned here.
-func (placing) Explain(string, string) (fleetplacing.Explanation, bool) {
-	return fleetplacing.Explanation{}, false
+// Explain implements api.Fleet.
+func (f placing) Explain(namespace, name string) (fleetplacing.Explanation, bool) {
+	p, ok := f.Placement(namespace, name)
+	if !ok {
+		return fleetplacing.Explanation{}, false
+	}
+	members, placements := planned(p)
+	found, ok := fleet.Explain(members, placements, name, time.Now())
+	return fleetplacing.Explanation{Explanation: found, At: time.Now()}, ok
 }
 
 // Suppose implements api.Fleet.
-func (placing) Suppose(string, string, fleetplacing.Hypothesis) (fleetplacing.Supposition, bool) {
-	return fleetplacing.Supposition{}, false
+func (f placing) Suppose(namespace, name string, h fleetplacing.Hypothesis) (fleetplacing.Supposition, bool) {
+	p, ok := f.Placement(namespace, name)
+	if !ok {
+		return fleetplacing.Supposition{}, false
+	}
+	p = p.DeepCopy()
+	h.Change(&p.Spec)
+	members, placements := planned(p)
+	found, ok := fleet.PlanOne(members, placements, name, time.Now())
+	return fleetplacing.Supposition{Result: found, CostNow: 1, Cost: 2, At: time.Now()}, ok
+}
+
+// planned is what a FleetPlacement is planned from here: the members that its status has, all alike.
+func planned(p *fleetv1.FleetPlacement) (*fleet.Fleet, []fleet.Placement) {
+	f, tier := &fleet.Fleet{}, fleet.Tier{}
+	for i := range p.Status.Members {
+		supply := fleet.Supply{Room: fleet.Unbounded, Start: time.Minute}
+		f.Members = append(f.Members, fleet.Member{Name: p.Status.Members[i].Name, Spot: supply, OnDemand: supply})
+		tier = append(tier, fleet.Choice{Member: p.Status.Members[i].Name})
+	}
+	return f, []fleet.Placement{{Name: p.Name, Policy: fleet.Policy{
+		Replicas: int(*p.Spec.Replicas), MinOnDemand: int(p.Spec.Capacity.MinOnDemand), SpotPercentage: 100, Tiers: []fleet.Tier{tier},
+	}}}
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
 const controllerOfDeployments = "deployment-spot"
 
 // workload is one as its last plan shows it, with its pods.
-type workload = spot.WorkloadView
+type workload = report.Workload
 
 // AddWorkload adds a Deployment that has converged, at a share of spot capacity in percent and a floor on on-demand capacity.
 func (w *World) AddWorkload(member, namespace, name string, replicas, share, floor int) {
@@ -36,7 +37,7 @@ func (w *World) AddWorkload(member, namespace, name string, replicas, share, flo
 		Explanation: []string{fmt.Sprintf("%d %% of %d replicas belong on spot capacity, and %d must stay on on-demand capacity.", share, replicas, floor)},
 	}
 	for slot := range replicas {
-		view.Pods = append(view.Pods, spot.PodView{
+		view.Pods = append(view.Pods, report.Pod{
 			Name: fmt.Sprintf("%s-%05d", name, slot), Slot: slot, Wanted: belongs(slot, share, floor), Phase: "Running", Ready: true,
 			Actual: belongs(slot, share, floor), Node: fmt.Sprintf("node-%d", slot%7),
 		})
@@ -109,12 +110,12 @@ func (w *World) Displace(member, namespace, name string, slot int) {
 func (w *World) Move(member, namespace, name string, slot int) {
 	w.change(member, namespace, name, func(view *workload) {
 		pod := &view.Pods[slot]
-		view.Moves = append([]spot.Move{{
+		view.Moves = append([]report.Move{{
 			At: time.Now(), Pod: pod.Name, From: pod.Actual, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it",
 		}}, view.Moves...)
 		w.Journal.Add(journal.Event{Type: journal.Move, Member: member, Namespace: namespace, Kind: view.Kind, Name: name, Subject: pod.Name,
 			Reason: string(plan.PurposeMove), Message: "pod " + pod.Name + " was evicted: the mix asks for it"})
-		*pod = spot.PodView{Name: pod.Name + "-new", Slot: slot, Wanted: pod.Wanted, Actual: pod.Wanted, Phase: "Pending"}
+		*pod = report.Pod{Name: pod.Name + "-new", Slot: slot, Wanted: pod.Wanted, Actual: pod.Wanted, Phase: "Pending"}
 		view.State, view.Reason = plan.StateMoving, "a replacement is starting"
 	})
 }
@@ -146,7 +147,7 @@ func (w *World) Spoil(member, namespace, name, text string) {
 		view.Policy.Problems = []policy.Problem{{Key: "plimsoll.dev/" + text, Value: text, Rule: text}}
 		view.Explanation = []string{text}
 		view.Waits = []plan.Wait{{Kind: plan.WaitBudget, Subject: text, Reason: text}}
-		view.Moves = []spot.Move{{At: time.Now(), Pod: text, From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: text}}
+		view.Moves = []report.Move{{At: time.Now(), Pod: text, From: capacity.Spot, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: text}}
 		view.Pods[0].Name, view.Pods[0].Node, view.Pods[0].Reason, view.Pods[0].Phase, view.Pods[0].Ready = text, text, text, text, false
 	})
 }
@@ -186,12 +187,12 @@ func (lists) WhyNotEnabled(_ context.Context, _ string, key policy.WorkloadKey) 
 }
 
 // Suppose implements api.Workloads, with the formula of the documentation.
-func (l lists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, now time.Time) (spot.WhatIf, bool) {
+func (l lists) Suppose(member, kind, namespace, name string, h report.Hypothesis, now time.Time) (report.WhatIf, bool) {
 	view, ok := l.Get(member, kind, namespace, name)
 	if !ok {
-		return spot.WhatIf{}, false
+		return report.WhatIf{}, false
 	}
-	answer := spot.WhatIf{Now: view, Then: view}
+	answer := report.WhatIf{Now: view, Then: view}
 	then := &answer.Then
 	then.Planned = now
 	share, floor := *view.Policy.Percentage, *view.Policy.MinOnDemand
@@ -209,7 +210,7 @@ func (l lists) Suppose(member, kind, namespace, name string, h spot.Hypothesis, 
 	answer.Moves = max(then.SpotWanted-view.SpotActual, view.SpotActual-then.SpotWanted)
 	for i, pod := range view.Pods {
 		if pod.Actual != belongs(i, share, floor) && len(answer.First) < 2 {
-			answer.First = append(answer.First, spot.Move{Pod: pod.Name, From: pod.Actual, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it"})
+			answer.First = append(answer.First, report.Move{Pod: pod.Name, From: pod.Actual, For: plan.PurposeMove, Strategy: policy.StrategyEvict, Why: "the mix asks for it"})
 		}
 	}
 	if answer.Moves > 0 {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
@@ -31,15 +30,8 @@ type replica struct {
 // A process is a running hub.
 type process struct {
 	*fleet.Process
-	name  string
-	api   *fleet.API
-	asked atomic.Bool // to end
-}
-
-// Terminate asks the process to end, and does not wait for it.
-func (p *process) Terminate() error {
-	p.asked.Store(true)
-	return p.Process.Terminate()
+	name string
+	api  *fleet.API
 }
 
 func newReplica(s *site, name, hubKubeconfig string) (*replica, error) {
@@ -117,7 +109,8 @@ func (r *replica) supervise(p *process, binary string, environment []string) {
 			}
 		}
 	}
-	if p.asked.Load() {
+	failure := p.Failure()
+	if failure == nil {
 		return
 	}
 	time.Sleep(restartAfter)
@@ -127,7 +120,7 @@ func (r *replica) supervise(p *process, binary string, environment []string) {
 		return
 	}
 	if ready {
-		r.problems = errors.Join(r.problems, fmt.Errorf("process %s ended, and nobody had asked it to", p.name))
+		r.problems = errors.Join(r.problems, fmt.Errorf("process %s ended, and nobody had asked it to: %w", p.name, failure))
 	}
 	p.api.Close()
 	r.site.connections.remove(p.Pid())
@@ -161,10 +154,7 @@ func (r *replica) stop(ctx context.Context) error {
 func (r *replica) end(end func(*process) error) error {
 	r.mu.Lock()
 	p := r.process
-	if p != nil {
-		p.asked.Store(true)
-		r.process = nil
-	}
+	r.process = nil
 	r.mu.Unlock()
 	if p == nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
 	"github.com/plimsoll-dev/plimsoll/clusters/internal/sample"
 )
 

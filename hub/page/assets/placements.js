@@ -3,6 +3,7 @@ import { badge, bar, compare, facts, notice, search, section, table, trouble } f
 import { fill, h, link, throttled } from "./dom.js";
 import { List } from "./list.js";
 import { Live } from "./live.js";
+import { placementWhy } from "./placementwhy.js";
 import { ago, capacity, counted, fleetMemberState, placementState, seconds } from "./words.js";
 
 const nameOfPlacement = (p) => `${p.namespace}/${p.name}`;
@@ -42,14 +43,17 @@ export function placementsView() {
 
 export function placementView(namespace, name) {
   const body = h("div", null, h("p", { class: "muted" }, "Loading…"));
-  const element = h("div", null, h("p", { class: "crumbs" }, h("a", { href: link("placements") }, "Placements"), ` / ${namespace}`), h("h1", { tabindex: "-1" }, name), body);
+  const why = placementWhy(namespace, name);
+  const element = h("div", null, h("p", { class: "crumbs" }, h("a", { href: link("placements") }, "Placements"), ` / ${namespace}`), h("h1", { tabindex: "-1" }, name), body, why.element);
   const draw = throttled(150, () => {
     const p = live.items.get(`${namespace}/${name}`);
-    if (p) fill(body, trouble(live), details(p));
-    else if (live.synced || live.refused) fill(body, trouble(live) ?? notice("bad", "There is no such FleetPlacement, or you may not see it."));
+    if (p) {
+      fill(body, trouble(live), details(p));
+      why.changed(p);
+    } else if (live.synced || live.refused) fill(body, trouble(live) ?? notice("bad", "There is no such FleetPlacement, or you may not see it."));
   });
   const live = follow({ namespace, filter: `placement.name == ${JSON.stringify(name)}` }, () => draw());
-  return { element, title: name, close() { live.stop(); draw.stop(); } };
+  return { element, title: name, close() { live.stop(); draw.stop(); why.close(); } };
 }
 
 function details(p) {

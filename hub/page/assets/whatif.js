@@ -48,7 +48,8 @@ export function whatIf(key) {
   };
 }
 
-function slider(id, label, max, unit) {
+// slider is a labelled range with its value beside it.
+export function slider(id, label, max, unit) {
   const input = h("input", { id, type: "range", min: 0, max, step: 1, value: 0 });
   const output = h("output", { for: id });
   const tell = () => { output.textContent = input.value + unit; input.setAttribute("aria-valuetext", input.value + unit); };

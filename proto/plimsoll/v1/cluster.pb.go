@@ -22,17 +22,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ClusterState answers in one word whether the hub can work in a member.
+// ClusterState says whether the hub can work in a member.
 type ClusterState int32
 
 const (
 	// Never sent.
 	ClusterState_CLUSTER_STATE_UNSPECIFIED ClusterState = 0
-	// Accepted; it is being probed, and its caches are warmed.
+	// Accepted; the hub probes it and fills its caches.
 	ClusterState_CLUSTER_STATE_CONNECTING ClusterState = 1
-	// Healthy, with everything cached and permitted that is needed.
+	// Healthy; everything that the hub needs is cached and permitted.
 	ClusterState_CLUSTER_STATE_READY ClusterState = 2
-	// Healthy, but a kind or a permission is missing; what is there works.
+	// Healthy, but a kind or a right is missing; everything else works.
 	ClusterState_CLUSTER_STATE_DEGRADED ClusterState = 3
 	// Its API server cannot be reached, does not answer in time, or says that it is not ready.
 	ClusterState_CLUSTER_STATE_UNREACHABLE ClusterState = 4
@@ -87,37 +87,37 @@ func (ClusterState) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_cluster_proto_rawDescGZIP(), []int{0}
 }
 
-// Cluster is a member: a Kubernetes cluster that a registration Secret in the hub cluster names.
+// Cluster is a member: a Kubernetes cluster with a registration Secret in the hub cluster.
 type Cluster struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, which is the name of its registration Secret.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Can the hub work in this member?
+	// Whether the hub can work in this member.
 	State ClusterState `protobuf:"varint,2,opt,name=state,proto3,enum=plimsoll.v1.ClusterState" json:"state,omitempty"`
-	// One word in CamelCase that says why state is what it is, for programs.
+	// The reason of state in CamelCase, for programs.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A sentence that says why, for people. It carries no secret value.
+	// A message for people. It contains no secret value.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// The aspects that state sums up: Accepted (the Secret), Reachable (the API server), Warm (the caches) and
-	// Permitted (what the reconcilers may do there).
+	// The conditions behind state: Accepted (the Secret), Reachable (the API server), Warm (the caches) and
+	// Permitted (the rights of the reconcilers there).
 	Conditions []*Condition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Host and port of the member's API server; empty while no Secret was accepted.
 	Server string `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
 	// Version of its Kubernetes, for example v1.36.1; empty while unknown.
 	KubernetesVersion string `protobuf:"bytes,7,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
-	// UID of its kube-system namespace, by which the same cluster is recognised under two names; empty while unknown.
+	// UID of its kube-system namespace, which identifies the cluster; empty while unknown.
 	ClusterUid string `protobuf:"bytes,8,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
-	// Address of the hub replica that owns it, which is the only one that acts on it; empty: nobody does.
+	// Address of the hub replica that owns it: the only one that acts on it; empty: none.
 	Owner string `protobuf:"bytes,9,opt,name=owner,proto3" json:"owner,omitempty"`
-	// When it was registered: the creation of its Secret.
+	// When its registration Secret was created.
 	RegisteredAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=registered_at,json=registeredAt,proto3" json:"registered_at,omitempty"`
 	// When the last health probe ended, whatever its result; unset before the first.
 	LastProbeAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=last_probe_at,json=lastProbeAt,proto3" json:"last_probe_at,omitempty"`
-	// When state changed the last time.
+	// When state last changed.
 	StateChangedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=state_changed_at,json=stateChangedAt,proto3" json:"state_changed_at,omitempty"`
-	// The kinds that the reconcilers work with, and whether the hub holds a cache of each, in a fixed order.
+	// The kinds that the reconcilers need, in a fixed order.
 	Kinds []*ClusterKind `protobuf:"bytes,13,rep,name=kinds,proto3" json:"kinds,omitempty"`
-	// What the hub manages there; unset while it holds no cache to count from.
+	// The managed workloads; unset while they are not cached.
 	Workloads     *WorkloadCounts `protobuf:"bytes,14,opt,name=workloads,proto3" json:"workloads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,14 +251,14 @@ func (x *Cluster) GetWorkloads() *WorkloadCounts {
 	return nil
 }
 
-// ClusterKind tells whether one kind of a member is cached.
+// ClusterKind is the state of one kind in a member.
 type ClusterKind struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// API version and kind, for example "apps/v1 Deployment".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Is it cached, so that the controllers that need it run?
+	// Whether it is cached, so that its controllers run.
 	Engaged bool `protobuf:"varint,2,opt,name=engaged,proto3" json:"engaged,omitempty"`
-	// Why it is not engaged; empty when it is.
+	// Why it is not engaged; empty if it is.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -315,7 +315,7 @@ func (x *ClusterKind) GetReason() string {
 	return ""
 }
 
-// WorkloadCounts sums up the managed workloads of one member.
+// WorkloadCounts counts the managed workloads of one member.
 type WorkloadCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Workloads that are enabled for spot placement.

@@ -25,19 +25,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ListClustersRequest asks for a page of members.
+// ListClustersRequest requests a page of members.
 type ListClustersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filter and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filter and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. cluster is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: cluster.state == "UNREACHABLE".
+	// A CEL expression that must be true for an item; empty: all. cluster is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: cluster.state == "UNREACHABLE".
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: state_changed_at desc.
+	// Fields to order by before the name, separated by commas, each optionally with " desc": state_changed_at desc.
 	OrderBy string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each member, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each member, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -113,11 +113,11 @@ type ListClustersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The members of this page.
 	Clusters []*Cluster `protobuf:"bytes,1,rep,name=clusters,proto3" json:"clusters,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members whose owner did not answer; those that are listed are then shown as the answering replica sees them.
+	// Members whose owner did not answer; they are listed as the answering replica sees them.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -181,12 +181,12 @@ func (x *ListClustersResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// GetClusterRequest asks for one member.
+// GetClusterRequest requests one member.
 type GetClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// Only these fields of the member, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of the member, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -241,9 +241,9 @@ type GetClusterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The member.
 	Cluster *Cluster `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Holds the member when its owner did not answer; it is then shown as the answering replica sees it.
+	// Contains the member if its owner did not answer; it is shown as the answering replica sees it.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,3,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -300,12 +300,12 @@ func (x *GetClusterResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// WatchClustersRequest asks to be told of members.
+// WatchClustersRequest watches members.
 type WatchClustersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only those for which this CEL expression is true, as in ListClusters; it is computed when one changes.
+	// Only those for which this CEL expression is true, as in ListClusters; evaluated when one changes.
 	Filter string `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	// The last resume_token of a watch of the same caller with the same filters, to get only later changes. Empty: everything.
 	ResumeToken   string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -358,15 +358,15 @@ func (x *WatchClustersRequest) GetResumeToken() string {
 // WatchClustersResponse is one message of a watch.
 type WatchClustersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells.
+	// The type.
 	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
-	// Of PUT and REMOVED.
+	// The resource; for PUT and REMOVED.
 	Cluster *Cluster `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	// Token to resume after this message, also in another watch; for SYNCED and BOOKMARK.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Why; of RESYNC.
+	// Why; for RESYNC.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	// Members that are missing or possibly stale; for SYNCED and BOOKMARK.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

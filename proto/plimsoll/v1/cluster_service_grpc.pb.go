@@ -32,8 +32,8 @@ const (
 type ClusterServiceClient interface {
 	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(ctx context.Context, in *ListClustersRequest, opts ...grpc.CallOption) (*ListClustersResponse, error)
-	// WatchClusters tells of what ListClusters lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchClusters sends what ListClusters lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchClusters(ctx context.Context, in *WatchClustersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchClustersResponse], error)
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(ctx context.Context, in *GetClusterRequest, opts ...grpc.CallOption) (*GetClusterResponse, error)
@@ -94,8 +94,8 @@ func (c *clusterServiceClient) GetCluster(ctx context.Context, in *GetClusterReq
 type ClusterServiceServer interface {
 	// ListClusters lists the members that the caller may list, ordered by name unless order_by says otherwise.
 	ListClusters(context.Context, *ListClustersRequest) (*ListClustersResponse, error)
-	// WatchClusters tells of what ListClusters lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchClusters sends what ListClusters lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchClusters(*WatchClustersRequest, grpc.ServerStreamingServer[WatchClustersResponse]) error
 	// GetCluster shows one member. NOT_FOUND: no registration Secret has that name.
 	GetCluster(context.Context, *GetClusterRequest) (*GetClusterResponse, error)

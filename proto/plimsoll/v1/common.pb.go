@@ -22,22 +22,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WatchEventType says what a message of a watch tells.
+// WatchEventType is the type of a message of a watch.
 type WatchEventType int32
 
 const (
 	// Never sent.
 	WatchEventType_WATCH_EVENT_TYPE_UNSPECIFIED WatchEventType = 0
-	// The resource is there, as it is shown now. States in between may be left out.
+	// The resource exists, with this content. Intermediate states can be skipped.
 	WatchEventType_WATCH_EVENT_TYPE_PUT WatchEventType = 1
-	// The resource is gone, or does not pass the filter any more; of it only the name is shown.
+	// The resource is deleted, or no longer matches the filter; only its name is set.
 	WatchEventType_WATCH_EVENT_TYPE_REMOVED WatchEventType = 2
-	// Everything that was there when the watch began, or began anew, has been told.
+	// All resources that existed at the start of the watch, or at RESYNC, have been sent.
 	WatchEventType_WATCH_EVENT_TYPE_SYNCED WatchEventType = 3
-	// Nothing but resume_token and unreachable, at times.
+	// Sent periodically; only resume_token and unreachable are set.
 	WatchEventType_WATCH_EVENT_TYPE_BOOKMARK WatchEventType = 4
-	// What was told is void, for reason, and is told anew: the resume_token of the request has expired, the reader was slower than
-	// what this replica remembers, or more members may be seen than before.
+	// Everything is sent again, for reason: the resume_token of the request has expired, the reader was slower than
+	// what this replica remembers, or more members are visible than before.
 	WatchEventType_WATCH_EVENT_TYPE_RESYNC WatchEventType = 5
 )
 
@@ -88,12 +88,12 @@ func (WatchEventType) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// UnreachableMember names a member that an answer says nothing about, or says it from a copy that may be old.
+// UnreachableMember is a member that an answer lacks, or shows from a possibly stale copy.
 type UnreachableMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the member; empty when not even the names of the members in question are known.
+	// Name of the member; empty if unknown.
 	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	// Why: its API server does not answer, nobody owns it at the moment, or the replica that owns it does not answer.
+	// Why: its API server or its owner does not answer, or no replica owns it.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -143,18 +143,18 @@ func (x *UnreachableMember) GetReason() string {
 	return ""
 }
 
-// Condition is one aspect of a state, in the shape of a Kubernetes condition.
+// Condition is a condition as in Kubernetes.
 type Condition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Aspect in CamelCase, for example Reachable. A type appears at most once in a list.
+	// Type in CamelCase, for example Reachable; unique in a list.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// True, False or Unknown.
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// One word in CamelCase that says why, for programs.
+	// The reason in CamelCase, for programs.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A sentence that says why, for people. It carries no secret value.
+	// A message for people. It contains no secret value.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	// When status changed the last time.
+	// When status last changed.
 	LastTransitionTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_transition_time,json=lastTransitionTime,proto3" json:"last_transition_time,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache

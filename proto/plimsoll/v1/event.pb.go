@@ -114,7 +114,7 @@ type Event struct {
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	// A sentence for people. It carries no secret value.
 	Message string `protobuf:"bytes,10,opt,name=message,proto3" json:"message,omitempty"`
-	// Who asked for it; only of REQUEUE.
+	// Who requested it; only for REQUEUE.
 	User          string `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

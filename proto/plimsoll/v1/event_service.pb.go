@@ -25,23 +25,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ListEventsRequest asks for a page of events.
+// ListEventsRequest requests a page of events.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Only those about workloads and objects in namespaces of this name; empty: all.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. event is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: event.type == "MOVE" && event.reason == "drought".
+	// A CEL expression that must be true for an item; empty: all. event is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: event.type == "MOVE" && event.reason == "drought".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before cluster and id, each with " desc" behind it or not, separated by commas; empty: at desc.
+	// Fields to order by before cluster and id, separated by commas, each optionally with " desc"; empty: at desc.
 	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each event, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each event, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,11 +131,11 @@ type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The events of this page.
 	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members that were asked about and could not be.
+	// Members that could not be read.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -199,16 +199,16 @@ func (x *ListEventsResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// WatchEventsRequest asks to be told of events.
+// WatchEventsRequest watches events.
 type WatchEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Only those about workloads and objects in namespaces of this name; empty: all.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only those for which this CEL expression is true, as in ListEvents; it is computed when one comes.
+	// Only those for which this CEL expression is true, as in ListEvents; evaluated when one comes.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	// The last resume_token of a watch of the same caller with the same filters, to get only later changes. Empty: everything.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -275,15 +275,15 @@ func (x *WatchEventsRequest) GetResumeToken() string {
 // WatchEventsResponse is one message of a watch.
 type WatchEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells. REMOVED: the event is too old, or there were too many.
+	// The type. REMOVED: the event is too old, or there were too many.
 	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
-	// Of PUT and REMOVED.
+	// The resource; for PUT and REMOVED.
 	Event *Event `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
-	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	// Token to resume after this message, also in another watch; for SYNCED and BOOKMARK.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Why; of RESYNC.
+	// Why; for RESYNC.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	// Members that are missing or possibly stale; for SYNCED and BOOKMARK.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

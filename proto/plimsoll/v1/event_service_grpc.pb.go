@@ -30,10 +30,10 @@ const (
 // EventService shows what happened in the members within the last day, as far as their owners remember: they keep it in memory,
 // 2,000 events of a member at most. The caller needs list on events of api.plimsoll.dev.
 type EventServiceClient interface {
-	// ListEvents lists the events of the members of which the caller may list events, the newest first unless order_by says otherwise.
+	// ListEvents lists the events of the members whose events the caller may list, the newest first unless order_by says otherwise.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
-	// WatchEvents tells of what ListEvents lists, and of what comes, until the caller leaves: first what there is, then SYNCED, then
-	// changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchEvents sends what ListEvents lists, and new events, until the caller closes it: first the existing items, then SYNCED, then
+	// changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchEventsResponse], error)
 }
 
@@ -81,10 +81,10 @@ type EventService_WatchEventsClient = grpc.ServerStreamingClient[WatchEventsResp
 // EventService shows what happened in the members within the last day, as far as their owners remember: they keep it in memory,
 // 2,000 events of a member at most. The caller needs list on events of api.plimsoll.dev.
 type EventServiceServer interface {
-	// ListEvents lists the events of the members of which the caller may list events, the newest first unless order_by says otherwise.
+	// ListEvents lists the events of the members whose events the caller may list, the newest first unless order_by says otherwise.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
-	// WatchEvents tells of what ListEvents lists, and of what comes, until the caller leaves: first what there is, then SYNCED, then
-	// changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchEvents sends what ListEvents lists, and new events, until the caller closes it: first the existing items, then SYNCED, then
+	// changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[WatchEventsResponse]) error
 	mustEmbedUnimplementedEventServiceServer()
 }

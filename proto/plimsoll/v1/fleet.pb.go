@@ -24,27 +24,27 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// FleetPlacementState answers in one word where a FleetPlacement stands.
+// FleetPlacementState is the state of a FleetPlacement.
 type FleetPlacementState int32
 
 const (
 	// Never sent.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_UNSPECIFIED FleetPlacementState = 0
-	// The hub has not looked at it yet.
+	// The hub has not planned it yet.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_PENDING FleetPlacementState = 1
-	// Every replica is where the plan has it, and ready.
+	// All replicas are ready and match the plan.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_PLACED FleetPlacementState = 2
-	// Replicas are started or moved.
+	// Replicas are starting or moving.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_MOVING FleetPlacementState = 3
 	// Moves wait for others, for the pace or for the disruption window.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_WAITING FleetPlacementState = 4
-	// Fewer replicas than are asked for have a place.
+	// Not all wanted replicas have a place.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_INCOMPLETE FleetPlacementState = 5
-	// Nothing moves until somebody changes what message names.
+	// Nothing moves until somebody fixes what message names.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_STOPPED FleetPlacementState = 6
-	// It is paused: its members keep what they have.
+	// Paused: its members keep their replicas.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_PAUSED FleetPlacementState = 7
-	// It was deleted, and its members are handed back.
+	// Being deleted; then its members place their replicas on their own again.
 	FleetPlacementState_FLEET_PLACEMENT_STATE_DELETING FleetPlacementState = 8
 )
 
@@ -107,13 +107,13 @@ type FleetMemberState int32
 const (
 	// Never sent.
 	FleetMemberState_FLEET_MEMBER_STATE_UNSPECIFIED FleetMemberState = 0
-	// It runs what it is to run.
+	// It runs the planned replicas.
 	FleetMemberState_FLEET_MEMBER_STATE_PLACED FleetMemberState = 1
-	// It does not yet.
+	// It does not run them yet.
 	FleetMemberState_FLEET_MEMBER_STATE_MOVING FleetMemberState = 2
-	// It is out of reach, and its replicas count until the grace is over.
+	// Unreachable; its replicas count until the end of the grace period.
 	FleetMemberState_FLEET_MEMBER_STATE_UNREACHABLE FleetMemberState = 3
-	// It is out of reach for longer than the grace, and its replicas are made up for elsewhere.
+	// Unreachable for longer than the grace period; its replicas are replaced elsewhere.
 	FleetMemberState_FLEET_MEMBER_STATE_LOST FleetMemberState = 4
 	// Its workload takes no part; reason says why.
 	FleetMemberState_FLEET_MEMBER_STATE_OUT FleetMemberState = 5
@@ -166,7 +166,7 @@ func (FleetMemberState) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_fleet_proto_rawDescGZIP(), []int{1}
 }
 
-// FleetPlacement is a FleetPlacement of the hub cluster: one workload over several members, what is asked for and what there is.
+// FleetPlacement is a FleetPlacement of the hub cluster: one workload in several members, with its spec and its state.
 type FleetPlacement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its namespace in the hub cluster, which is that of the workload in the members.
@@ -175,15 +175,15 @@ type FleetPlacement struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The workload.
 	Target *FleetTarget `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
-	// Where it stands between what is asked for and what is.
+	// Its state.
 	State FleetPlacementState `protobuf:"varint,4,opt,name=state,proto3,enum=plimsoll.v1.FleetPlacementState" json:"state,omitempty"`
 	// The reason of its condition Ready: one word in CamelCase.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The message of that condition.
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
-	// What is asked for.
+	// Its spec.
 	Policy *FleetPolicy `protobuf:"bytes,7,opt,name=policy,proto3" json:"policy,omitempty"`
-	// How many replicas run or start, in members that are in reach or within the grace.
+	// Running and starting replicas, in members that are reachable or within the grace period.
 	Running int32 `protobuf:"varint,8,opt,name=running,proto3" json:"running,omitempty"`
 	// How many of them are ready.
 	Ready int32 `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
@@ -191,13 +191,13 @@ type FleetPlacement struct {
 	Spot *FleetCounts `protobuf:"bytes,10,opt,name=spot,proto3" json:"spot,omitempty"`
 	// Those on on-demand capacity.
 	OnDemand *FleetCounts `protobuf:"bytes,11,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
-	// How many replicas of the plan are beyond those that are asked for, as insurance.
+	// Extra replicas of the plan, as insurance.
 	Insurance int32 `protobuf:"varint,12,opt,name=insurance,proto3" json:"insurance,omitempty"`
-	// How many replicas there is no place for.
+	// Replicas without a place.
 	Unplaced int32 `protobuf:"varint,13,opt,name=unplaced,proto3" json:"unplaced,omitempty"`
-	// The members of its tiers, in the order of the tiers, and then others that run some. Members that the caller may not see are left out.
+	// The members of its tiers, in the order of the tiers, and then others that run some. Members that the caller may not see are omitted.
 	Members []*FleetMember `protobuf:"bytes,14,rep,name=members,proto3" json:"members,omitempty"`
-	// How many members are left out because the caller may not see them. The totals count them, and messages that name one are not shown.
+	// How many members are omitted because the caller may not see them. The totals include them; messages that name one are not shown.
 	HiddenMembers int32 `protobuf:"varint,15,opt,name=hidden_members,json=hiddenMembers,proto3" json:"hidden_members,omitempty"`
 	// The last moves, the newest first, at most 10.
 	LastMoves []*FleetMove `protobuf:"bytes,16,rep,name=last_moves,json=lastMoves,proto3" json:"last_moves,omitempty"`
@@ -432,11 +432,11 @@ func (x *FleetTarget) GetName() string {
 // FleetCounts counts replicas of one capacity type.
 type FleetCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many the plan leads to.
+	// Planned replicas.
 	Wanted int32 `protobuf:"varint,1,opt,name=wanted,proto3" json:"wanted,omitempty"`
-	// How many the members are told to have now.
+	// Replicas that are set in the members now.
 	Set int32 `protobuf:"varint,2,opt,name=set,proto3" json:"set,omitempty"`
-	// How many there are, ready or not.
+	// Existing replicas, ready or not.
 	Running int32 `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
 	// How many of them are ready.
 	Ready         int32 `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
@@ -502,20 +502,20 @@ func (x *FleetCounts) GetReady() int32 {
 	return 0
 }
 
-// FleetMember is what there is of a FleetPlacement in one member.
+// FleetMember is the part of a FleetPlacement in one member.
 type FleetMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Its tier, from 1; 0: it is in none.
+	// Its tier, from 1; 0: none.
 	Tier int32 `protobuf:"varint,2,opt,name=tier,proto3" json:"tier,omitempty"`
-	// Does it take part?
+	// Whether it takes part.
 	State FleetMemberState `protobuf:"varint,3,opt,name=state,proto3,enum=plimsoll.v1.FleetMemberState" json:"state,omitempty"`
 	// Its replicas on spot capacity.
 	Spot *FleetCounts `protobuf:"bytes,4,opt,name=spot,proto3" json:"spot,omitempty"`
 	// Those on on-demand capacity.
 	OnDemand *FleetCounts `protobuf:"bytes,5,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
-	// Why it has as many as it has, or why it takes no part.
+	// Why it has this number of replicas, or why it takes no part.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -602,9 +602,9 @@ type FleetMove struct {
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
 	// Capacity type of the replicas.
 	Capacity CapacityType `protobuf:"varint,3,opt,name=capacity,proto3,enum=plimsoll.v1.CapacityType" json:"capacity,omitempty"`
-	// How many are started; stopped, where it is negative.
+	// Number of started replicas; negative: stopped replicas.
 	By int32 `protobuf:"varint,4,opt,name=by,proto3" json:"by,omitempty"`
-	// A sentence that says why.
+	// A sentence with the reason.
 	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -675,30 +675,30 @@ func (x *FleetMove) GetReason() string {
 	return ""
 }
 
-// FleetPolicy is what a FleetPlacement asks for.
+// FleetPolicy is the spec of a FleetPlacement.
 type FleetPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many replicas the fleet is to have ready.
+	// Wanted number of ready replicas in the fleet.
 	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	// How many of them are on on-demand capacity: the floor of the fleet.
+	// Minimum of them on on-demand capacity: the floor of the fleet.
 	MinOnDemand int32 `protobuf:"varint,2,opt,name=min_on_demand,json=minOnDemand,proto3" json:"min_on_demand,omitempty"`
-	// How many percent of them may be on spot.
+	// Maximum percentage of them on spot.
 	SpotPercentage int32 `protobuf:"varint,3,opt,name=spot_percentage,json=spotPercentage,proto3" json:"spot_percentage,omitempty"`
-	// How many may run on spot beyond replicas, as insurance.
+	// Maximum number of extra replicas on spot, as insurance.
 	ExtraSpot int32 `protobuf:"varint,4,opt,name=extra_spot,json=extraSpot,proto3" json:"extra_spot,omitempty"`
-	// Tiers of members, in order of preference. None: all members are one.
+	// Tiers of members, in order of preference. None: one tier of all members.
 	Tiers []*FleetTier `protobuf:"bytes,5,rep,name=tiers,proto3" json:"tiers,omitempty"`
-	// Limits how much may be in one place.
+	// Limits for members and failure domains.
 	Spread *FleetSpread `protobuf:"bytes,6,opt,name=spread,proto3" json:"spread,omitempty"`
-	// What a replica costs in members that a selector matches; the first that matches counts.
+	// Prices of a replica by selectors of members; the first match counts.
 	Prices []*FleetPrice `protobuf:"bytes,7,rep,name=prices,proto3" json:"prices,omitempty"`
-	// How long a member may be out of reach before its replicas are made up for elsewhere.
+	// How long a member may be unreachable before its replicas are replaced elsewhere.
 	ClusterLossGrace *durationpb.Duration `protobuf:"bytes,8,opt,name=cluster_loss_grace,json=clusterLossGrace,proto3" json:"cluster_loss_grace,omitempty"`
-	// Limits moves of replicas that serve.
+	// Limits moves of ready replicas.
 	Pace *FleetPace `protobuf:"bytes,9,opt,name=pace,proto3" json:"pace,omitempty"`
-	// What becomes of the replicas when it is deleted: Keep or Gather.
+	// What happens to the replicas when it is deleted: Keep or Gather.
 	OnDelete string `protobuf:"bytes,10,opt,name=on_delete,json=onDelete,proto3" json:"on_delete,omitempty"`
-	// The member that Gather has run them; empty: the one of the first tier that runs most, or one that the caller may not see.
+	// The member that runs them after Gather; empty: the one of the first tier with the most replicas, or one that the caller may not see.
 	GatherInto    string `protobuf:"bytes,11,opt,name=gather_into,json=gatherInto,proto3" json:"gather_into,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -811,10 +811,10 @@ func (x *FleetPolicy) GetGatherInto() string {
 	return ""
 }
 
-// FleetTier is a set of members that are preferred alike.
+// FleetTier is a set of members with the same preference.
 type FleetTier struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which members; one that several match is of the first.
+	// Its members; a member that several match belongs to the first.
 	Members       []*FleetChoice `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -857,16 +857,16 @@ func (x *FleetTier) GetMembers() []*FleetChoice {
 	return nil
 }
 
-// FleetChoice is members that replicas may be in.
+// FleetChoice selects members.
 type FleetChoice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Selector of the labels of their registrations, such as region=eu,provider!=b; empty: all.
 	Selector string `protobuf:"bytes,1,opt,name=selector,proto3" json:"selector,omitempty"`
 	// Share of each of them, relative to the others of the tier; 0: 1.
 	Weight int32 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
-	// How many replicas each of them has at least.
+	// Minimum of replicas in each.
 	Min int32 `protobuf:"varint,3,opt,name=min,proto3" json:"min,omitempty"`
-	// How many each has at most; 0: no bound.
+	// Maximum of replicas in each; 0: no limit.
 	Max           int32 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -930,7 +930,7 @@ func (x *FleetChoice) GetMax() int32 {
 	return 0
 }
 
-// FleetSpread limits how many percent of the replicas may be in one place; 0 is no limit.
+// FleetSpread limits the percentage of replicas in one place; 0: no limit.
 type FleetSpread struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In one member.
@@ -994,7 +994,7 @@ func (x *FleetSpread) GetMaxPercentPerDomain() int32 {
 	return 0
 }
 
-// FleetPrice is what a replica costs, in a unit that is the same for all members.
+// FleetPrice is the price of a replica, in the same unit for all members.
 type FleetPrice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Selector of the labels of registrations; empty: all.
@@ -1058,14 +1058,14 @@ func (x *FleetPrice) GetOnDemand() string {
 	return ""
 }
 
-// FleetPace limits moves of replicas that serve where they are.
+// FleetPace limits moves of ready replicas.
 type FleetPace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many may be on the move at a time; 0: a tenth of the replicas, and at least one.
+	// Maximum of concurrent moves; 0: a tenth of the replicas, at least one.
 	MaxMoves int32 `protobuf:"varint,1,opt,name=max_moves,json=maxMoves,proto3" json:"max_moves,omitempty"`
 	// The time between two batches.
 	Cooldown *durationpb.Duration `protobuf:"bytes,2,opt,name=cooldown,proto3" json:"cooldown,omitempty"`
-	// When it opens: five cron fields; empty: such moves may always be made.
+	// When the disruption window opens: five cron fields; empty: always open.
 	WindowSchedule string `protobuf:"bytes,3,opt,name=window_schedule,json=windowSchedule,proto3" json:"window_schedule,omitempty"`
 	// How long it stays open.
 	WindowDuration *durationpb.Duration `protobuf:"bytes,4,opt,name=window_duration,json=windowDuration,proto3" json:"window_duration,omitempty"`
@@ -1140,20 +1140,20 @@ func (x *FleetPace) GetWindowTimeZone() string {
 	return ""
 }
 
-// FleetMemberExplanation says why a member has as many replicas as the plan gives it.
+// FleetMemberExplanation explains the planned replicas of a member.
 type FleetMemberExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Why this member: its tier and weight, and what it has room for.
+	// Why this member: its tier, weight and room.
 	WhyMember string `protobuf:"bytes,2,opt,name=why_member,json=whyMember,proto3" json:"why_member,omitempty"`
 	// Why replicas are on spot there; empty: none are.
 	WhySpot string `protobuf:"bytes,3,opt,name=why_spot,json=whySpot,proto3" json:"why_spot,omitempty"`
 	// Why replicas are on on-demand there; empty: none are.
 	WhyOnDemand string `protobuf:"bytes,4,opt,name=why_on_demand,json=whyOnDemand,proto3" json:"why_on_demand,omitempty"`
-	// What the plan knows of spot there.
+	// The supply of spot there.
 	Spot *FleetSupply `protobuf:"bytes,5,opt,name=spot,proto3" json:"spot,omitempty"`
-	// What it knows of on-demand there.
+	// The supply of on-demand there.
 	OnDemand *FleetSupply `protobuf:"bytes,6,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
 	// What would have to change for other numbers.
 	WouldChange   []*FleetObstacle `protobuf:"bytes,7,rep,name=would_change,json=wouldChange,proto3" json:"would_change,omitempty"`
@@ -1240,18 +1240,18 @@ func (x *FleetMemberExplanation) GetWouldChange() []*FleetObstacle {
 	return nil
 }
 
-// FleetSupply is what a plan knows of one capacity type of a member.
+// FleetSupply is the supply of one capacity type in a member.
 type FleetSupply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Since when it has had no room for more; unset: it is not known to be dry.
+	// Since when it has no room for more; unset: not known to be dry.
 	DrySince *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=dry_since,json=drySince,proto3" json:"dry_since,omitempty"`
-	// From when a dry one may be tried with one replica; unset: not before a probe has found room.
+	// When one replica may test a dry supply; unset: not before a probe found room.
 	TryAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=try_at,json=tryAt,proto3" json:"try_at,omitempty"`
-	// What a replica costs; 0: not known.
+	// The price of a replica; 0: unknown.
 	Price float64 `protobuf:"fixed64,3,opt,name=price,proto3" json:"price,omitempty"`
-	// How long a replica takes to be ready.
+	// The time until a replica is ready.
 	Start *durationpb.Duration `protobuf:"bytes,4,opt,name=start,proto3" json:"start,omitempty"`
-	// How long it is predicted to take until spot takes back what runs there; unset: it does not.
+	// The predicted time until the provider takes spot back; unset: never.
 	Life          *durationpb.Duration `protobuf:"bytes,5,opt,name=life,proto3" json:"life,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1322,7 +1322,7 @@ func (x *FleetSupply) GetLife() *durationpb.Duration {
 	return nil
 }
 
-// FleetObstacle is one thing that stands in the way of a member.
+// FleetObstacle is one reason why a member has not more or other replicas.
 type FleetObstacle struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is.

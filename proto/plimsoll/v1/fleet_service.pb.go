@@ -25,21 +25,21 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ListFleetPlacementsRequest asks for a page of FleetPlacements.
+// ListFleetPlacementsRequest requests a page of FleetPlacements.
 type ListFleetPlacementsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those in this namespace of the hub cluster; empty: in all namespaces.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. placement is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: placement.ready < placement.policy.replicas.
+	// A CEL expression that must be true for an item; empty: all. placement is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: placement.ready < placement.policy.replicas.
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: unplaced desc, name.
+	// Fields to order by before the name, separated by commas, each optionally with " desc": unplaced desc, name.
 	OrderBy string `protobuf:"bytes,5,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each FleetPlacement, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each FleetPlacement, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -122,9 +122,9 @@ type ListFleetPlacementsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The FleetPlacements of this page.
 	Placements []*FleetPlacement `protobuf:"bytes,1,rep,name=placements,proto3" json:"placements,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The moment that this answer shows.
+	// The time of the data in this answer.
 	AsOf          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -181,14 +181,14 @@ func (x *ListFleetPlacementsResponse) GetAsOf() *timestamppb.Timestamp {
 	return nil
 }
 
-// GetFleetPlacementRequest asks for one FleetPlacement.
+// GetFleetPlacementRequest requests one FleetPlacement.
 type GetFleetPlacementRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its namespace in the hub cluster, a DNS label.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Its name, a DNS subdomain.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Only these fields of the FleetPlacement, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of the FleetPlacement, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,7 +250,7 @@ type GetFleetPlacementResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The FleetPlacement.
 	Placement *FleetPlacement `protobuf:"bytes,1,opt,name=placement,proto3" json:"placement,omitempty"`
-	// The moment that this answer shows.
+	// The time of the data in this answer.
 	AsOf          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -300,14 +300,14 @@ func (x *GetFleetPlacementResponse) GetAsOf() *timestamppb.Timestamp {
 	return nil
 }
 
-// WatchFleetPlacementsRequest asks to be told of FleetPlacements.
+// WatchFleetPlacementsRequest watches FleetPlacements.
 type WatchFleetPlacementsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those in this namespace of the hub cluster; empty: in all namespaces.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only those for which this CEL expression is true, as in ListFleetPlacements; it is computed when one changes.
+	// Only those for which this CEL expression is true, as in ListFleetPlacements; evaluated when one changes.
 	Filter string `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	// The last resume_token of a watch of the same caller with the same filters, to get only later changes. Empty: everything.
 	ResumeToken   string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -367,13 +367,13 @@ func (x *WatchFleetPlacementsRequest) GetResumeToken() string {
 // WatchFleetPlacementsResponse is one message of a watch.
 type WatchFleetPlacementsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells.
+	// The type.
 	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
-	// Of PUT and REMOVED.
+	// The resource; for PUT and REMOVED.
 	Placement *FleetPlacement `protobuf:"bytes,2,opt,name=placement,proto3" json:"placement,omitempty"`
-	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	// Token to resume after this message, also in another watch; for SYNCED and BOOKMARK.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Why; of RESYNC.
+	// Why; for RESYNC.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -437,7 +437,7 @@ func (x *WatchFleetPlacementsResponse) GetReason() string {
 	return ""
 }
 
-// ExplainFleetPlacementRequest asks why.
+// ExplainFleetPlacementRequest requests an explanation.
 type ExplainFleetPlacementRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its namespace in the hub cluster, a DNS label.
@@ -492,24 +492,24 @@ func (x *ExplainFleetPlacementRequest) GetName() string {
 	return ""
 }
 
-// ExplainFleetPlacementResponse says why.
+// ExplainFleetPlacementResponse is the explanation.
 type ExplainFleetPlacementResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The FleetPlacement.
 	Placement *FleetPlacement `protobuf:"bytes,1,opt,name=placement,proto3" json:"placement,omitempty"`
-	// What is asked for and what the plan makes of it, in sentences.
+	// The spec and the plan, in sentences.
 	Summary []string `protobuf:"bytes,2,rep,name=summary,proto3" json:"summary,omitempty"`
 	// The members of its tiers, in the order of the tiers, and then others that run some, without those that the caller may not see.
 	Members []*FleetMemberExplanation `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
-	// The moves to be made now, in their order.
+	// The moves to make now, in order.
 	Moves []*FleetMove `protobuf:"bytes,4,rep,name=moves,proto3" json:"moves,omitempty"`
-	// Those that wait for others to be done.
+	// Moves that wait for others.
 	Later []*FleetMove `protobuf:"bytes,5,rep,name=later,proto3" json:"later,omitempty"`
 	// The share of time for which replicas are expected to be missing, 0 to 1.
 	Risk float64 `protobuf:"fixed64,6,opt,name=risk,proto3" json:"risk,omitempty"`
-	// When it is planned again although nothing has changed; unset: only on change.
+	// When the hub plans again without a change; unset: only after a change.
 	RecheckAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=recheck_at,json=recheckAt,proto3" json:"recheck_at,omitempty"`
-	// The moment that this answer shows.
+	// The time of the data in this answer.
 	AsOf          *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -601,26 +601,26 @@ func (x *ExplainFleetPlacementResponse) GetAsOf() *timestamppb.Timestamp {
 	return nil
 }
 
-// WhatIfFleetPlacementRequest asks about another policy. What is not set stays as it is.
+// WhatIfFleetPlacementRequest is a hypothetical policy. Fields that are not set stay as they are.
 type WhatIfFleetPlacementRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its namespace in the hub cluster, a DNS label.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Its name, a DNS subdomain.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Replicas that the fleet is to have ready, 0 to 100000.
+	// Wanted number of ready replicas, 0 to 100000.
 	Replicas *int32 `protobuf:"varint,3,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
-	// How many of them are on on-demand capacity, 0 to 100000.
+	// Minimum of them on on-demand capacity, 0 to 100000.
 	MinOnDemand *int32 `protobuf:"varint,4,opt,name=min_on_demand,json=minOnDemand,proto3,oneof" json:"min_on_demand,omitempty"`
-	// How many percent of them may be on spot, 0 to 100.
+	// Maximum percentage of them on spot, 0 to 100.
 	SpotPercentage *int32 `protobuf:"varint,5,opt,name=spot_percentage,json=spotPercentage,proto3,oneof" json:"spot_percentage,omitempty"`
-	// How many may run on spot beyond them, 0 to 100.
+	// Maximum number of extra replicas on spot, 0 to 100.
 	ExtraSpot *int32 `protobuf:"varint,6,opt,name=extra_spot,json=extraSpot,proto3,oneof" json:"extra_spot,omitempty"`
-	// Tiers of members in place of its own; none: its own.
+	// Tiers that replace its own; none: its own.
 	Tiers []*FleetTier `protobuf:"bytes,7,rep,name=tiers,proto3" json:"tiers,omitempty"`
-	// How much may be in one place, instead of what it says.
+	// Limits that replace its own.
 	Spread *FleetSpread `protobuf:"bytes,8,opt,name=spread,proto3" json:"spread,omitempty"`
-	// Prices in place of its own; none: its own.
+	// Prices that replace its own; none: its own.
 	Prices []*FleetPrice `protobuf:"bytes,9,rep,name=prices,proto3" json:"prices,omitempty"`
 	// Plans as if the disruption window were open.
 	IgnoreWindow  bool `protobuf:"varint,10,opt,name=ignore_window,json=ignoreWindow,proto3" json:"ignore_window,omitempty"`
@@ -728,32 +728,32 @@ func (x *WhatIfFleetPlacementRequest) GetIgnoreWindow() bool {
 	return false
 }
 
-// WhatIfFleetPlacementResponse is the answer of the plan.
+// WhatIfFleetPlacementResponse is the hypothetical plan.
 type WhatIfFleetPlacementResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The FleetPlacement as it is.
 	Now *FleetPlacement `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
-	// What its members would have, without those that the caller may not see: running and ready are as they are.
+	// The planned replicas of its members, without those that the caller may not see; running and ready are current.
 	Then []*FleetMember `protobuf:"bytes,2,rep,name=then,proto3" json:"then,omitempty"`
 	// How many replicas of the plan would be on spot, and on on-demand, in all members.
 	Spot int32 `protobuf:"varint,3,opt,name=spot,proto3" json:"spot,omitempty"`
 	// See spot.
 	OnDemand int32 `protobuf:"varint,4,opt,name=on_demand,json=onDemand,proto3" json:"on_demand,omitempty"`
-	// How many would be beyond those that are asked for, as insurance.
+	// Extra replicas, as insurance.
 	Insurance int32 `protobuf:"varint,5,opt,name=insurance,proto3" json:"insurance,omitempty"`
-	// How many would have no place.
+	// Replicas without a place.
 	Unplaced int32 `protobuf:"varint,6,opt,name=unplaced,proto3" json:"unplaced,omitempty"`
-	// What of the policy could not be had: type and message are set. Stalled: nothing would be planned.
+	// Parts of the policy that are impossible: type and message are set. Stalled: there would be no plan.
 	Conditions []*Condition `protobuf:"bytes,7,rep,name=conditions,proto3" json:"conditions,omitempty"`
-	// The moves that would be made at once, in their order.
+	// The moves that would start at once, in order.
 	FirstMoves []*FleetMove `protobuf:"bytes,8,rep,name=first_moves,json=firstMoves,proto3" json:"first_moves,omitempty"`
 	// How many moves would wait for them.
 	Later int32 `protobuf:"varint,9,opt,name=later,proto3" json:"later,omitempty"`
-	// What the replicas of the plan cost now, in the unit of prices; where none are known, as multiples of a spot replica.
+	// The cost of the current plan, in the unit of prices; without prices, as multiples of a spot replica.
 	CostNow float64 `protobuf:"fixed64,10,opt,name=cost_now,json=costNow,proto3" json:"cost_now,omitempty"`
-	// What those of the other plan would cost.
+	// The cost of the hypothetical plan.
 	CostThen float64 `protobuf:"fixed64,11,opt,name=cost_then,json=costThen,proto3" json:"cost_then,omitempty"`
-	// When the state was observed that the answer is about.
+	// When the state behind the answer was observed.
 	AsOf          *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,24 +30,24 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// FleetService shows the FleetPlacements of the hub cluster. The caller needs list or get on fleetplacements of fleet.plimsoll.dev in
+// FleetService lists, explains and plans the FleetPlacements of the hub cluster. The caller needs list or get on fleetplacements of fleet.plimsoll.dev in
 // their namespace, as for reading them with kubectl, and sees those of their members whose workloads in that namespace it may get
 // (get on workloads of api.plimsoll.dev). FAILED_PRECONDITION with reason FLEET_DISABLED: fleet.enabled is not set in the hub's configuration.
 type FleetServiceClient interface {
 	// ListFleetPlacements lists the FleetPlacements of the namespaces that the caller may list, ordered by namespace and name unless
 	// order_by says otherwise.
 	ListFleetPlacements(ctx context.Context, in *ListFleetPlacementsRequest, opts ...grpc.CallOption) (*ListFleetPlacementsResponse, error)
-	// WatchFleetPlacements tells of what ListFleetPlacements lists, and of what changes of it, until the caller leaves: first what there
-	// is, then SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchFleetPlacements sends what ListFleetPlacements lists, and its changes, until the caller closes it: first the
+	// existing items, then SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchFleetPlacements(ctx context.Context, in *WatchFleetPlacementsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFleetPlacementsResponse], error)
-	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: there is none of that name.
+	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: it does not exist.
 	GetFleetPlacement(ctx context.Context, in *GetFleetPlacementRequest, opts ...grpc.CallOption) (*GetFleetPlacementResponse, error)
-	// ExplainFleetPlacement says why the plan of a FleetPlacement is as it is: why each member, why each capacity type, and what would
-	// have to change for other numbers, which is found by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
+	// ExplainFleetPlacement explains the plan of a FleetPlacement: why each member, why each capacity type, and which change would
+	// lead to other numbers, which it finds by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
 	// replica that acts does not answer, or has not planned it yet.
 	ExplainFleetPlacement(ctx context.Context, in *ExplainFleetPlacementRequest, opts ...grpc.CallOption) (*ExplainFleetPlacementResponse, error)
-	// WhatIfFleetPlacement answers what the plan of a FleetPlacement would be under another policy, from what its last plan was made
-	// of. Nothing is written, and nothing of it is kept. It needs get on fleetplacements.
+	// WhatIfFleetPlacement plans a FleetPlacement under another policy, from the data of its last plan. It writes and
+	// stores nothing. It needs get on fleetplacements.
 	WhatIfFleetPlacement(ctx context.Context, in *WhatIfFleetPlacementRequest, opts ...grpc.CallOption) (*WhatIfFleetPlacementResponse, error)
 }
 
@@ -122,24 +122,24 @@ func (c *fleetServiceClient) WhatIfFleetPlacement(ctx context.Context, in *WhatI
 // All implementations must embed UnimplementedFleetServiceServer
 // for forward compatibility.
 //
-// FleetService shows the FleetPlacements of the hub cluster. The caller needs list or get on fleetplacements of fleet.plimsoll.dev in
+// FleetService lists, explains and plans the FleetPlacements of the hub cluster. The caller needs list or get on fleetplacements of fleet.plimsoll.dev in
 // their namespace, as for reading them with kubectl, and sees those of their members whose workloads in that namespace it may get
 // (get on workloads of api.plimsoll.dev). FAILED_PRECONDITION with reason FLEET_DISABLED: fleet.enabled is not set in the hub's configuration.
 type FleetServiceServer interface {
 	// ListFleetPlacements lists the FleetPlacements of the namespaces that the caller may list, ordered by namespace and name unless
 	// order_by says otherwise.
 	ListFleetPlacements(context.Context, *ListFleetPlacementsRequest) (*ListFleetPlacementsResponse, error)
-	// WatchFleetPlacements tells of what ListFleetPlacements lists, and of what changes of it, until the caller leaves: first what there
-	// is, then SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchFleetPlacements sends what ListFleetPlacements lists, and its changes, until the caller closes it: first the
+	// existing items, then SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchFleetPlacements(*WatchFleetPlacementsRequest, grpc.ServerStreamingServer[WatchFleetPlacementsResponse]) error
-	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: there is none of that name.
+	// GetFleetPlacement shows one FleetPlacement. NOT_FOUND: it does not exist.
 	GetFleetPlacement(context.Context, *GetFleetPlacementRequest) (*GetFleetPlacementResponse, error)
-	// ExplainFleetPlacement says why the plan of a FleetPlacement is as it is: why each member, why each capacity type, and what would
-	// have to change for other numbers, which is found by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
+	// ExplainFleetPlacement explains the plan of a FleetPlacement: why each member, why each capacity type, and which change would
+	// lead to other numbers, which it finds by planning with that change. It needs get on fleetplacements. UNAVAILABLE: the
 	// replica that acts does not answer, or has not planned it yet.
 	ExplainFleetPlacement(context.Context, *ExplainFleetPlacementRequest) (*ExplainFleetPlacementResponse, error)
-	// WhatIfFleetPlacement answers what the plan of a FleetPlacement would be under another policy, from what its last plan was made
-	// of. Nothing is written, and nothing of it is kept. It needs get on fleetplacements.
+	// WhatIfFleetPlacement plans a FleetPlacement under another policy, from the data of its last plan. It writes and
+	// stores nothing. It needs get on fleetplacements.
 	WhatIfFleetPlacement(context.Context, *WhatIfFleetPlacementRequest) (*WhatIfFleetPlacementResponse, error)
 	mustEmbedUnimplementedFleetServiceServer()
 }

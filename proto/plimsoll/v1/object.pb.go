@@ -22,17 +22,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ReconcileBand is the rank of a key among those that are queued.
+// ReconcileBand is the priority of a queued key.
 type ReconcileBand int32
 
 const (
 	// Never sent.
 	ReconcileBand_RECONCILE_BAND_UNSPECIFIED ReconcileBand = 0
-	// Somebody ordered it: ahead of everything else.
+	// Requeued by a user: before everything else.
 	ReconcileBand_RECONCILE_BAND_ORDERED ReconcileBand = 1
-	// Something changed, or its time has come.
+	// Changed, or due.
 	ReconcileBand_RECONCILE_BAND_CHANGED ReconcileBand = 2
-	// First sight and resync, which are behind everything else.
+	// First reconcile or resync: after everything else.
 	ReconcileBand_RECONCILE_BAND_BACKGROUND ReconcileBand = 3
 )
 
@@ -79,21 +79,21 @@ func (ReconcileBand) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{0}
 }
 
-// ReconcileState says where a key is.
+// ReconcileState is the state of a key.
 type ReconcileState int32
 
 const (
 	// Never sent.
 	ReconcileState_RECONCILE_STATE_UNSPECIFIED ReconcileState = 0
-	// Nothing to do: a change, a resync or an order wakes it.
+	// Idle until a change, a resync or a requeue.
 	ReconcileState_RECONCILE_STATE_IDLE ReconcileState = 1
-	// A worker will take it.
+	// Waits for a worker.
 	ReconcileState_RECONCILE_STATE_QUEUED ReconcileState = 2
-	// A worker has it.
+	// Runs now.
 	ReconcileState_RECONCILE_STATE_RUNNING ReconcileState = 3
 	// It waits until next_try_at, for reason.
 	ReconcileState_RECONCILE_STATE_WAITING ReconcileState = 4
-	// It wants to run and may not, for reason: its member is owned elsewhere or does not answer.
+	// May not run, for reason: another replica owns its member, or the member does not answer.
 	ReconcileState_RECONCILE_STATE_HELD ReconcileState = 5
 )
 
@@ -150,13 +150,13 @@ type ReconcileOutcome int32
 const (
 	// None has ended.
 	ReconcileOutcome_RECONCILE_OUTCOME_UNSPECIFIED ReconcileOutcome = 0
-	// The object is as it should be.
+	// The object matches its spec.
 	ReconcileOutcome_RECONCILE_OUTCOME_DONE ReconcileOutcome = 1
-	// It asked to look again, with back-off or after a time.
+	// It asked to be reconciled again, with back-off or after a time.
 	ReconcileOutcome_RECONCILE_OUTCOME_REQUEUE ReconcileOutcome = 2
 	// An error that is retried with back-off.
 	ReconcileOutcome_RECONCILE_OUTCOME_ERROR ReconcileOutcome = 3
-	// An error that no retry can mend; the key waits for a change of the object, or is tried again slowly.
+	// An error that no retry can fix; the key waits for a change of the object, or is retried slowly.
 	ReconcileOutcome_RECONCILE_OUTCOME_TERMINAL ReconcileOutcome = 4
 	// The reconciler panicked; retried like an error.
 	ReconcileOutcome_RECONCILE_OUTCOME_PANIC ReconcileOutcome = 5
@@ -164,13 +164,13 @@ const (
 	ReconcileOutcome_RECONCILE_OUTCOME_TIMEOUT ReconcileOutcome = 6
 	// The object no longer exists.
 	ReconcileOutcome_RECONCILE_OUTCOME_GONE ReconcileOutcome = 7
-	// An annotation of the object keeps it from being reconciled, until it is removed.
+	// Paused by an annotation of the object.
 	ReconcileOutcome_RECONCILE_OUTCOME_PAUSED ReconcileOutcome = 8
-	// The object is being deleted, and cleaning up is under way.
+	// The object is being deleted, and cleanup is in progress.
 	ReconcileOutcome_RECONCILE_OUTCOME_PENDING ReconcileOutcome = 9
-	// It was cleaned up, and may go.
+	// Cleaned up; the object can be deleted.
 	ReconcileOutcome_RECONCILE_OUTCOME_CLEANED_UP ReconcileOutcome = 10
-	// There was nothing to clean up that this hub may, for instance because the member was detached by force.
+	// Nothing that this hub may clean up, for example because the member is detached by force.
 	ReconcileOutcome_RECONCILE_OUTCOME_NOT_OURS ReconcileOutcome = 11
 )
 
@@ -233,7 +233,7 @@ func (ReconcileOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_object_proto_rawDescGZIP(), []int{2}
 }
 
-// ObjectKey names one record of the ledger: an object of a member, as one controller sees it.
+// ObjectKey is a key of the ledger: an object of a member and one of its controllers.
 type ObjectKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member.
@@ -306,7 +306,7 @@ func (x *ObjectKey) GetName() string {
 	return ""
 }
 
-// Controller is one controller as it works in one member, as the owner of that member sees it.
+// Controller is one controller in one member, as the owner of that member sees it.
 type Controller struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member.
@@ -319,9 +319,9 @@ type Controller struct {
 	Objects int32 `protobuf:"varint,4,opt,name=objects,proto3" json:"objects,omitempty"`
 	// How many of them wait for a worker, or are held.
 	Queued int32 `protobuf:"varint,5,opt,name=queued,proto3" json:"queued,omitempty"`
-	// How many of them a worker has now.
+	// How many of them are running.
 	Running int32 `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
-	// Why all of them are held; empty: they are not.
+	// Why all of them are held; empty: they are not held.
 	Held          string `protobuf:"bytes,7,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -406,31 +406,31 @@ func (x *Controller) GetHeld() string {
 	return ""
 }
 
-// ObjectState is where a key stands in the queue of its controller, as the owner of its member sees it.
+// ObjectState is the state of a key in the queue of its controller, as the owner of its member sees it.
 type ObjectState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key.
 	Key *ObjectKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Where it is; always exactly one.
+	// Its state.
 	State ReconcileState `protobuf:"varint,2,opt,name=state,proto3,enum=plimsoll.v1.ReconcileState" json:"state,omitempty"`
-	// Why it waits or is held, or what it asked to be looked at again for.
+	// Why it waits, is held, or asked to be reconciled again.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Tries in a row that did not end in DONE.
+	// Consecutive attempts that did not end in DONE.
 	Attempts int32 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	// How the last reconcile ended; unspecified: none has ended on this replica.
 	LastOutcome ReconcileOutcome `protobuf:"varint,5,opt,name=last_outcome,json=lastOutcome,proto3,enum=plimsoll.v1.ReconcileOutcome" json:"last_outcome,omitempty"`
-	// The error of the last reconcile; empty when it had none. It carries no secret value.
+	// The error of the last reconcile; empty if there was none. It contains no secret value.
 	LastError string `protobuf:"bytes,6,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	// When the last reconcile started; unset: none has.
 	LastStartedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_started_at,json=lastStartedAt,proto3" json:"last_started_at,omitempty"`
 	// When the last reconcile that has ended did so; unset: none has.
 	LastFinishedAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_finished_at,json=lastFinishedAt,proto3" json:"last_finished_at,omitempty"`
-	// When it runs again without anything having changed; unset unless state is WAITING.
+	// When it runs again without a change; only if state is WAITING.
 	NextTryAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_try_at,json=nextTryAt,proto3" json:"next_try_at,omitempty"`
-	// What the annotation plimsoll.dev/requested-at of the object said when the last reconcile that has ended began; empty:
-	// nothing. Kinds with a status of their own repeat it there.
+	// The value of annotation plimsoll.dev/requested-at when the last completed reconcile started; empty:
+	// none. Kinds with a status of the framework repeat it there.
 	LastHandledRequest string `protobuf:"bytes,10,opt,name=last_handled_request,json=lastHandledRequest,proto3" json:"last_handled_request,omitempty"`
-	// Ahead of what it is queued, or was the last time.
+	// Its priority in the queue, now or the last time.
 	Band          ReconcileBand `protobuf:"varint,11,opt,name=band,proto3,enum=plimsoll.v1.ReconcileBand" json:"band,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

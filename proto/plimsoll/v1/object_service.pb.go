@@ -26,14 +26,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ListControllersRequest asks for a page of controllers.
+// ListControllersRequest requests a page of controllers.
 type ListControllersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those in this member; empty: in all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, with the same filters; empty for the first page.
+	// The next_page_token of the previous answer, with the same filters; empty for the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -95,11 +95,11 @@ type ListControllersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The controllers of this page, ordered by cluster and name.
 	Controllers []*Controller `protobuf:"bytes,1,rep,name=controllers,proto3" json:"controllers,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members that were asked about and could not be.
+	// Members that could not be read.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -163,7 +163,7 @@ func (x *ListControllersResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// ListObjectsRequest asks for a page of keys.
+// ListObjectsRequest requests a page of keys.
 type ListObjectsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
@@ -172,16 +172,16 @@ type ListObjectsRequest struct {
 	Controller string `protobuf:"bytes,2,opt,name=controller,proto3" json:"controller,omitempty"`
 	// Only those in namespaces of this name; empty: in all, and those of kinds that have none.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. object is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: object.last_outcome == "ERROR" && object.attempts > 3.
+	// A CEL expression that must be true for an item; empty: all. object is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: object.last_outcome == "ERROR" && object.attempts > 3.
 	Filter string `protobuf:"bytes,6,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: attempts desc, next_try_at.
+	// Fields to order by before the name, separated by commas, each optionally with " desc": attempts desc, next_try_at.
 	OrderBy string `protobuf:"bytes,7,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each key, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each key, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -278,11 +278,11 @@ type ListObjectsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The keys of this page.
 	Objects []*ObjectState `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members that were asked about and could not be.
+	// Members that could not be read.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -346,7 +346,7 @@ func (x *ListObjectsResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// GetObjectStateRequest asks for one key.
+// GetObjectStateRequest requests one key.
 type GetObjectStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
@@ -357,7 +357,7 @@ type GetObjectStateRequest struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the object, a DNS subdomain.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Only these fields of the key, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of the key, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -433,9 +433,9 @@ type GetObjectStateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The key's record.
 	Object *ObjectState `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	// The moment that this answer shows.
+	// The time of the data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Holds the member when the answer is not its owner's.
+	// Contains the member if the answer is not from its owner.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,3,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -492,7 +492,7 @@ func (x *GetObjectStateResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// RequeueObjectRequest orders a reconcile of one key.
+// RequeueObjectRequest requeues one key.
 type RequeueObjectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
@@ -503,7 +503,7 @@ type RequeueObjectRequest struct {
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Name of the object, a DNS subdomain.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Orders it also while the member does not answer: it runs as soon as the member does.
+	// Requeues also while the member does not answer: it runs as soon as the member does.
 	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -574,10 +574,10 @@ func (x *RequeueObjectRequest) GetForce() bool {
 	return false
 }
 
-// RequeueObjectResponse acknowledges an order.
+// RequeueObjectResponse acknowledges a requeue.
 type RequeueObjectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Follows the order to its result: see GetReceipt.
+	// The ID of the receipt: see GetReceipt.
 	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -620,12 +620,12 @@ func (x *RequeueObjectResponse) GetReceipt() *Receipt {
 	return nil
 }
 
-// GetReceiptRequest asks how far an order has come.
+// GetReceiptRequest requests the progress of a requeue.
 type GetReceiptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the receipt.
+	// The ID of the receipt.
 	Receipt string `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	// How long the answer may be held back while the order is not final: 0 to 30 s; unset: answer at once.
+	// How long to wait until the receipt is final: 0 to 30 s; unset: do not wait.
 	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -680,9 +680,9 @@ type GetReceiptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The receipt.
 	Receipt *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	// The moment that this answer shows.
+	// The time of the data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Holds the member when the replica that took the order does not answer.
+	// Contains the member if the replica that accepted the requeue does not answer.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,3,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -739,7 +739,7 @@ func (x *GetReceiptResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// WatchObjectsRequest asks to be told of keys.
+// WatchObjectsRequest watches keys.
 type WatchObjectsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
@@ -748,9 +748,9 @@ type WatchObjectsRequest struct {
 	Controller string `protobuf:"bytes,2,opt,name=controller,proto3" json:"controller,omitempty"`
 	// Only those in namespaces of this name; empty: in all namespaces.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only those for which this CEL expression is true, as in ListObjects; it is computed when one changes.
+	// Only those for which this CEL expression is true, as in ListObjects; evaluated when one changes.
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	// The last resume_token of a watch of the same caller with the same filters, to get only later changes. Empty: everything.
 	ResumeToken   string `protobuf:"bytes,5,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -824,15 +824,15 @@ func (x *WatchObjectsRequest) GetResumeToken() string {
 // WatchObjectsResponse is one message of a watch.
 type WatchObjectsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells.
+	// The type.
 	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
-	// Of PUT and REMOVED.
+	// The resource; for PUT and REMOVED.
 	Object *ObjectState `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
-	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	// Token to resume after this message, also in another watch; for SYNCED and BOOKMARK.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Why; of RESYNC.
+	// Why; for RESYNC.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	// Members that are missing or possibly stale; for SYNCED and BOOKMARK.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1096,23 +1096,23 @@ func (x *RequeueMatchingResponse) GetReceipts() []string {
 	return nil
 }
 
-// ListReceiptsRequest asks for a page of receipts.
+// ListReceiptsRequest requests a page of receipts.
 type ListReceiptsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those about this member; empty: about all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Only those about objects in namespaces of this name; empty: all.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. receipt is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: receipt.state == "PENDING" && receipt.user == "alice".
+	// A CEL expression that must be true for an item; empty: all. receipt is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: receipt.state == "PENDING" && receipt.user == "alice".
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before cluster and id, each with " desc" behind it or not, separated by commas: accepted_at desc.
+	// Fields to order by before cluster and id, separated by commas, each optionally with " desc": accepted_at desc.
 	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each receipt, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each receipt, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1202,11 +1202,11 @@ type ListReceiptsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The receipts of this page.
 	Receipts []*Receipt `protobuf:"bytes,1,rep,name=receipts,proto3" json:"receipts,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members that were asked about and could not be.
+	// Members that could not be read.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1273,7 +1273,7 @@ func (x *ListReceiptsResponse) GetUnreachable() []*UnreachableMember {
 // CancelReceiptRequest takes an order back.
 type CancelReceiptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id of the receipt.
+	// The ID of the receipt.
 	Receipt       string `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

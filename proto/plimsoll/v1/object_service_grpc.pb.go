@@ -34,38 +34,38 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ObjectService shows the ledger, the record of every key that the hub reconciles, and orders a reconcile of one. The
+// ObjectService shows the ledger, the record of every key that the hub reconciles, and requeues keys. The
 // caller needs list, get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
 type ObjectServiceClient interface {
-	// ListControllers lists the controllers that work in the members of which the caller may list objects, ordered by cluster
-	// and name, those of programs that add controllers of their own included.
+	// ListControllers lists the controllers in the members whose objects the caller may list, ordered by cluster
+	// and name, including controllers that were added to the hub.
 	ListControllers(ctx context.Context, in *ListControllersRequest, opts ...grpc.CallOption) (*ListControllersResponse, error)
-	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
+	// ListObjects lists the keys of all controllers in the members whose objects the caller may list, ordered by cluster,
+	// controller, namespace and name unless order_by says otherwise. A key that is added or removed meanwhile may be included or not.
 	ListObjects(ctx context.Context, in *ListObjectsRequest, opts ...grpc.CallOption) (*ListObjectsResponse, error)
-	// WatchObjects tells of what ListObjects lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchObjects sends what ListObjects lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchObjects(ctx context.Context, in *WatchObjectsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchObjectsResponse], error)
-	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
+	// GetObjectState shows one key. NOT_FOUND: the member or controller does not exist, or the controller does not have the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(ctx context.Context, in *GetObjectStateRequest, opts ...grpc.CallOption) (*GetObjectStateResponse, error)
-	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
-	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState, and
-	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, so that nothing runs there, and force is not set.
+	// RequeueObject reconciles one key before all queued keys, regardless of back-off. Requeueing the same key
+	// again before it has run returns another receipt and causes no second run. Errors are those of GetObjectState, and
+	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, and force is not set.
 	RequeueObject(ctx context.Context, in *RequeueObjectRequest, opts ...grpc.CallOption) (*RequeueObjectResponse, error)
-	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
-	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
-	// Members that could not be asked are named. INVALID_ARGUMENT: more than 10,000 keys of a member match.
+	// RequeueMatching reconciles every key that matches a filter, in all members where the caller may, at a limited rate. It finds
+	// the matches at once; the owner of each member requeues them in the background, until it loses the member.
+	// The answer names members that could not be read. INVALID_ARGUMENT: more than 10,000 keys of a member match.
 	RequeueMatching(ctx context.Context, in *RequeueMatchingRequest, opts ...grpc.CallOption) (*RequeueMatchingResponse, error)
-	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
-	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
+	// GetReceipt returns the progress of a requeue, at once or when it is final. NOT_FOUND: the receipt does not exist (any
+	// more): a replica drops old ones, and all when it stops. It is safe to requeue again.
 	GetReceipt(ctx context.Context, in *GetReceiptRequest, opts ...grpc.CallOption) (*GetReceiptResponse, error)
-	// ListReceipts lists the orders that the owners of members remember, final or not, ordered by cluster and id unless order_by says
-	// otherwise. It takes list on objects.
+	// ListReceipts lists the receipts that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	// otherwise. It needs list on objects.
 	ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error)
-	// CancelReceipt takes back an order that has not begun: its receipt becomes CANCELLED, and the key loses its place ahead of others.
-	// What changed meanwhile, or was ordered by others, is reconciled all the same. Of RequeueMatching it takes back the keys that have
-	// not been ordered yet. It takes requeue on what was ordered. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
+	// CancelReceipt cancels a requeue that has not started: its receipt becomes CANCELLED, and the key loses its priority.
+	// Keys that changed meanwhile, or were requeued by others, are reconciled anyway. For RequeueMatching it cancels the keys that are
+	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
 	CancelReceipt(ctx context.Context, in *CancelReceiptRequest, opts ...grpc.CallOption) (*CancelReceiptResponse, error)
 }
 
@@ -180,38 +180,38 @@ func (c *objectServiceClient) CancelReceipt(ctx context.Context, in *CancelRecei
 // All implementations must embed UnimplementedObjectServiceServer
 // for forward compatibility.
 //
-// ObjectService shows the ledger, the record of every key that the hub reconciles, and orders a reconcile of one. The
+// ObjectService shows the ledger, the record of every key that the hub reconciles, and requeues keys. The
 // caller needs list, get or requeue on objects of api.plimsoll.dev, with the member as the resource's name.
 type ObjectServiceServer interface {
-	// ListControllers lists the controllers that work in the members of which the caller may list objects, ordered by cluster
-	// and name, those of programs that add controllers of their own included.
+	// ListControllers lists the controllers in the members whose objects the caller may list, ordered by cluster
+	// and name, including controllers that were added to the hub.
 	ListControllers(context.Context, *ListControllersRequest) (*ListControllersResponse, error)
-	// ListObjects lists the keys of all controllers in the members of which the caller may list objects, ordered by cluster,
-	// controller, namespace and name unless order_by says otherwise. A key that comes or goes while a page is made may be in it or not.
+	// ListObjects lists the keys of all controllers in the members whose objects the caller may list, ordered by cluster,
+	// controller, namespace and name unless order_by says otherwise. A key that is added or removed meanwhile may be included or not.
 	ListObjects(context.Context, *ListObjectsRequest) (*ListObjectsResponse, error)
-	// WatchObjects tells of what ListObjects lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchObjects sends what ListObjects lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchObjects(*WatchObjectsRequest, grpc.ServerStreamingServer[WatchObjectsResponse]) error
-	// GetObjectState shows one key. NOT_FOUND: there is no such member or controller, or the controller does not know the
+	// GetObjectState shows one key. NOT_FOUND: the member or controller does not exist, or the controller does not have the
 	// object. UNAVAILABLE: the member's owner does not answer.
 	GetObjectState(context.Context, *GetObjectStateRequest) (*GetObjectStateResponse, error)
-	// RequeueObject orders a reconcile of one key ahead of everything that waits, back-off or not. Ordering the same key
-	// again before it has run gives a receipt of its own and costs no second run. Errors are those of GetObjectState, and
-	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, so that nothing runs there, and force is not set.
+	// RequeueObject reconciles one key before all queued keys, regardless of back-off. Requeueing the same key
+	// again before it has run returns another receipt and causes no second run. Errors are those of GetObjectState, and
+	// FAILED_PRECONDITION with a RetryInfo: the member does not answer, and force is not set.
 	RequeueObject(context.Context, *RequeueObjectRequest) (*RequeueObjectResponse, error)
-	// RequeueMatching orders a reconcile of every key that passes a filter, in all members where the caller may, at a pace. What
-	// matches is found at once, and ordered in the background by the replica that owns the member: a change of owner ends that.
-	// Members that could not be asked are named. INVALID_ARGUMENT: more than 10,000 keys of a member match.
+	// RequeueMatching reconciles every key that matches a filter, in all members where the caller may, at a limited rate. It finds
+	// the matches at once; the owner of each member requeues them in the background, until it loses the member.
+	// The answer names members that could not be read. INVALID_ARGUMENT: more than 10,000 keys of a member match.
 	RequeueMatching(context.Context, *RequeueMatchingRequest) (*RequeueMatchingResponse, error)
-	// GetReceipt shows how far an order has come, at once or when it is final. NOT_FOUND: there is no such receipt, or not
-	// any more: old ones are forgotten, and so are all of a replica that stops. Ordering again does no harm.
+	// GetReceipt returns the progress of a requeue, at once or when it is final. NOT_FOUND: the receipt does not exist (any
+	// more): a replica drops old ones, and all when it stops. It is safe to requeue again.
 	GetReceipt(context.Context, *GetReceiptRequest) (*GetReceiptResponse, error)
-	// ListReceipts lists the orders that the owners of members remember, final or not, ordered by cluster and id unless order_by says
-	// otherwise. It takes list on objects.
+	// ListReceipts lists the receipts that the owners of members remember, final or not, ordered by cluster and id unless order_by says
+	// otherwise. It needs list on objects.
 	ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error)
-	// CancelReceipt takes back an order that has not begun: its receipt becomes CANCELLED, and the key loses its place ahead of others.
-	// What changed meanwhile, or was ordered by others, is reconciled all the same. Of RequeueMatching it takes back the keys that have
-	// not been ordered yet. It takes requeue on what was ordered. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
+	// CancelReceipt cancels a requeue that has not started: its receipt becomes CANCELLED, and the key loses its priority.
+	// Keys that changed meanwhile, or were requeued by others, are reconciled anyway. For RequeueMatching it cancels the keys that are
+	// not requeued yet. It needs requeue on the requeued resource. FAILED_PRECONDITION: it runs, or is final. NOT_FOUND as in GetReceipt.
 	CancelReceipt(context.Context, *CancelReceiptRequest) (*CancelReceiptResponse, error)
 	mustEmbedUnimplementedObjectServiceServer()
 }

@@ -28,7 +28,7 @@ func exampleAnswers() map[string]proto.Message {
 	object := &plimsollv1.ObjectState{Key: key, State: plimsollv1.ReconcileState_RECONCILE_STATE_WAITING, Attempts: 4,
 		LastOutcome: plimsollv1.ReconcileOutcome_RECONCILE_OUTCOME_ERROR, LastError: "conflict", NextTryAt: at}
 	receipt := &plimsollv1.Receipt{Id: "o.prod-eu.shop.4f6c", Key: key, AcceptedAt: at, State: plimsollv1.ReceiptState_RECEIPT_STATE_PENDING,
-		Message: "a worker will take it", User: "alice"}
+		Message: "it waits for a worker", User: "alice"}
 	event := &plimsollv1.Event{Id: "0631-01", At: at, Type: plimsollv1.EventType_EVENT_TYPE_MOVE, Cluster: "prod-eu", Namespace: "shop", Kind: "Deployment",
 		Name: "cart", Subject: "cart-6d5f9-x2x7k", Reason: "move", Message: "pod cart-6d5f9-x2x7k was evicted from on-demand"}
 	return map[string]proto.Message{

@@ -23,23 +23,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WorkloadState answers in one word where a workload stands.
+// WorkloadState is the state of a workload.
 type WorkloadState int32
 
 const (
 	// Never sent.
 	WorkloadState_WORKLOAD_STATE_UNSPECIFIED WorkloadState = 0
-	// Not enabled: the label is missing on the workload or on its namespace. Lists leave such workloads out.
+	// Not enabled: the label is missing on the workload or on its namespace. Lists omit such workloads.
 	WorkloadState_WORKLOAD_STATE_OFF WorkloadState = 1
-	// Enabled, but no policy value is set anywhere: watched and counted, never moved.
+	// Enabled, but without any policy value: the hub counts its replicas and moves none.
 	WorkloadState_WORKLOAD_STATE_UNMANAGED WorkloadState = 2
-	// Every replica is on the capacity where it belongs.
+	// Every replica is on its capacity type.
 	WorkloadState_WORKLOAD_STATE_CONVERGED WorkloadState = 3
 	// Replicas are being moved or are starting.
 	WorkloadState_WORKLOAD_STATE_MOVING WorkloadState = 4
-	// Replicas should move and may not yet; placement.reason says what for, placement.next_check_at until when.
+	// Replicas should move but must wait; placement.reason says for what, placement.next_check_at until when.
 	WorkloadState_WORKLOAD_STATE_WAITING WorkloadState = 5
-	// An annotation is invalid, see placement.problems: nothing is moved, and new pods go on-demand.
+	// An annotation is invalid, see placement.problems: the hub moves nothing, and new pods go on-demand.
 	WorkloadState_WORKLOAD_STATE_INVALID WorkloadState = 6
 	// Replicas should move; the hub, the member, the namespace or the workload is in read-only mode, see
 	// placement.read_only_by.
@@ -97,7 +97,7 @@ func (WorkloadState) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{0}
 }
 
-// MoveStrategy says how a replica that serves is moved.
+// MoveStrategy is how the hub moves a ready replica.
 type MoveStrategy int32
 
 const (
@@ -105,7 +105,7 @@ const (
 	MoveStrategy_MOVE_STRATEGY_UNSPECIFIED MoveStrategy = 0
 	// The replica is evicted, and its replacement starts while it ends.
 	MoveStrategy_MOVE_STRATEGY_EVICT MoveStrategy = 1
-	// The replica leaves its ReplicaSet and serves on until its replacement is ready.
+	// The replica leaves its ReplicaSet and serves until its replacement is ready.
 	MoveStrategy_MOVE_STRATEGY_RELEASE MoveStrategy = 2
 )
 
@@ -150,7 +150,7 @@ func (MoveStrategy) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{1}
 }
 
-// MovePurpose says what a pod is moved for.
+// MovePurpose is why the hub moves a pod.
 type MovePurpose int32
 
 const (
@@ -160,11 +160,11 @@ const (
 	MovePurpose_MOVE_PURPOSE_MIX MovePurpose = 1
 	// It waited for capacity that has no room.
 	MovePurpose_MOVE_PURPOSE_DROUGHT MovePurpose = 2
-	// Its node goes for certain, or has gone.
+	// Its node is certainly being removed, or is gone.
 	MovePurpose_MOVE_PURPOSE_INTERRUPTION MovePurpose = 3
 	// It was released, and its replacement is ready.
 	MovePurpose_MOVE_PURPOSE_FINISH MovePurpose = 4
-	// Its node may go, as an advisory notice says.
+	// Its node may be removed, according to an advisory notice.
 	MovePurpose_MOVE_PURPOSE_ADVISORY MovePurpose = 5
 )
 
@@ -227,27 +227,27 @@ const (
 	WaitKind_WAIT_KIND_COOLDOWN WaitKind = 2
 	// A PodDisruptionBudget, the subject, allows no more.
 	WaitKind_WAIT_KIND_BUDGET WaitKind = 3
-	// The workload's controller is not at rest.
+	// The workload's controller is not done, for example with a rollout.
 	WaitKind_WAIT_KIND_ROLLOUT WaitKind = 4
 	// Pods were admitted that the cache does not explain yet.
 	WaitKind_WAIT_KIND_UNEXPLAINED WaitKind = 5
-	// Replicas on the move have to be ready first.
+	// Moved replicas must become ready first.
 	WaitKind_WAIT_KIND_REPLACEMENT WaitKind = 6
 	// Capacity has had no room for pods of this shape since since.
 	WaitKind_WAIT_KIND_DRY WaitKind = 7
 	// The capacity type of pods is not known.
 	WaitKind_WAIT_KIND_CAPACITY WaitKind = 8
-	// The moves of the member or the hub, the subject, are at their ceiling.
+	// The moves of the member or the hub, the subject, are at their limit.
 	WaitKind_WAIT_KIND_CEILING WaitKind = 9
 	// A person paused the workload.
 	WaitKind_WAIT_KIND_PAUSED WaitKind = 10
 	// The subject is in read-only mode.
 	WaitKind_WAIT_KIND_READ_ONLY WaitKind = 11
-	// No node of the capacity type that is wanted is what the workload's own template asks for.
+	// No node of the wanted capacity type matches the workload's template.
 	WaitKind_WAIT_KIND_TEMPLATE WaitKind = 12
 	// The pods ask not to be disrupted.
 	WaitKind_WAIT_KIND_PROTECTED WaitKind = 13
-	// The API server refuses what is to be written, because of an admission policy for example.
+	// The API server rejects a write, for example because of an admission policy.
 	WaitKind_WAIT_KIND_REFUSED WaitKind = 14
 )
 
@@ -316,7 +316,7 @@ func (WaitKind) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{3}
 }
 
-// ValueSource says which level a policy value was taken from; the nearest one that has it wins, each value on its own.
+// ValueSource is the level of a policy value; the nearest one wins, for each value separately.
 type ValueSource int32
 
 const (
@@ -381,15 +381,15 @@ func (ValueSource) EnumDescriptor() ([]byte, []int) {
 	return file_plimsoll_v1_workload_proto_rawDescGZIP(), []int{4}
 }
 
-// CapacityType is what a node costs and how long it stays.
+// CapacityType is spot or on-demand.
 type CapacityType int32
 
 const (
 	// Unknown, or not decided.
 	CapacityType_CAPACITY_TYPE_UNSPECIFIED CapacityType = 0
-	// Cheap, and may be taken away at any time.
+	// Cheap; the provider can take it back at any time.
 	CapacityType_CAPACITY_TYPE_SPOT CapacityType = 1
-	// Stays until it is given back.
+	// Regular price; stays until it is released.
 	CapacityType_CAPACITY_TYPE_ON_DEMAND CapacityType = 2
 )
 
@@ -445,18 +445,18 @@ type Workload struct {
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Its name.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Where it stands between what is wanted and what is.
+	// Its state.
 	State WorkloadState `protobuf:"varint,5,opt,name=state,proto3,enum=plimsoll.v1.WorkloadState" json:"state,omitempty"`
-	// The numbers behind state, and what they come from.
+	// The numbers behind state, and their sources.
 	Placement *Placement `protobuf:"bytes,6,opt,name=placement,proto3" json:"placement,omitempty"`
-	// Its pods, ordered by name. Only GetWorkload fills this in.
+	// Its pods, ordered by name. Only GetWorkload sets this.
 	Pods []*Pod `protobuf:"bytes,7,rep,name=pods,proto3" json:"pods,omitempty"`
-	// What is waited for, the soonest to end first; empty: nothing.
+	// What it waits for, the soonest to end first; empty: nothing.
 	Waits []*Wait `protobuf:"bytes,8,rep,name=waits,proto3" json:"waits,omitempty"`
-	// The last moves, the newest first, at most 10. The hub keeps them in memory: after a restart or a change of owner there
-	// are none. Only GetWorkload fills this in.
+	// The last moves, the newest first, at most 10. The owner keeps them in memory: after a restart or a change of owner there
+	// are none. Only GetWorkload sets this.
 	LastMoves []*Move `protobuf:"bytes,9,rep,name=last_moves,json=lastMoves,proto3" json:"last_moves,omitempty"`
-	// What the policy wants, what is there and what is done about it, in sentences. Only GetWorkload fills this in.
+	// The plan, the actual state and the next steps, in sentences. Only GetWorkload sets this.
 	Explanation   []string `protobuf:"bytes,10,rep,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -562,10 +562,10 @@ func (x *Workload) GetExplanation() []string {
 	return nil
 }
 
-// Placement says how many replicas belong on which capacity, how many are there, and why.
+// Placement is the target and the actual number of replicas by capacity type, and the reason.
 type Placement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas that the workload asks for.
+	// Wanted replicas of the workload.
 	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
 	// Replicas that belong on spot capacity.
 	SpotWanted int32 `protobuf:"varint,2,opt,name=spot_wanted,json=spotWanted,proto3" json:"spot_wanted,omitempty"`
@@ -575,7 +575,7 @@ type Placement struct {
 	SpotActual int32 `protobuf:"varint,4,opt,name=spot_actual,json=spotActual,proto3" json:"spot_actual,omitempty"`
 	// Replicas that are on on-demand capacity or, while no node has them yet, are bound for it.
 	OnDemandActual int32 `protobuf:"varint,5,opt,name=on_demand_actual,json=onDemandActual,proto3" json:"on_demand_actual,omitempty"`
-	// Replicas whose capacity type is unknown: neither a node nor their own spec tells.
+	// Replicas with unknown capacity type: neither their node nor their spec determines it.
 	Unassigned int32 `protobuf:"varint,6,opt,name=unassigned,proto3" json:"unassigned,omitempty"`
 	// Replicas that exist and are not ready; they count above as well.
 	Pending int32 `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
@@ -589,19 +589,19 @@ type Placement struct {
 	MinOnDemandSource ValueSource `protobuf:"varint,11,opt,name=min_on_demand_source,json=minOnDemandSource,proto3,enum=plimsoll.v1.ValueSource" json:"min_on_demand_source,omitempty"`
 	// The annotations that are invalid.
 	Problems []*PolicyProblem `protobuf:"bytes,12,rep,name=problems,proto3" json:"problems,omitempty"`
-	// A sentence that says why the state is what it is, for people.
+	// A sentence with the reason of the state, for people.
 	Reason string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
-	// When the hub looks again without anything having changed; unset: only a change or the next resync makes it look.
+	// When the hub plans again without a change; unset: only after a change or at the next resync.
 	NextCheckAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=next_check_at,json=nextCheckAt,proto3" json:"next_check_at,omitempty"`
-	// Pods that run on a node that goes or has gone; they count as no replicas above.
+	// Pods on a node that is being removed or is gone; they do not count as replicas above.
 	Doomed int32 `protobuf:"varint,15,opt,name=doomed,proto3" json:"doomed,omitempty"`
-	// Pods that have left their ReplicaSet and serve until their replacements are ready; they count as no replicas above.
+	// Released pods, which serve until their replacements are ready; they do not count as replicas above.
 	Released int32 `protobuf:"varint,16,opt,name=released,proto3" json:"released,omitempty"`
-	// When replicas may be moved; unset: at any time.
+	// When the hub may move replicas; unset: at any time.
 	Window *DisruptionWindow `protobuf:"bytes,17,opt,name=window,proto3" json:"window,omitempty"`
-	// How replicas that serve are moved.
+	// How the hub moves ready replicas.
 	Strategy MoveStrategy `protobuf:"varint,18,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
-	// How long a replica may wait for spot capacity until spot counts as dry for replicas like it.
+	// How long a replica waits for spot capacity before spot counts as dry for replicas of its shape.
 	PendingTimeout *durationpb.Duration `protobuf:"bytes,19,opt,name=pending_timeout,json=pendingTimeout,proto3" json:"pending_timeout,omitempty"`
 	// What is in read-only mode: hub, member, namespace or workload; empty: nothing is.
 	ReadOnlyBy string `protobuf:"bytes,20,opt,name=read_only_by,json=readOnlyBy,proto3" json:"read_only_by,omitempty"`
@@ -788,7 +788,7 @@ func (x *Placement) GetPaused() bool {
 	return false
 }
 
-// DisruptionWindow is a recurring time in which replicas may be moved.
+// DisruptionWindow is a recurring time in which the hub may move replicas.
 type DisruptionWindow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When it opens: five cron fields.
@@ -799,7 +799,7 @@ type DisruptionWindow struct {
 	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
 	// Where it comes from.
 	Source ValueSource `protobuf:"varint,4,opt,name=source,proto3,enum=plimsoll.v1.ValueSource" json:"source,omitempty"`
-	// Is it open now?
+	// Whether it is open now.
 	Open bool `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`
 	// When it opens next; unset: not within five years.
 	NextOpening   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_opening,json=nextOpening,proto3" json:"next_opening,omitempty"`
@@ -890,9 +890,9 @@ type Move struct {
 	From CapacityType `protobuf:"varint,3,opt,name=from,proto3,enum=plimsoll.v1.CapacityType" json:"from,omitempty"`
 	// Evicted or released.
 	Strategy MoveStrategy `protobuf:"varint,4,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
-	// What for.
+	// Why.
 	Purpose MovePurpose `protobuf:"varint,5,opt,name=purpose,proto3,enum=plimsoll.v1.MovePurpose" json:"purpose,omitempty"`
-	// A sentence that says why.
+	// A sentence with the reason.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -975,13 +975,13 @@ type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is.
 	Kind WaitKind `protobuf:"varint,1,opt,name=kind,proto3,enum=plimsoll.v1.WaitKind" json:"kind,omitempty"`
-	// Its name where there can be many: a PodDisruptionBudget, member or hub.
+	// Its name, if there can be several: a PodDisruptionBudget, member or hub.
 	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	// How many replicas wait; 0: it does not go by replicas.
+	// How many replicas wait; 0: not applicable.
 	Replicas int32 `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	// Since when; unset: nobody knows.
+	// Since when; unset: unknown.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	// Until when, or when it is tried again; unset: nobody knows.
+	// Until when, or the time of the next attempt; unset: unknown.
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	// A sentence for people.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1061,12 +1061,12 @@ func (x *Wait) GetReason() string {
 	return ""
 }
 
-// PolicyProblem is an annotation that cannot be used.
+// PolicyProblem is an invalid annotation.
 type PolicyProblem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Key of the annotation.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Its value, shortened when it is long.
+	// Its value, truncated if it is long.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The rule that the value breaks.
 	Rule          string `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
@@ -1130,25 +1130,25 @@ type Pod struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the pod.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Slot that it holds, counted from 0; unset: it holds none.
+	// Its slot, from 0; unset: none.
 	Slot *int32 `protobuf:"varint,2,opt,name=slot,proto3,oneof" json:"slot,omitempty"`
 	// Capacity where it belongs.
 	CapacityTypeWanted CapacityType `protobuf:"varint,3,opt,name=capacity_type_wanted,json=capacityTypeWanted,proto3,enum=plimsoll.v1.CapacityType" json:"capacity_type_wanted,omitempty"`
-	// Capacity of its node or, while no node has it yet, of the nodes that its spec asks for.
+	// Capacity type of its node or, before it has one, of the nodes that its spec selects.
 	CapacityTypeActual CapacityType `protobuf:"varint,4,opt,name=capacity_type_actual,json=capacityTypeActual,proto3,enum=plimsoll.v1.CapacityType" json:"capacity_type_actual,omitempty"`
-	// Name of its node; empty: none has it yet.
+	// Name of its node; empty: none yet.
 	Node string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
 	// Pending, Running, Succeeded, Failed or Unknown, as in Kubernetes.
 	Phase string `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
-	// Is it ready to serve?
+	// Whether it is ready.
 	Ready bool `protobuf:"varint,7,opt,name=ready,proto3" json:"ready,omitempty"`
-	// Why it is not where or what it should be; empty when there is nothing to say.
+	// Why it is not as it should be; empty if it is.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Its node goes for certain, or has gone: it counts as no replica.
+	// Its node is certainly being removed, or is gone: it does not count as a replica.
 	Doomed bool `protobuf:"varint,9,opt,name=doomed,proto3" json:"doomed,omitempty"`
-	// It has left its ReplicaSet and serves until its replacement is ready.
+	// It is released: it has left its ReplicaSet and serves until its replacement is ready.
 	Released bool `protobuf:"varint,10,opt,name=released,proto3" json:"released,omitempty"`
-	// What keeps it from going where it belongs; unset: nothing, or it stays.
+	// What prevents its move; unset: nothing, or it need not move.
 	WaitsFor      WaitKind `protobuf:"varint,11,opt,name=waits_for,json=waitsFor,proto3,enum=plimsoll.v1.WaitKind" json:"waits_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

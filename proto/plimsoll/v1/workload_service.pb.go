@@ -25,23 +25,23 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ListWorkloadsRequest asks for a page of workloads.
+// ListWorkloadsRequest requests a page of workloads.
 type ListWorkloadsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Only those in namespaces of this name; empty: in all namespaces.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// How many to answer at most: 1 to 500; 0 means 100.
+	// Maximum number of items: 1 to 500; 0: 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller with the same filters and order_by; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller with the same filters and order_by; empty for the first page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only those for which this CEL expression is true; empty: all. workload is the resource with the fields of its message, enumerations
-	// as text without their prefix, and now the time: workload.placement.spot_actual < workload.placement.spot_wanted.
+	// A CEL expression that must be true for an item; empty: all. workload is the resource with the fields of its message, with enumerations
+	// as strings without their prefix, and now is the time: workload.placement.spot_actual < workload.placement.spot_wanted.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Fields to order by before the name, each with " desc" behind it or not, separated by commas: placement.replicas desc, name.
+	// Fields to order by before the name, separated by commas, each optionally with " desc": placement.replicas desc, name.
 	OrderBy string `protobuf:"bytes,6,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only these fields of each workload, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of each workload, also nested ones: name,state. Empty: all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -131,11 +131,11 @@ type ListWorkloadsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The workloads of this page.
 	Workloads []*Workload `protobuf:"bytes,1,rep,name=workloads,proto3" json:"workloads,omitempty"`
-	// Asks for the next page; empty: this was the last one.
+	// Token for the next page; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Members that were asked about and whose workloads are not listed, or are shown from a copy that may be old.
+	// Members whose workloads are missing, or shown from a possibly stale copy.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -199,7 +199,7 @@ func (x *ListWorkloadsResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// GetWorkloadRequest asks for one workload.
+// GetWorkloadRequest requests one workload.
 type GetWorkloadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
@@ -210,11 +210,11 @@ type GetWorkloadRequest struct {
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Only these fields of the workload, which may be in messages in it: name,state. Empty: all.
+	// Only these fields of the workload, also nested ones: name,state. Empty: all.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,5,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	// How many pods the answer holds at most; 0: 500.
 	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the answer before, to the same caller about the same workload; empty for the first page.
+	// The next_page_token of the previous answer, to the same caller about the same workload; empty for the first page.
 	PageToken     string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,11 +304,11 @@ type GetWorkloadResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The workload with its pods.
 	Workload *Workload `protobuf:"bytes,1,opt,name=workload,proto3" json:"workload,omitempty"`
-	// The oldest moment that any part of this answer shows.
+	// The time of the oldest data in this answer.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Holds the member when the answer comes from a copy that may be old.
+	// Contains the member if the answer comes from a possibly stale copy.
 	Unreachable []*UnreachableMember `protobuf:"bytes,3,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
-	// Asks for the next page of pods; empty: this was the last one.
+	// Token for the next page of pods; empty: this is the last one.
 	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,7 +372,7 @@ func (x *GetWorkloadResponse) GetNextPageToken() string {
 	return ""
 }
 
-// WhatIfRequest asks about one workload. What is not set stays as it is.
+// WhatIfRequest is a hypothetical policy. Fields that are not set stay as they are.
 type WhatIfRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
@@ -383,13 +383,13 @@ type WhatIfRequest struct {
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Share of the replicas on spot capacity in percent, 0 to 100.
+	// Percentage of the replicas on spot capacity, 0 to 100.
 	SpotPercentage *int32 `protobuf:"varint,5,opt,name=spot_percentage,json=spotPercentage,proto3,oneof" json:"spot_percentage,omitempty"`
 	// Floor of on-demand replicas, 0 to 10000.
 	MinOnDemand *int32 `protobuf:"varint,6,opt,name=min_on_demand,json=minOnDemand,proto3,oneof" json:"min_on_demand,omitempty"`
-	// Replicas that the workload asks for, 0 to 100000.
+	// Wanted replicas of the workload, 0 to 100000.
 	Replicas *int32 `protobuf:"varint,7,opt,name=replicas,proto3,oneof" json:"replicas,omitempty"`
-	// How replicas that serve are moved.
+	// How the hub moves ready replicas.
 	Strategy MoveStrategy `protobuf:"varint,8,opt,name=strategy,proto3,enum=plimsoll.v1.MoveStrategy" json:"strategy,omitempty"`
 	// Plans as if the disruption window were open.
 	IgnoreWindow  bool `protobuf:"varint,9,opt,name=ignore_window,json=ignoreWindow,proto3" json:"ignore_window,omitempty"`
@@ -490,20 +490,20 @@ func (x *WhatIfRequest) GetIgnoreWindow() bool {
 	return false
 }
 
-// WhatIfResponse is the answer of the plan.
+// WhatIfResponse is the hypothetical plan.
 type WhatIfResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The workload as it is, without its pods.
+	// The current workload, without its pods.
 	Now *Workload `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
 	// The workload as its next plan would show it, without its pods.
 	Then *Workload `protobuf:"bytes,2,opt,name=then,proto3" json:"then,omitempty"`
-	// How many replicas would have to move from one capacity type to the other.
+	// How many replicas would move from one capacity type to the other.
 	Moves int32 `protobuf:"varint,3,opt,name=moves,proto3" json:"moves,omitempty"`
-	// Those that would start at once, in their order.
+	// The moves that would start at once, in order.
 	FirstMoves []*Move `protobuf:"bytes,4,rep,name=first_moves,json=firstMoves,proto3" json:"first_moves,omitempty"`
-	// When the state was observed that the answer is about.
+	// When the state behind the answer was observed.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Holds the member when the answer comes from a copy that may be old.
+	// Contains the member if the answer comes from a possibly stale copy.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,6,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -581,7 +581,7 @@ func (x *WhatIfResponse) GetUnreachable() []*UnreachableMember {
 	return nil
 }
 
-// RequeueWorkloadRequest orders a reconcile of one workload.
+// RequeueWorkloadRequest requeues one workload.
 type RequeueWorkloadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the member, a DNS label.
@@ -592,7 +592,7 @@ type RequeueWorkloadRequest struct {
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Name of the workload, a DNS subdomain.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Orders it also while the member does not answer: it runs as soon as the member does. Without it that is FAILED_PRECONDITION with
+	// Requeues also while the member does not answer: it runs as soon as the member does. Without force this returns FAILED_PRECONDITION with
 	// a RetryInfo.
 	Force         bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -664,10 +664,10 @@ func (x *RequeueWorkloadRequest) GetForce() bool {
 	return false
 }
 
-// RequeueWorkloadResponse acknowledges an order.
+// RequeueWorkloadResponse acknowledges a requeue.
 type RequeueWorkloadResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Follows the order to its result: see ObjectService.GetReceipt.
+	// The ID of the receipt: see ObjectService.GetReceipt.
 	Receipt       *Receipt `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -710,16 +710,16 @@ func (x *RequeueWorkloadResponse) GetReceipt() *Receipt {
 	return nil
 }
 
-// WatchWorkloadsRequest asks to be told of workloads.
+// WatchWorkloadsRequest watches workloads.
 type WatchWorkloadsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those of this member; empty: of all members.
 	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// Only those in namespaces of this name; empty: in all namespaces.
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only those for which this CEL expression is true, as in ListWorkloads; it is computed when one changes.
+	// Only those for which this CEL expression is true, as in ListWorkloads; evaluated when one changes.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// The newest resume_token of a watch of the same caller with the same filters: only what has changed since is told. Empty: all.
+	// The last resume_token of a watch of the same caller with the same filters, to get only later changes. Empty: everything.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,15 +786,15 @@ func (x *WatchWorkloadsRequest) GetResumeToken() string {
 // WatchWorkloadsResponse is one message of a watch.
 type WatchWorkloadsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells.
+	// The type.
 	Type WatchEventType `protobuf:"varint,1,opt,name=type,proto3,enum=plimsoll.v1.WatchEventType" json:"type,omitempty"`
-	// Of PUT and REMOVED.
+	// The resource; for PUT and REMOVED.
 	Workload *Workload `protobuf:"bytes,2,opt,name=workload,proto3" json:"workload,omitempty"`
-	// Goes on behind this message, here or in another watch; of SYNCED and BOOKMARK.
+	// Token to resume after this message, also in another watch; for SYNCED and BOOKMARK.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// Why; of RESYNC.
+	// Why; for RESYNC.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Members of which nothing is known, or what is told may be old; of SYNCED and BOOKMARK.
+	// Members that are missing or possibly stale; for SYNCED and BOOKMARK.
 	Unreachable   []*UnreachableMember `protobuf:"bytes,5,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,23 +30,22 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WorkloadService shows the workloads that are enabled for spot placement, answers what another policy would do, and orders
-// another look at one of them. The
+// WorkloadService lists the workloads that are enabled for spot placement, plans them under another policy, and requeues them. The
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceClient interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
 	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(ctx context.Context, in *ListWorkloadsRequest, opts ...grpc.CallOption) (*ListWorkloadsResponse, error)
-	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchWorkloads sends what ListWorkloads lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchWorkloads(ctx context.Context, in *WatchWorkloadsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchWorkloadsResponse], error)
-	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: there is no such member, or no such workload in it.
+	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: the member or the workload does not exist.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(ctx context.Context, in *GetWorkloadRequest, opts ...grpc.CallOption) (*GetWorkloadResponse, error)
-	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing
-	// is written, and nothing of it is kept. It needs get on workloads.
+	// WhatIf plans a workload under another policy, from the data of its last plan. It writes and stores
+	// nothing. It needs get on workloads.
 	WhatIf(ctx context.Context, in *WhatIfRequest, opts ...grpc.CallOption) (*WhatIfResponse, error)
-	// RequeueWorkload orders a reconcile of one workload ahead of everything that waits, back-off or not. It is the same as
+	// RequeueWorkload reconciles one workload before all queued keys, regardless of back-off. It is the same as
 	// ObjectService.RequeueObject with the controller that places that kind.
 	RequeueWorkload(ctx context.Context, in *RequeueWorkloadRequest, opts ...grpc.CallOption) (*RequeueWorkloadResponse, error)
 }
@@ -122,23 +121,22 @@ func (c *workloadServiceClient) RequeueWorkload(ctx context.Context, in *Requeue
 // All implementations must embed UnimplementedWorkloadServiceServer
 // for forward compatibility.
 //
-// WorkloadService shows the workloads that are enabled for spot placement, answers what another policy would do, and orders
-// another look at one of them. The
+// WorkloadService lists the workloads that are enabled for spot placement, plans them under another policy, and requeues them. The
 // caller needs list, get or requeue on workloads of api.plimsoll.dev, with the member as the resource's name.
 type WorkloadServiceServer interface {
 	// ListWorkloads lists enabled workloads of the members that the caller may list, ordered by cluster, namespace, kind
 	// and name unless order_by says otherwise, without their pods.
 	ListWorkloads(context.Context, *ListWorkloadsRequest) (*ListWorkloadsResponse, error)
-	// WatchWorkloads tells of what ListWorkloads lists, and of what changes of it, until the caller leaves: first what there is, then
-	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s when the rights that it needs are gone.
+	// WatchWorkloads sends what ListWorkloads lists, and its changes, until the caller closes it: first the existing items, then
+	// SYNCED, then changes. It ends with PERMISSION_DENIED or UNAUTHENTICATED within 30 s after its rights are revoked.
 	WatchWorkloads(*WatchWorkloadsRequest, grpc.ServerStreamingServer[WatchWorkloadsResponse]) error
-	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: there is no such member, or no such workload in it.
+	// GetWorkload shows one workload with its pods, page by page. NOT_FOUND: the member or the workload does not exist.
 	// UNAVAILABLE: the member's owner does not answer.
 	GetWorkload(context.Context, *GetWorkloadRequest) (*GetWorkloadResponse, error)
-	// WhatIf answers what the plan of a workload would be under another policy, from what its last plan was made of. Nothing
-	// is written, and nothing of it is kept. It needs get on workloads.
+	// WhatIf plans a workload under another policy, from the data of its last plan. It writes and stores
+	// nothing. It needs get on workloads.
 	WhatIf(context.Context, *WhatIfRequest) (*WhatIfResponse, error)
-	// RequeueWorkload orders a reconcile of one workload ahead of everything that waits, back-off or not. It is the same as
+	// RequeueWorkload reconciles one workload before all queued keys, regardless of back-off. It is the same as
 	// ObjectService.RequeueObject with the controller that places that kind.
 	RequeueWorkload(context.Context, *RequeueWorkloadRequest) (*RequeueWorkloadResponse, error)
 	mustEmbedUnimplementedWorkloadServiceServer()

@@ -102,14 +102,14 @@ func (c *Controller) do(ctx context.Context, member string, t *task) {
 	err := error(nil)
 	switch {
 	case known.problem != "":
-		err = fmt.Errorf("it is not known whether anything else scales it: %s", known.problem)
+		err = fmt.Errorf("unknown whether something else scales it: %s", known.problem)
 	case order == nil:
 		err = tryScale(within, connection.Client, t.target)
 	default:
 		err = scale(within, connection.Client, t.target, order.Replicas)
 	}
 	if err != nil && !stopped(ctx, err) {
-		c.Log.Warn("a member's workload cannot be scaled", "member", member, "workload", t.target.key.String(), "error", err)
+		c.Log.Warn("cannot scale a workload of a member", "member", member, "workload", t.target.key.String(), "error", err)
 	}
 	c.mu.Lock()
 	if m := c.of(t.uid, member); err == nil {

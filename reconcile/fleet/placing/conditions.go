@@ -93,9 +93,9 @@ func (it *item) readiness(s *v1alpha1.FleetPlacementStatus) (ready bool, reason,
 
 // handingBack says how far a FleetPlacement is that was deleted.
 func (it *item) handingBack() string {
-	text := "its replicas are handed back; "
+	text := "its members place their replicas on their own again; "
 	if left := it.ungathered(); it.object.Spec.OnDelete == v1alpha1.Gather && left != "" {
-		text = "its replicas are gathered in one member: " + left + "; with onDelete: Keep it goes at once, and they stay; "
+		text = "its replicas are moving to one member: " + left + "; with onDelete: Keep it is deleted at once, and they stay; "
 	}
 	return text
 }

@@ -19,8 +19,10 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 	"github.com/plimsoll-dev/plimsoll/reconcile"
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/v1alpha1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -55,14 +57,18 @@ type Options struct {
 	Connect func(member string) (Connection, bool)
 	// Workloads is spot placement.
 	Workloads Workloads
+	// Kinds are those of modules: one with a Workload may be a FleetPlacement's target.
+	Kinds []module.Resource
 	// Acts tells whether this replica may act on a member now.
 	Acts func(member string) bool
 	// ActsAny tells whether there may be a member on which it may.
 	ActsAny func() bool
 	// Enabled is the label that makes a workload and its namespace take part.
 	Enabled string
-	// History names the ConfigMap of the hub cluster in which the fleet's history is kept, which must be there. Empty: none is kept.
-	History types.NamespacedName
+	// History names the ConfigMap of the hub cluster in which the fleet's history is kept, and HistoryFolder a folder for it, which must
+	// be there. Only one of them may be set. Both empty: none is kept.
+	History       types.NamespacedName
+	HistoryFolder string
 	// Events about FleetPlacements go there. Nil: none are recorded.
 	Events events.EventRecorder
 	// Log takes what fails. Nil: it is discarded.
@@ -86,16 +92,17 @@ type Controller struct {
 	synced  atomic.Bool
 	version atomic.Uint64 // see Version
 	acts    time.Time     // since when this replica acts; only rounds look at it
-	kick    chan struct{}
+	kick    notify.Wake
 	clock   func() time.Time
 	metrics *metrics
 	agents  agents
 
 	reach map[string]time.Time // members in which this replica acts and that are in reach, and since when; only rounds look at it
 
-	latest atomic.Pointer[lastRound] // nil: this replica does not act
-	asking sync.Mutex                // one question is answered at a time
-	past   past                      // only rounds look at it
+	latest  atomic.Pointer[lastRound] // nil: this replica does not act
+	asking  sync.Mutex                // one question is answered at a time
+	past    past                      // only rounds look at it
+	archive archive                   // nil: no history is kept
 
 	mu     sync.Mutex // guards memory, which agents write to as well
 	memory map[string]*memory
@@ -108,18 +115,21 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Controller{
-		Options: o, kick: make(chan struct{}, 1), memory: map[string]*memory{}, clock: time.Now,
+		Options: o, kick: notify.New(), memory: map[string]*memory{}, clock: time.Now,
 		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers()),
 	}
 	c.agents.controller = c
 	var err error
+	if c.archive, err = archiveOf(&o); err != nil {
+		return nil, err
+	}
 	if c.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, err
 	}
 	var list v1alpha1.FleetPlacementList
 	switch err := o.Hub.List(ctx, &list); {
 	case absent(err):
-		c.Log.Info("the hub cluster does not know the kind FleetPlacement yet")
+		c.Log.Info("the hub cluster has no definition of FleetPlacement yet")
 	case err != nil:
 		return nil, fmt.Errorf("list the FleetPlacements of the hub cluster: %w", err)
 	}
@@ -151,12 +161,7 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // wake asks for a round.
-func (c *Controller) wake() {
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
-}
+func (c *Controller) wake() { c.kick.Signal() }
 
 // objects returns copies of the FleetPlacements that are known, in the order of their names.
 func (c *Controller) objects() []*v1alpha1.FleetPlacement {
@@ -181,12 +186,12 @@ func (c *Controller) items(members []Member, now time.Time) []*item {
 	for _, p := range c.objects() {
 		it := &item{object: p}
 		var err error
-		if it.target, err = targetOf(p, placed); err != nil {
+		if it.target, err = targetOf(p, placed, c.Kinds); err != nil {
 			it.stop = &stop{reason: v1alpha1.ReasonUnknownKind, message: err.Error()}
 		} else if it.asked = policyOf(p, members, now); it.asked.invalid != "" {
 			it.stop = &stop{reason: v1alpha1.ReasonInvalid, message: it.asked.invalid, keeps: true}
 		} else if _, paused := p.Annotations[reconcile.AnnotationPaused]; paused && p.Annotations[reconcile.AnnotationPaused] != "false" {
-			it.stop = &stop{reason: reconcile.ReasonPaused, message: "the annotation " + reconcile.AnnotationPaused + " stops it: its members keep what they have", keeps: true, waits: true}
+			it.stop = &stop{reason: reconcile.ReasonPaused, message: "the annotation " + reconcile.AnnotationPaused + " pauses it: its members keep their replicas", keeps: true, waits: true}
 		}
 		all = append(all, it)
 	}
@@ -205,9 +210,8 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	c.forget(items)
 	if !c.ActsAny() {
 		c.latest.Store(nil)
-		if c.past.busy == nil {
-			c.past = past{}
-		}
+		c.past.rest()
+		c.metrics.kept(0, 0, 0)
 		c.rest()
 		c.share(items)
 		c.metrics.seen(nil)
@@ -288,7 +292,7 @@ func (c *Controller) recordAll(ctx context.Context, items []*item, now time.Time
 		}
 		if err := c.record(ctx, it, now); err != nil {
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
-				c.Log.Warn("a FleetPlacement cannot be written", "placement", it.name(), "error", err)
+				c.Log.Warn("cannot write a FleetPlacement", "placement", it.name(), "error", err)
 			}
 			silent = errors.Is(err, context.DeadlineExceeded)
 			it.sets = nil // nothing is done that is not written down

@@ -62,7 +62,7 @@ func oppose(items []*item) {
 			continue
 		}
 		if rival != nil {
-			it.stop = &stop{reason: v1alpha1.ReasonConflict, message: "FleetPlacement " + rival.object.Name + ", which is older, has the same target: nothing is done for this one"}
+			it.stop = &stop{reason: v1alpha1.ReasonConflict, message: "FleetPlacement " + rival.object.Name + ", which is older, has the same target"}
 			continue
 		}
 		first[it.target.key] = it

@@ -115,7 +115,7 @@ func TestATargetThatIsInSomeMembersOnlyRunsThere(t *testing.T) {
 	y.facts["b"] = facts{asked: epoch}
 	y.settle(0)
 	y.expect(7, 3)
-	if m := y.object.Status.Members[1]; m.State != v1alpha1.MemberOut || !strings.Contains(m.Reason, "the workload is not there") {
+	if m := y.object.Status.Members[1]; m.State != v1alpha1.MemberOut || !strings.Contains(m.Reason, "the workload does not exist there") {
 		t.Errorf("%+v", m)
 	}
 }

@@ -19,7 +19,7 @@ func (c *Controller) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := c.Hub.List(ctx, &v1alpha1.FleetPlacementList{}, client.Limit(1)); err != nil {
 			if !absent(err) {
-				c.Log.Warn("FleetPlacements cannot be read", "error", err)
+				c.Log.Warn("cannot read FleetPlacements", "error", err)
 			}
 			pause(ctx, absentRetry)
 			continue
@@ -29,7 +29,7 @@ func (c *Controller) follow(ctx context.Context) {
 			AddFunc: func(any) { c.changed() }, UpdateFunc: func(any, any) { c.changed() }, DeleteFunc: func(any) { c.changed() },
 		})
 		if err != nil {
-			c.Log.Warn("FleetPlacements cannot be followed", "error", err)
+			c.Log.Warn("cannot watch FleetPlacements", "error", err)
 			return
 		}
 		var running sync.WaitGroup

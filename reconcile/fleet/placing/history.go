@@ -1,12 +1,9 @@
 package placing
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
@@ -17,58 +14,116 @@ const (
 	historyRetry  = 5 * time.Minute
 )
 
-// past is the fleet's own history: what became of the supply of members, in a ConfigMap that somebody has made for it.
+// past is the fleet's own history: what became of the supply of members, kept where somebody has made room for it.
 type past struct {
-	into    *corev1.ConfigMap // as it was read or written last; nil: it was not read yet
-	known   *replay.History
+	known   *replay.History // nil: it was not read yet
+	shapes  map[place]string
+	dropped int // of known, as they were counted
 	changed bool
 	asked   time.Time // the last attempt to read or write
 	busy    chan error
+	stale   bool // what was read is another replica's to write by now; see rest
 }
 
-// capacityOf is how many spot replicas a member runs of a placement, as far as that is known.
-func (it *item) capacityOf(s *sight) (capacity int, known bool) {
+// place is a FleetPlacement in a member. The shape of its pods is remembered, for a member that is out of reach shows none.
+type place struct{ placement, member string }
+
+// supplyOf is the supply of a member for pods of one shape, as all FleetPlacements show it that have such pods.
+type supplyOf struct {
+	replay.Observation
+	reached, dry bool
+	runs         int // on spot
+}
+
+// capacity of it. A supply that takes replicas has no limit that is known, and a dry one still has what it runs.
+func (s *supplyOf) capacity() int {
 	switch {
-	case !s.known && it.since[s.member.Name].IsZero():
-		return 0, false
-	case !s.known || !it.since[s.member.Name].IsZero():
-		return 0, true
-	case !s.dry.since.IsZero():
-		return s.view.Spot.Ready + s.view.Spot.Starting, true
+	case !s.reached:
+		return 0
+	case s.dry:
+		return s.runs
 	}
-	return replay.Open, true
+	return replay.Open
 }
 
-// remember notes what became of the supply since the last round, and brings it into the ConfigMap when that is due. The hub cluster
-// is asked in the background, one thing at a time; only a replica that acts comes here.
-func (c *Controller) remember(ctx context.Context, items []*item, now time.Time) {
-	p := &c.past
-	if c.History.Name == "" || !p.ready(now, c) {
-		return
-	}
-	if p.into == nil {
-		c.begin(now, func() error { return c.readHistory(ctx) })
-		return
-	}
+// observe returns what is seen of all supplies now.
+func (p *past) observe(items []*item, now time.Time) []*supplyOf {
+	type key struct{ shape, member string }
+	found, shapes := map[key]*supplyOf{}, map[place]string{}
+	var all []*supplyOf
 	for _, it := range items {
 		if it.stop != nil || it.waits {
 			continue
 		}
+		same := it.shape()
 		for _, s := range it.sights {
-			if capacity, known := it.capacityOf(s); known && s.out() == "" {
-				p.changed = p.known.Note(replay.HistoryKey(it.name(), s.member.Name), it.asked.domains[s.member.Name], capacity, now.Unix()) || p.changed
+			where := place{it.name(), s.member.Name}
+			shape := cmp.Or(s.view.Shape, p.shapes[where], same)
+			if shape == "" || s.out() != "" {
+				continue
+			}
+			shapes[where] = shape
+			away := !it.since[s.member.Name].IsZero()
+			if !s.known && !away {
+				continue
+			}
+			supply := found[key{shape, s.member.Name}]
+			if supply == nil {
+				supply = &supplyOf{Observation: replay.Observation{Shape: shape, Member: s.member.Name, At: now.Unix()}}
+				found[key{shape, s.member.Name}] = supply
+				all = append(all, supply)
+			}
+			supply.Region = cmp.Or(supply.Region, it.asked.domains[s.member.Name])
+			supply.Placements = append(supply.Placements, it.name())
+			if s.known && !away {
+				supply.reached, supply.dry = true, supply.dry || !s.dry.since.IsZero()
+				supply.runs += s.view.Spot.Ready + s.view.Spot.Starting
 			}
 		}
 	}
-	if p.changed && now.Sub(p.asked) >= historyWrites {
-		files, err := p.known.Files(replay.MaxHistory)
-		if err != nil {
-			c.Log.Warn("the fleet's history cannot be written", "error", err)
-			return
-		}
-		p.changed = false
-		c.begin(now, func() error { return c.writeHistory(ctx, files) })
+	p.shapes = shapes
+	for _, supply := range all {
+		supply.Capacity = supply.capacity()
 	}
+	return all
+}
+
+// shape is that of its pods in the first member that shows one.
+func (it *item) shape() string {
+	for _, s := range it.sights {
+		if s.view.Shape != "" {
+			return s.view.Shape
+		}
+	}
+	return ""
+}
+
+// remember notes what became of the supply since the last round, and has it written when that is due. It is read and written in the
+// background, one thing at a time; only a replica that acts comes here.
+func (c *Controller) remember(ctx context.Context, items []*item, now time.Time) {
+	p := &c.past
+	if c.archive == nil || !p.ready(now, c) {
+		return
+	}
+	if p.known == nil {
+		c.begin(now, func() error { return c.readPast(ctx) })
+		return
+	}
+	for _, supply := range p.observe(items, now) {
+		p.changed = p.known.Note(&supply.Observation) || p.changed
+	}
+	c.metrics.kept(p.known.Entries(), p.known.Bytes(), p.known.Dropped()-p.dropped)
+	p.dropped = p.known.Dropped()
+	if p.changed && now.Sub(p.asked) >= historyWrites {
+		p.changed = false
+		c.begin(now, func() error { return c.archive.write(ctx, p.known) })
+	}
+}
+
+// readPast reads the history. Nobody looks at what it sets until it has returned.
+func (c *Controller) readPast(ctx context.Context) (err error) {
+	c.past.known, err = c.archive.read(ctx)
+	return err
 }
 
 // ready tells whether nothing is under way, and something may be. After an error the history is read anew.
@@ -77,15 +132,26 @@ func (p *past) ready(now time.Time, c *Controller) bool {
 		select {
 		case err := <-p.busy:
 			p.busy = nil
-			if err != nil {
-				p.into, p.known, p.changed = nil, nil, false
-				c.Log.Warn("the fleet's history is not recorded", "configMap", c.History.String(), "error", err)
+			if p.stale {
+				*p = past{}
+			} else if err != nil {
+				p.known, p.dropped, p.changed = nil, 0, false
+				c.Log.Warn("the fleet's history is not recorded", "into", c.archive.String(), "error", err)
 			}
 		default:
 			return false
 		}
 	}
-	return p.into != nil || p.asked.IsZero() || now.Sub(p.asked) >= historyRetry
+	return p.known != nil || p.asked.IsZero() || now.Sub(p.asked) >= historyRetry
+}
+
+// rest forgets what was read: until this replica acts again, another one writes. What is under way ends first.
+func (p *past) rest() {
+	if p.busy != nil {
+		p.stale = true
+		return
+	}
+	*p = past{}
 }
 
 // begin has something done in the background.
@@ -93,36 +159,4 @@ func (c *Controller) begin(now time.Time, do func() error) {
 	done := make(chan error, 1)
 	c.past.asked, c.past.busy = now, done
 	c.agents.running.Go(func() { done <- do() })
-}
-
-// readHistory reads the ConfigMap. Nobody looks at what it sets until it has returned.
-func (c *Controller) readHistory(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, hubWrite)
-	defer cancel()
-	into := &corev1.ConfigMap{}
-	if err := c.Hub.Get(ctx, c.History, into); err != nil {
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("make the ConfigMap first, the hub may not: %w", err)
-		}
-		return err
-	}
-	known, err := replay.ReadHistory(into.Data)
-	if err != nil {
-		return err
-	}
-	c.past.into, c.past.known = into, known
-	return nil
-}
-
-// writeHistory writes the ConfigMap, if it is as it was read or written last.
-func (c *Controller) writeHistory(ctx context.Context, files map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, hubWrite)
-	defer cancel()
-	into := c.past.into.DeepCopy()
-	into.Data = files
-	if err := c.Hub.Update(ctx, into); err != nil {
-		return err
-	}
-	c.past.into = into
-	return nil
 }

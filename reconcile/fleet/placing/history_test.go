@@ -2,21 +2,39 @@ package placing
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
-// keeper is a controller that keeps the history of a toy's FleetPlacement.
+// keeper is a controller that keeps the history of a toy's FleetPlacement in a ConfigMap.
 func keeper(t *testing.T, hub client.WithWatch) *Controller {
-	return &Controller{Options: Options{Hub: hub, History: types.NamespacedName{Namespace: "hub", Name: "past"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}}
+	return keeperOf(t, Options{Hub: hub, History: types.NamespacedName{Namespace: "hub", Name: "past"}})
+}
+
+func keeperOf(t *testing.T, o Options) *Controller {
+	t.Helper()
+	into, err := archiveOf(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	return &Controller{Options: o, archive: into, metrics: counted}
 }
 
 // remembers makes a round about a toy, and waits for what it began.
@@ -26,9 +44,24 @@ func remembers(t *testing.T, c *Controller, y *toy) {
 	c.agents.wait()
 }
 
-func TestTheFleetsHistoryIsKeptAndSurvivesARestart(t *testing.T) {
+// small is the shape of the toys' pods, and fileOf the file of a member.
+const small = `{"cpu":500}`
+
+func fileOf(member string) string { return replay.HistoryKey(small, member) }
+
+// shaped is a toy at rest whose pods have a shape.
+func shaped(t *testing.T) *toy {
+	t.Helper()
 	y := newToy(t, seventy(30, 3))
+	for _, v := range y.views {
+		v.Shape = small
+	}
 	y.settle(0)
+	return y
+}
+
+func TestTheFleetsHistoryIsKeptAndSurvivesARestart(t *testing.T) {
+	y := shaped(t)
 	hub := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "past"}}).Build()
 	kept := func() *corev1.ConfigMap {
 		t.Helper()
@@ -47,7 +80,7 @@ func TestTheFleetsHistoryIsKeptAndSurvivesARestart(t *testing.T) {
 	}
 	rounds()
 	first := kept()
-	if len(first.Data) != 3 || strings.Count(first.Data["shop.web_a.json"], `"t":`) != 1 {
+	if len(first.Data) != 3 || strings.Count(first.Data[fileOf("a")], `"t":`) != 1 {
 		t.Fatalf("%v", first.Data)
 	}
 	rounds() // at rest nothing is written
@@ -62,14 +95,114 @@ func TestTheFleetsHistoryIsKeptAndSurvivesARestart(t *testing.T) {
 	v := y.views["a"]
 	v.SpotDrySince = y.now
 	rounds()
-	if got := kept().Data["shop.web_a.json"]; strings.Count(got, `"t":`) != 2 {
+	if got := kept().Data[fileOf("a")]; strings.Count(got, `"t":`) != 2 {
 		t.Errorf("of a drought: %s", got)
+	}
+	if entries, bytes := testutil.ToFloat64(c.metrics.entries), testutil.ToFloat64(c.metrics.bytes); entries != 4 || bytes < 300 {
+		t.Errorf("%v entries in %v bytes are counted", entries, bytes)
+	}
+}
+
+func TestTheFleetsHistoryIsKeptInFiles(t *testing.T) {
+	y, o := shaped(t), Options{HistoryFolder: t.TempDir()}
+	for _, reachable := range []bool{true, false, true} { // a member that is out of reach shows no shape
+		y.members[2].Reachable, y.members[2].Since = reachable, y.now.Add(-time.Hour)
+		c := keeperOf(t, o)
+		for range 3 {
+			y.now = y.now.Add(historyWrites)
+			remembers(t, c, y)
+		}
+	}
+	traces, err := replay.FindTraces([]string{o.HistoryFolder})
+	if err != nil || len(traces) != 1 || len(traces[0].Zones) != 3 || traces[0].Name != "shop/web" {
+		t.Fatalf("%v, %v", traces, err)
+	}
+	for i, want := range []int{replay.Open, replay.Open, 0} {
+		if all := traces[0].Zones[i].Capacity; all[0] != replay.Open || slices.Min(all) != want {
+			t.Errorf("%s: %v", traces[0].Zones[i].Name, all)
+		}
+	}
+	o.History.Name = "past"
+	if _, err := archiveOf(&o); err == nil {
+		t.Error("it is kept twice")
+	}
+}
+
+// A replica may lose its right to act while it writes, and get it back when another one has written since.
+func TestWhatAnotherReplicaRecordedIsReadBeforeItIsWritten(t *testing.T) {
+	y, o := shaped(t), Options{HistoryFolder: t.TempDir()}
+	rounds := func(c *Controller) {
+		for range 3 {
+			y.now = y.now.Add(historyWrites)
+			remembers(t, c, y)
+		}
+	}
+	drought := func(is bool) {
+		if y.views["a"].SpotDrySince = (time.Time{}); is {
+			y.views["a"].SpotDrySince = y.now
+		}
+	}
+	one, other := keeperOf(t, o), keeperOf(t, o)
+	for range 2 {
+		y.now = y.now.Add(historyWrites)
+		remembers(t, one, y)
+	}
+	if one.past.busy == nil {
+		t.Fatal("it does not write")
+	}
+	one.past.rest()
+	drought(true)
+	rounds(other)
+	drought(false)
+	y.views["a"].SpotOnTrial = true // there is room again
+	rounds(other)
+	y.views["a"].SpotOnTrial = false
+	drought(true)
+	rounds(one)
+	known, err := one.archive.read(t.Context())
+	if err != nil || known.Entries() != 6 { // three that are first, and three of a
+		t.Errorf("%d entries, %v", known.Entries(), err)
+	}
+}
+
+// Pods of one shape get the same nodes, whichever FleetPlacement they are of.
+func TestASupplyIsThatOfAllPlacementsOfAShape(t *testing.T) {
+	var p past
+	one, two, other := shaped(t), shaped(t), shaped(t)
+	two.object.Name, other.object.Name = "cart", "batch"
+	for _, v := range other.views {
+		v.Shape = `{"cpu":8000}`
+	}
+	one.views["a"].SpotDrySince = one.now // the other two do not know yet
+	two.views["b"].Shape = ""             // nothing of it wants a replica there
+	items := []*item{two.decide(), other.decide(), one.decide()}
+	runs := one.views["a"].Spot.Ready + two.views["a"].Spot.Ready
+	got := map[string]*supplyOf{}
+	for _, s := range p.observe(items, one.now) {
+		got[s.Shape+s.Member] = s
+	}
+	if s := got[small+"a"]; len(got) != 6 || s.Capacity != runs || !slices.Equal(s.Placements, []string{"shop/cart", "shop/web"}) {
+		t.Errorf("%d supplies; a: %+v, want %d", len(got), s, runs)
+	}
+	if s := got[small+"b"]; s.Capacity != replay.Open || len(s.Placements) != 2 {
+		t.Errorf("b: %+v", s)
+	}
+	if s := got[`{"cpu":8000}a`]; s.Capacity != replay.Open || len(s.Placements) != 1 {
+		t.Errorf("of another shape: %+v", s)
+	}
+	for _, y := range []*toy{one, two} {
+		y.members[2].Reachable, y.members[2].Since = false, y.now.Add(-time.Hour)
+		y.views["c"].Shape = ""
+	}
+	for _, s := range p.observe([]*item{two.decide(), one.decide()}, one.now) {
+		if s.Member == "c" && (s.Capacity != 0 || s.Shape != small) {
+			t.Errorf("out of reach: %+v", s)
+		}
 	}
 }
 
 func TestAHistoryThatCannotBeKeptIsLeftAlone(t *testing.T) {
-	y := newToy(t, seventy(30, 3))
-	y.settle(0)
+	y := shaped(t)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "past"}, Data: map[string]string{"app.properties": "a=b"}}
 	for name, objects := range map[string][]client.Object{"nobody made it": nil, "it is somebody else's": {theirs}} {
 		hub := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()

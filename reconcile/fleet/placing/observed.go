@@ -92,15 +92,15 @@ func (s *sight) out() string {
 	case s.facts.scaler != "":
 		return s.facts.scaler + " scales it there"
 	case !s.known && !s.facts.asked.IsZero() && s.facts.problem == "" && !s.facts.exists:
-		return "the workload is not there"
+		return "the workload does not exist there"
 	case !s.known && s.facts.disabled != "":
 		return s.facts.disabled
 	case s.known && s.view.ReadOnly:
 		return "it is in read-only mode there"
 	case !s.known && s.set == nil:
-		return cmp.Or(s.facts.problem, "placement has not looked at it yet")
+		return cmp.Or(s.facts.problem, "placement has not planned it yet")
 	case s.set == nil && !s.facts.exists:
-		return cmp.Or(s.facts.problem, "it was not asked yet whether anything else scales it there")
+		return cmp.Or(s.facts.problem, "not checked yet whether something else scales it there")
 	case s.facts.asked.IsZero() && s.last != nil && s.last.State == v1alpha1.MemberOut:
 		return s.last.Reason
 	case s.refused != "":

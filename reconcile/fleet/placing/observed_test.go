@@ -48,10 +48,10 @@ func TestWhyAMemberTakesNoPart(t *testing.T) {
 		want string
 	}{
 		"it does":             {sight{known: true, facts: asked}, ""},
-		"not there":           {sight{facts: facts{asked: epoch}}, "the workload is not there"},
+		"not there":           {sight{facts: facts{asked: epoch}}, "the workload does not exist there"},
 		"not enabled":         {sight{facts: facts{asked: epoch, exists: true, disabled: "no label"}}, "no label"},
 		"scaled by others":    {sight{known: true, facts: facts{asked: epoch, exists: true, scaler: "HorizontalPodAutoscaler own"}}, "HorizontalPodAutoscaler own scales it there"},
-		"not known yet":       {sight{}, "placement has not looked at it yet"},
+		"not known yet":       {sight{}, "placement has not planned it yet"},
 		"it cannot be asked":  {sight{facts: facts{asked: epoch, problem: "forbidden"}}, "forbidden"},
 		"it refused":          {sight{known: true, facts: asked, refused: "forbidden"}, "forbidden"},
 		"read-only":           {sight{known: true, facts: asked, view: spot.FleetView{ReadOnly: true}}, "it is in read-only mode there"},

@@ -102,7 +102,7 @@ func (a *asked) window(w *v1alpha1.Window, now time.Time) {
 	parsed, err := policy.ParseWindow(w.Schedule, w.Duration.Duration.Duration.String(), w.TimeZone)
 	if err != nil {
 		a.policy.Pace.Shut = true
-		a.problem(fleet.InvalidPolicy, "pace.window: %v: nothing that serves is moved", err)
+		a.problem(fleet.InvalidPolicy, "pace.window: %v: no ready replica moves", err)
 		return
 	}
 	a.policy.Pace.Shut, a.policy.Pace.Changes = !parsed.Contains(now), parsed.Next(now)
@@ -165,7 +165,7 @@ func (a *asked) price(prices []v1alpha1.Price, members []Member) {
 			}
 			value, ok := priceIn(text)
 			if !ok {
-				a.problem(invalidPrice, "member %s: annotation %s: %.32q: must be a number above zero; the price counts as not known", m.Name, key, text)
+				a.problem(invalidPrice, "member %s: annotation %s: %.32q: must be a number above zero; the price counts as unknown", m.Name, key, text)
 			}
 			both[capacity] = value
 		}
@@ -189,7 +189,7 @@ func (a *asked) placementPrice(prices []v1alpha1.Price, m *Member) (both [2]floa
 		spotPrice, good := priceIn(string(prices[i].Spot))
 		onDemand, goodToo := priceIn(string(prices[i].OnDemand))
 		if !good || !goodToo {
-			a.problem(invalidPrice, "prices[%d]: %.32q and %.32q: must be numbers above zero; the price of member %s counts as not known", i, prices[i].Spot, prices[i].OnDemand, m.Name)
+			a.problem(invalidPrice, "prices[%d]: %.32q and %.32q: must be numbers above zero; the price of member %s counts as unknown", i, prices[i].Spot, prices[i].OnDemand, m.Name)
 			return both, true
 		}
 		return [2]float64{spotPrice, onDemand}, true

@@ -38,7 +38,7 @@ func newToy(t *testing.T, spec v1alpha1.FleetPlacementSpec) *toy {
 func (y *toy) decide() *item {
 	it := &item{object: y.object}
 	var err error
-	if it.target, err = targetOf(y.object, placed); err != nil {
+	if it.target, err = targetOf(y.object, placed, nil); err != nil {
 		y.t.Fatal(err)
 	}
 	it.asked = policyOf(y.object, y.members, y.now)

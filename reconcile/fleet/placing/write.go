@@ -2,6 +2,7 @@ package placing
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,19 +54,8 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 		return err
 	}
 	c.wrote(it.object)
-	c.announce(it)
+	c.announce(it, before.Status.Members)
 	return nil
-}
-
-// announce records Events about what was decided.
-func (c *Controller) announce(it *item) {
-	for i := range it.made {
-		m := &it.made[i]
-		c.metrics.moved(m)
-		if c.Events != nil {
-			c.Events.Eventf(it.object, nil, corev1.EventTypeNormal, "Moved", "Move", "%s: %+d on %s: %s", m.Member, m.By, m.Capacity, m.Reason)
-		}
-	}
 }
 
 // release lets a FleetPlacement go. Its members keep what they have.
@@ -74,12 +64,13 @@ func (c *Controller) release(ctx context.Context, it *item) error {
 	if !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer) {
 		return nil
 	}
+	var left []string
 	for _, s := range it.sights {
-		if s.set != nil && !s.known && c.Events != nil {
-			c.Events.Eventf(it.object, nil, corev1.EventTypeWarning, "LeftBehind", "HandBack",
-				"member %s is out of reach: it keeps %d replicas", s.member.Name, s.set.Replicas)
+		if s.set != nil && !s.known {
+			left = append(left, fmt.Sprintf("member %s is out of reach: it keeps %d replicas", s.member.Name, s.set.Replicas))
 		}
 	}
+	c.event(it, corev1.EventTypeWarning, eventLeftBehind, "HandBack", left)
 	before := it.object.DeepCopy()
 	controllerutil.RemoveFinalizer(it.object, v1alpha1.Finalizer)
 	return client.IgnoreNotFound(c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))

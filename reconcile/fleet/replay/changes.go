@@ -15,6 +15,9 @@ const (
 	maxChanged = 2_000_000
 )
 
+// errYoung says that a history is too short to be replayed.
+var errYoung = errors.New("there is nothing to replay yet")
+
 // Change says what the capacity of a zone is from a moment on.
 type Change struct {
 	// At in seconds since 1970.
@@ -46,7 +49,7 @@ func sampleAll(zones []zoneFile) error {
 	case changed < len(zones):
 		return errors.New("some zones of the folder have changes and some have data")
 	case (to-from)/changeGap < 1:
-		return fmt.Errorf("its changes are within %d seconds: there is nothing to replay yet", changeGap)
+		return fmt.Errorf("its changes are within %d seconds: %w", changeGap, errYoung)
 	case (to-from)/changeGap > maxChanged:
 		return fmt.Errorf("its changes reach over %d seconds, which is too long", to-from)
 	}

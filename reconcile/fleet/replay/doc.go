@@ -2,7 +2,8 @@
 // fleet.Plan itself, fed with what a hub would have seen by then.
 //
 //   - trace.go: recorded capacity and prices, and what can be left out of them; changes.go: the same by change and not by sample,
-//     which is how a hub records its own history; history.go: that history in files of bounded size;
+//     which is how a hub records its own history; history.go: that history in files of bounded size, and folder.go:
+//     those on a disk;
 //   - generate.go: synthetic traces by a seed, in the form of recorded ones;
 //   - world.go, world_time.go: the simulated fleet, in which policies start and stop instances;
 //   - ours.go, observed.go: fleet.Plan, and what it is told;

@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,29 +14,69 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MaxHistory bounds a history in bytes: a ConfigMap holds 1 MiB, with its metadata.
-const MaxHistory = 512 << 10
+// MaxHistory bounds a history in a ConfigMap, in bytes: one holds 1 MiB, with its metadata. MaxHistoryFiles bounds one in files.
+const (
+	MaxHistory      = 512 << 10
+	MaxHistoryFiles = 8 << 20
+)
 
-// historyFile ends the names of files; historyBetween is between what was placed and where, and in no name of Kubernetes.
+// historyFile ends the names of files; historyBetween is between a shape and a member, and in no name of Kubernetes.
 const historyFile, historyBetween = ".json", "_"
 
-// History is what was seen of the supply of members, by what was placed there, as changes: each file of it is a zone that
-// [FindTraces] reads. It is not safe for concurrent use.
+// maxPlacements is how many names of placements a file has, and maxShape how many bytes of its shape, which is there for people to
+// read: the file's name has the checksum of the whole. So no shape, however much its pods ask for, pushes out what is known of others.
+const (
+	maxPlacements = 16
+	maxShape      = 4 << 10
+)
+
+// History is what was seen of the spot supply of members, by the shape of the pods it is for, as changes: each file of it is a zone
+// that [FindTraces] reads. It is not safe for concurrent use.
 type History struct {
-	zones map[string]*zoneFile
+	zones   map[string]*historyZone
+	gone    map[string]bool // files that were forgotten since [History.Changed] or [History.Files] was called
+	began   int64           // when something was noted first since it was read; 0: nothing was
+	dropped int
 }
 
-// HistoryKey names the file of what was placed in a member.
-func HistoryKey(placed, member string) string {
-	return strings.ReplaceAll(placed, "/", ".") + historyBetween + member + historyFile
+// historyZone is one file.
+type historyZone struct {
+	zoneFile
+	text    []byte // nil: it is to be written anew
+	changed bool   // since [History.Changed] was called
+	noted   int64  // when it was noted last, whether that was a change or not; 0: not since it was read
+}
+
+// Observation is what was seen of the spot supply of a member.
+type Observation struct {
+	// Shape is the scheduling requirements of the pods that it is for, as text.
+	Shape string
+	// Member, and Region, with which it fails; empty: by itself.
+	Member, Region string
+	// Placements are those that have such pods there, in order.
+	Placements []string
+	// Capacity is how many of them it runs; [Open]: no limit is known.
+	Capacity int
+	// At in seconds since 1970.
+	At int64
+}
+
+// HistoryKey names the file of a shape and a member. A ConfigMap takes it as a key.
+func HistoryKey(shape, member string) string {
+	sum := sha256.Sum256([]byte(shape))
+	if len(member) > 200 { // a name of a file has 255 bytes at most, and a key of a ConfigMap 253
+		whole := sha256.Sum256([]byte(member))
+		member = member[:180] + "-" + hex.EncodeToString(whole[:6])
+	}
+	return hex.EncodeToString(sum[:6]) + historyBetween + member + historyFile
 }
 
 // ReadHistory reads the files of a history. Files that are none are an error: nothing is overwritten that somebody else may need.
 func ReadHistory(files map[string]string) (*History, error) {
-	h := &History{zones: map[string]*zoneFile{}}
+	h := &History{zones: map[string]*historyZone{}, gone: map[string]bool{}}
 	for name, text := range files {
-		zone := &zoneFile{}
-		if err := json.Unmarshal([]byte(text), zone); err != nil || len(zone.Changes) == 0 || !strings.HasSuffix(name, historyFile) {
+		zone := &historyZone{}
+		if err := json.Unmarshal([]byte(text), &zone.zoneFile); err != nil || len(zone.Changes) == 0 || !strings.HasSuffix(name, historyFile) {
 			return nil, fmt.Errorf("%.64q is no history of spot capacity", name)
 		}
 		h.zones[name] = zone
@@ -41,65 +84,165 @@ func ReadHistory(files map[string]string) (*History, error) {
 	return h, nil
 }
 
-// Note notes the capacity of a file from a moment on, and tells whether that is a change. Times do not go backwards.
-func (h *History) Note(key, region string, capacity int, at int64) bool {
+// Note notes what was seen, and tells whether that is a change. What was seen at an earlier time than the last change counts as seen
+// then: clocks are set back, and those of two replicas differ.
+func (h *History) Note(o *Observation) bool {
+	key := HistoryKey(o.Shape, o.Member)
 	zone := h.zones[key]
 	if zone == nil {
-		zone = &zoneFile{}
-		zone.Metadata.Gap = changeGap
+		zone = &historyZone{}
+		zone.Metadata.Gap, zone.Metadata.Shape = changeGap, o.Shape[:min(len(o.Shape), maxShape)]
 		h.zones[key] = zone
+		delete(h.gone, key)
 	}
-	zone.Metadata.Region = region
-	if n := len(zone.Changes); n > 0 && zone.Changes[n-1].Capacity == capacity {
+	zone.noted = o.At
+	if h.began == 0 {
+		h.began = o.At
+	}
+	placements := o.Placements[:min(len(o.Placements), maxPlacements)]
+	same := zone.Metadata.Region == o.Region && slices.Equal(zone.Metadata.Placements, placements)
+	last := Change{At: o.At, Capacity: -1}
+	if n := len(zone.Changes); n > 0 {
+		last = zone.Changes[n-1]
+	}
+	switch {
+	case last.Capacity != o.Capacity:
+		zone.Changes = append(zone.Changes, Change{At: max(o.At, last.At), Capacity: o.Capacity})
+	case same:
 		return false
 	}
-	zone.Changes = append(zone.Changes, Change{At: at, Capacity: capacity})
+	zone.Metadata.Region, zone.Metadata.Placements = o.Region, slices.Clone(placements)
+	zone.text, zone.changed = nil, true
 	return true
 }
 
-// Files returns the files, in at most so many bytes. What is oldest is forgotten for that, and of each file at least half stays.
-func (h *History) Files(limit int) (map[string]string, error) {
-	for {
-		files, size := map[string]string{}, 0
-		for name, zone := range h.zones {
-			text, err := json.Marshal(zone)
-			if err != nil {
-				return nil, err
-			}
-			files[name] = string(text)
-			size += len(name) + len(text)
+// Files returns all files, in at most so many bytes. What is oldest is forgotten for that; see [History.Trim].
+func (h *History) Files(limit int) map[string]string {
+	h.Trim(limit)
+	files := map[string]string{}
+	for name, zone := range h.zones {
+		files[name] = string(zone.bytes())
+	}
+	clear(h.gone)
+	return files
+}
+
+// Changed returns the files that have changed since they were read or it was called last, in so many bytes of all files at most, and the
+// names of those that were forgotten.
+func (h *History) Changed(limit int) (files map[string][]byte, gone []string) {
+	h.Trim(limit)
+	files = map[string][]byte{}
+	for name, zone := range h.zones {
+		if zone.changed {
+			files[name], zone.changed = zone.bytes(), false
 		}
-		if size <= limit || !h.forget() {
-			return files, nil
-		}
+	}
+	gone = slices.Sorted(maps.Keys(h.gone))
+	clear(h.gone)
+	return files, gone
+}
+
+// Trim forgets until all files have at most so many bytes: first what nothing has noted for an hour, then the older half of the longest.
+func (h *History) Trim(limit int) {
+	for h.Bytes() > limit && h.forget() {
 	}
 }
 
-// forget drops the older half of the changes of the longest file, or the file that changed the longest ago; false: there is nothing.
+// Bytes is how many all files have, with their names.
+func (h *History) Bytes() (size int) {
+	for name, zone := range h.zones {
+		size += len(name) + len(zone.bytes())
+	}
+	return size
+}
+
+// Entries is how many changes there are, and Dropped how many were forgotten since the history was read.
+func (h *History) Entries() (n int) {
+	for _, zone := range h.zones {
+		n += len(zone.Changes)
+	}
+	return n
+}
+
+// Dropped is how many changes were forgotten since the history was read, for there was no room for them.
+func (h *History) Dropped() int { return h.dropped }
+
+// bytes is the file's content.
+func (z *historyZone) bytes() []byte {
+	if z.text == nil {
+		z.text, _ = json.Marshal(&z.zoneFile) // texts and finite numbers can always be written
+	}
+	return z.text
+}
+
+// deadAfter is how many seconds a file may go without being noted, while others are, before nothing is thought to have the shape.
+const deadAfter = 3600
+
+// forget drops the file that nothing notes any more, the older half of the changes of the longest file, or the file that changed the
+// longest ago; false: there is nothing.
 func (h *History) forget() bool {
 	if len(h.zones) == 0 {
 		return false
 	}
 	names := slices.Sorted(maps.Keys(h.zones))
-	longest, oldest := names[0], names[0]
+	longest, oldest, dead, newest := names[0], names[0], names[0], int64(0)
 	last := func(name string) int64 { all := h.zones[name].Changes; return all[len(all)-1].At }
+	noted := func(name string) int64 { return max(h.zones[name].noted, h.began) } // what is not noted yet has an hour from the start
 	for _, name := range names {
-		if len(h.zones[name].Changes) > len(h.zones[longest].Changes) {
+		zone := h.zones[name]
+		if len(zone.Changes) > len(h.zones[longest].Changes) {
 			longest = name
 		}
 		if last(name) < last(oldest) {
 			oldest = name
 		}
+		if before := noted(dead); noted(name) < before || (noted(name) == before && last(name) < last(dead)) {
+			dead = name
+		}
+		newest = max(newest, noted(name))
 	}
-	if n := len(h.zones[longest].Changes); n > 1 {
-		h.zones[longest].Changes = slices.Clone(h.zones[longest].Changes[n/2:])
+	if newest-noted(dead) > deadAfter {
+		h.drop(dead)
 		return true
 	}
-	delete(h.zones, oldest)
+	if zone := h.zones[longest]; len(zone.Changes) > 1 {
+		half := len(zone.Changes) / 2
+		h.dropped += half
+		zone.Changes = slices.Clone(zone.Changes[half:])
+		zone.text, zone.changed = nil, true
+		return true
+	}
+	h.drop(oldest)
 	return true
 }
 
-// readConfigMap reads the history in a ConfigMap, as kubectl writes it: one trace for each FleetPlacement.
+// drop forgets a file.
+func (h *History) drop(name string) {
+	h.dropped += len(h.zones[name].Changes)
+	delete(h.zones, name)
+	h.gone[name] = true
+}
+
+// placedIn names a trace by the placements whose pods its zones are for; without any it has another name.
+func placedIn(zones []zoneFile, otherwise string) string {
+	placements := map[string]bool{}
+	for i := range zones {
+		for _, name := range zones[i].Metadata.Placements {
+			placements[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(placements))
+	switch {
+	case len(names) == 0:
+		return otherwise
+	case len(names) > 3:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// readConfigMap reads the history in a ConfigMap, as kubectl writes it: one trace for each shape. Those that are too
+// short are left out, if there are others.
 func readConfigMap(file string) ([]Trace, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -118,17 +261,24 @@ func readConfigMap(file string) ([]Trace, error) {
 	}
 	members, zones := map[string][]string{}, map[string][]zoneFile{}
 	for _, name := range slices.Sorted(maps.Keys(known.zones)) {
-		placed, member, _ := strings.Cut(name, historyBetween)
-		members[placed] = append(members[placed], member)
-		zones[placed] = append(zones[placed], *known.zones[name])
+		shape, member, _ := strings.Cut(name, historyBetween)
+		members[shape] = append(members[shape], member)
+		zones[shape] = append(zones[shape], known.zones[name].zoneFile)
 	}
 	var traces []Trace
-	for _, placed := range slices.Sorted(maps.Keys(members)) {
-		trace, err := traceOf(placed, members[placed], zones[placed])
-		if err != nil {
+	var young error
+	for _, shape := range slices.Sorted(maps.Keys(members)) {
+		switch trace, err := traceOf(shape, members[shape], zones[shape]); {
+		case errors.Is(err, errYoung):
+			young = fmt.Errorf("%s: %w", file, err)
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", file, err)
+		default:
+			traces = append(traces, trace)
 		}
-		traces = append(traces, trace)
+	}
+	if len(traces) == 0 {
+		return nil, young
 	}
 	return traces, nil
 }

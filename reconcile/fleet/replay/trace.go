@@ -32,6 +32,7 @@ type Zone struct {
 // FindTraces reads every folder below the given ones that holds zones, and files that are ConfigMaps with a history.
 func FindTraces(roots []string) ([]Trace, error) {
 	var traces []Trace
+	var young error // of a shape that a hub has not seen for long
 	for _, root := range roots {
 		if known, err := os.Stat(root); err == nil && !known.IsDir() {
 			found, err := readConfigMap(root)
@@ -54,12 +55,19 @@ func FindTraces(roots []string) ([]Trace, error) {
 				name = filepath.Base(path)
 			}
 			trace, err := readTrace(name, files)
+			if errors.Is(err, errYoung) {
+				young = err
+				return nil
+			}
 			traces = append(traces, trace)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
+	}
+	if len(traces) == 0 && young != nil {
+		return nil, young
 	}
 	if len(traces) == 0 {
 		return nil, fmt.Errorf("no folder with traces below %s", strings.Join(roots, ", "))
@@ -88,7 +96,7 @@ func traceOf(name string, files []string, zones []zoneFile) (Trace, error) {
 	if err := sampleAll(zones); err != nil {
 		return Trace{}, fmt.Errorf("%s: %w", name, err)
 	}
-	t, shortest := Trace{Name: name}, -1
+	t, shortest := Trace{Name: placedIn(zones, name)}, -1
 	for i, file := range files {
 		zone := zones[i]
 		gap := int64(zone.Metadata.Gap)
@@ -120,6 +128,10 @@ type zoneFile struct {
 		OnDemand float64 `json:"on_demand_price,omitempty"`
 		// Region that the zone fails with; without it, the zone's name without the letters at its end.
 		Region string `json:"region,omitempty"`
+		// Shape is the scheduling requirements of the pods that the capacity is for, and Placements those that had such pods, in
+		// what a hub recorded.
+		Shape      string   `json:"shape,omitempty"`
+		Placements []string `json:"placements,omitempty"`
 	} `json:"metadata"`
 	Data   []int     `json:"data,omitempty"`
 	Prices []float64 `json:"prices,omitempty"`

@@ -3,14 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/retry"
 )
@@ -80,7 +78,7 @@ func (e *ContestedError) Error() string {
 }
 
 // mayRepair returns a [ContestedError] when the object was repaired too often lately.
-func (a *Call) mayRepair(ctx context.Context, field string) error {
+func (a *Call) mayRepair(ctx context.Context, field fieldpath.Path) error {
 	c, wait := a.Memory.contested(a.key())
 	if !wait {
 		return nil
@@ -89,11 +87,11 @@ func (a *Call) mayRepair(ctx context.Context, field string) error {
 		c.rivals = a.findRivals(ctx, field)
 		a.Memory.named(a.key(), c.rivals)
 	}
-	return &ContestedError{Field: field, Rivals: c.rivals, AtLeast: c.wait}
+	return &ContestedError{Field: textOf(field), Rivals: c.rivals, AtLeast: c.wait}
 }
 
 // findRivals asks the member who else owns a field; the cache does not hold that.
-func (a *Call) findRivals(ctx context.Context, field string) string {
+func (a *Call) findRivals(ctx context.Context, field fieldpath.Path) string {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(a.gvk)
 	if err := a.Live.Get(ctx, client.ObjectKeyFromObject(a.obj), live); err != nil {
@@ -104,23 +102,4 @@ func (a *Call) findRivals(ctx context.Context, field string) string {
 		return "somebody"
 	}
 	return "the field manager " + strings.Join(managers, " and ")
-}
-
-// otherOwners names, quoted, the managers besides ours that own a field, or what it is in when the set of fields does not
-// name it by this path: elements of lists and keys with dots have other names there.
-func otherOwners(entries []metav1.ManagedFieldsEntry, ours, path string) []string {
-	for {
-		var names []string
-		for _, entry := range entries {
-			if entry.Manager != ours && entry.FieldsV1 != nil && ownsField(entry.FieldsV1.GetRawBytes(), path) {
-				names = append(names, strconv.Quote(entry.Manager))
-			}
-		}
-		end := strings.LastIndexAny(path, ".[")
-		if len(names) > 0 || end < 0 {
-			slices.Sort(names)
-			return slices.Compact(names)
-		}
-		path = path[:end]
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 func TestTheOwnersOfAFieldAreFoundWhateverItIsCalled(t *testing.T) {
@@ -15,14 +16,21 @@ func TestTheOwnersOfAFieldAreFoundWhateverItIsCalled(t *testing.T) {
 		entry("plimsoll-c", `{"f:spec":{"f:replicas":{}}}`),
 		entry("hpa", `{"f:spec":{"f:replicas":{}}}`),
 		entry("injector", `{"f:spec":{"f:containers":{"k:{\"name\":\"x\"}":{"f:image":{}}}}}`),
+		entry("argocd", `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/instance":{}}}}`),
 		entry("kubectl", `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/name":{}}}}`),
 	}
-	for path, want := range map[string]string{
-		"spec.replicas": `"hpa"`, "spec.containers[0].image": `"injector"`,
-		"metadata.labels.app.kubernetes.io/name": `"kubectl"`, "data.x": "",
+	for _, test := range []struct {
+		path fieldpath.Path
+		want string
+	}{
+		{fieldpath.MakePathOrDie("spec", "replicas"), `"hpa"`},
+		{fieldpath.MakePathOrDie("spec", "containers", 0, "image"), `"injector"`},
+		{fieldpath.MakePathOrDie("metadata", "labels", "app.kubernetes.io/name"), `"kubectl"`},
+		{fieldpath.MakePathOrDie("metadata", "labels"), `"argocd" "kubectl"`},
+		{fieldpath.MakePathOrDie("data", "x"), ""},
 	} {
-		if got := strings.Join(otherOwners(entries, "plimsoll-c", path), " "); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
+		if got := strings.Join(otherOwners(entries, "plimsoll-c", test.path), " "); got != test.want {
+			t.Errorf("%s: %s, want %s", test.path, got, test.want)
 		}
 	}
 }

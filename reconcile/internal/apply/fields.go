@@ -1,82 +1,91 @@
 package apply
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Objects as JSON has them: maps, lists and scalars.
 
-// differsAt names the first field that is wanted and is not there, or has another value; empty: all are there. What is there
+// differsAt names the first field that is wanted and is not there, or has another value; nil: all are there. What is there
 // besides is other people's. A list must be there element by element: whether somebody else may add to one only the
 // server knows, so that one with more elements counts as different.
-func differsAt(have, want map[string]any) string { return differsIn(have, want, "") }
-
-func differsIn(have, want map[string]any, path string) string {
-	for _, key := range sortedKeys(want) {
-		value, there := have[key]
-		field := strings.TrimPrefix(path+"."+key, ".")
-		if !there {
-			return field
-		}
-		if shared(field) {
-			if !containsAll(value, want[key]) {
-				return field
-			}
-			continue
-		}
-		if at := differs(value, want[key], field); at != "" {
-			return at
-		}
-	}
-	return ""
+func differsAt(have, want map[string]any) fieldpath.Path {
+	at, _ := differsIn(have, want, sharedLists)
+	return at
 }
 
-func differs(have, want any, path string) string {
+// lists are fields by their names: those that several people add to, in any order, and objects with such fields.
+type lists map[string]lists
+
+// sharedLists are those of every kind.
+var sharedLists = lists{"metadata": {"ownerReferences": nil, "finalizers": nil}}
+
+func differsIn(have, want map[string]any, shared lists) (at fieldpath.Path, differ bool) {
+	for _, key := range sortedKeys(want) {
+		value, there := have[key]
+		below, named := shared[key]
+		switch {
+		case !there, named && below == nil && !containsAll(value, want[key]):
+			return fieldpath.Path{{FieldName: &key}}, true
+		case named && below == nil:
+			continue
+		}
+		if at, differ := differs(value, want[key], below); differ {
+			return append(fieldpath.Path{{FieldName: &key}}, at...), true
+		}
+	}
+	return nil, false
+}
+
+// differs tells whether have lacks something of want, and where below it.
+func differs(have, want any, shared lists) (at fieldpath.Path, differ bool) {
 	switch want := want.(type) {
 	case map[string]any:
 		if have, ok := have.(map[string]any); ok {
-			return differsIn(have, want, path)
+			return differsIn(have, want, shared)
 		}
-		return path
+		return nil, true
 	case []any:
 		have, ok := have.([]any)
 		if !ok || len(have) != len(want) {
-			return path
+			return nil, true
 		}
 		for i := range want {
-			if at := differs(have[i], want[i], path+"["+strconv.Itoa(i)+"]"); at != "" {
-				return at
+			if at, differ := differs(have[i], want[i], nil); differ {
+				return append(fieldpath.Path{{Index: &i}}, at...), true
 			}
 		}
-		return ""
+		return nil, false
 	}
-	if reflect.DeepEqual(have, want) {
-		return ""
-	}
-	return path
-}
-
-// shared tells whether a field is a list that several people add to, in any order, of every kind.
-func shared(path string) bool {
-	return path == "metadata.ownerReferences" || path == "metadata.finalizers"
+	return nil, !reflect.DeepEqual(have, want)
 }
 
 func containsAll(have, want any) bool {
 	all, _ := have.([]any)
 	wanted, _ := want.([]any)
 	for _, element := range wanted {
-		if !slices.ContainsFunc(all, func(other any) bool { return differs(other, element, "element") == "" }) {
+		if !slices.ContainsFunc(all, func(other any) bool { _, differ := differs(other, element, nil); return !differ }) {
 			return false
 		}
 	}
 	return true
 }
+
+// pathOf reads the path of a field as people write it, such as spec.replicas.
+func pathOf(text string) fieldpath.Path {
+	var path fieldpath.Path
+	for key := range strings.SplitSeq(text, ".") {
+		path = append(path, fieldpath.PathElement{FieldName: &key})
+	}
+	return path
+}
+
+// textOf is how people write a path.
+func textOf(path fieldpath.Path) string { return strings.TrimPrefix(path.String(), ".") }
 
 // dropNulls removes fields that say nothing, in place.
 func dropNulls(v any) {
@@ -123,37 +132,6 @@ func put(fields map[string]any, path string, value any) {
 		fields = inner
 	}
 	fields[keys[len(keys)-1]] = value
-}
-
-// onlyOwner tells whether a manager applied a field, and nobody else owns it.
-func onlyOwner(entries []metav1.ManagedFieldsEntry, manager, path string) bool {
-	mine := false
-	for _, entry := range entries {
-		if entry.FieldsV1 == nil || !ownsField(entry.FieldsV1.GetRawBytes(), path) {
-			continue
-		}
-		if entry.Manager != manager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
-			return false
-		}
-		mine = true
-	}
-	return mine
-}
-
-// ownsField tells whether a set of fields, in the form of managedFields, has a field.
-func ownsField(set []byte, path string) bool {
-	for key := range strings.SplitSeq(path, ".") {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(set, &fields) != nil {
-			return false
-		}
-		inner, ok := fields["f:"+key]
-		if !ok {
-			return false
-		}
-		set = inner
-	}
-	return true
 }
 
 func sortedKeys(fields map[string]any) []string {

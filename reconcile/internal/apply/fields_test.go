@@ -1,12 +1,14 @@
 package apply
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
 )
 
@@ -54,10 +56,10 @@ func TestNothingDiffersExactlyWhenApplyingWouldChangeNothing(t *testing.T) {
 		changes := !reflect.DeepEqual(overlay(have, want), have)
 		at := differsAt(have, want)
 		// A list of objects that have more fields than wanted counts as the same: defaults are filled in there.
-		if !changes && at != "" {
+		if !changes && at != nil {
 			t.Fatalf("nothing would change, and %s differs", at)
 		}
-		if applied := overlay(have, want); differsAt(applied, want) != "" {
+		if applied := overlay(have, want); differsAt(applied, want) != nil {
 			t.Fatalf("it differs at %s after it was applied", differsAt(applied, want))
 		}
 	})
@@ -80,12 +82,12 @@ func TestADifferenceIsNamedByItsPath(t *testing.T) {
 		"metadata.finalizers":      {"metadata": map[string]any{"finalizers": []any{"z"}}},
 		"metadata.ownerReferences": {"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "2", "name": "m"}}}},
 	} {
-		if got := differsAt(have, want); got != path {
+		if got := textOf(differsAt(have, want)); got != path {
 			t.Errorf("differs at %q, want %q", got, path)
 		}
 	}
 	in := map[string]any{"metadata": map[string]any{"finalizers": []any{"y"}, "ownerReferences": []any{map[string]any{"uid": "2"}}}}
-	if got := differsAt(have, in); got != "" {
+	if got := differsAt(have, in); got != nil {
 		t.Errorf("lists that others add to differ at %q", got)
 	}
 }
@@ -103,19 +105,48 @@ func TestWhatCanOnlyBeWrittenIsAppliedWhereItCanBeRead(t *testing.T) {
 
 func TestAMergePatchMakesOneObjectTheOtherAndIsThenNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		from, to := anyFields(3).Draw(t, "from"), anyFields(3).Draw(t, "to")
-		patch := Difference(from, to)
-		if made := patchedWith(from, patch); !reflect.DeepEqual(made, to) {
-			t.Fatalf("%v patched with %v is %v, want %v", from, patch, made, to)
+		from, to, other := anyFields(3).Draw(t, "from"), anyFields(3).Draw(t, "to"), anyFields(3).Draw(t, "other")
+		pending := func(has map[string]any) map[string]any {
+			patch, err := Pending(asJSON(t, has), asJSON(t, from), asJSON(t, to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fromJSON(t, patch)
 		}
-		if left := Pending(to, patch); len(left) != 0 {
-			t.Fatalf("of %v there is still %v to do in %v", patch, left, to)
+		whole := pending(from)
+		if made := patchedWith(from, whole); !reflect.DeepEqual(made, fromJSON(t, asJSON(t, to))) {
+			t.Fatalf("%v patched with %v is %v, want %v", from, whole, made, to)
 		}
-		other := anyFields(3).Draw(t, "other")
-		if a, b := patchedWith(other, patch), patchedWith(other, Pending(other, patch)); !reflect.DeepEqual(a, b) {
+		if left := pending(to); len(left) != 0 {
+			t.Fatalf("of %v there is still %v to do in %v", whole, left, to)
+		}
+		if a, b := patchedWith(other, whole), patchedWith(other, pending(other)); !reflect.DeepEqual(a, b) {
 			t.Fatalf("what is left out of the patch matters: %v and %v", a, b)
 		}
 	})
+}
+
+func TestAMergePatchKeepsLargeNumbers(t *testing.T) {
+	patch, err := Pending([]byte(`{"a":9007199254740993}`), []byte(`{"a":9007199254740993}`), []byte(`{"a":9007199254740992}`))
+	if err != nil || string(patch) != `{"a":9007199254740992}` {
+		t.Errorf("%s, %v", patch, err)
+	}
+}
+
+func asJSON(t *rapid.T, fields map[string]any) []byte {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func fromJSON(t *rapid.T, data []byte) map[string]any {
+	fields := map[string]any{}
+	if err := utiljson.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
 }
 
 // patchedWith is RFC 7386 as its text has it.

@@ -42,7 +42,7 @@ func (a *Call) leaveField(ctx context.Context, path string) error {
 		return err
 	}
 	value, set := at(live.Object, path)
-	if !set || !onlyOwner(live.GetManagedFields(), a.Manager, path) {
+	if !set || !onlyOwner(live.GetManagedFields(), a.Manager, pathOf(path)) {
 		return nil
 	}
 	left := &unstructured.Unstructured{Object: map[string]any{}}

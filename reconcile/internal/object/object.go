@@ -91,3 +91,11 @@ const MaxText = 1024
 
 // Clip makes a text one line of at most MaxText bytes.
 func Clip(s string) string { return plain.Text(s, MaxText) }
+
+// ControllerUID is the UID of an object's controller, as an index holds it; nil: it has none.
+func ControllerUID(obj client.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil && ref.UID != "" {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/members"
 	"github.com/plimsoll-dev/plimsoll/reconcile/internal/object"
 )
@@ -58,7 +59,7 @@ type Change[T client.Object] struct {
 // Follow is Changes of package reconcile.
 func Follow[T client.Object](ctx context.Context, instances *members.Instances, member string) iter.Seq[Change[T]] {
 	return func(yield func(Change[T]) bool) {
-		s := &stream[T]{instances: instances, only: member, kind: object.New[T](), wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		s := &stream[T]{instances: instances, only: member, kind: object.New[T](), wake: notify.New(), stop: make(chan struct{}),
 			sources: map[string]*streamSource[T]{}, backlogs: map[string]*backlog[T]{}}
 		forget := instances.Listen(s.look)
 		defer s.close()
@@ -91,7 +92,7 @@ type stream[T client.Object] struct {
 	instances *members.Instances
 	only      string // empty: all members
 	kind      T
-	wake      chan struct{} // has room for one: something is in a backlog
+	wake      notify.Wake // something is in a backlog
 	stop      chan struct{}
 	wg        sync.WaitGroup
 
@@ -254,10 +255,7 @@ func (s *stream[T]) add(member string, add func(*backlog[T])) {
 		s.turns = append(s.turns, b)
 	}
 	add(b)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wake.Signal()
 }
 
 // take returns what the reader is to be told next, at most about one object. last: there will be no more.

@@ -1,41 +1,6 @@
-package capacity
+package capacity_test
 
-import (
-	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-)
-
-func mustLabels(t testing.TB, configured ...NodeLabel) Labels {
-	t.Helper()
-	c, err := NewLabels(configured...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// steersBy returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
-func steersBy(c Labels, capacity Type) (key, value string) {
-	var spec corev1.PodSpec
-	c.Configured().Steer(&spec, capacity, nil)
-	for key, value = range spec.NodeSelector {
-		return key, value
-	}
-	return "", ""
-}
-
-func requirement(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
-	return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}
-}
-
-func term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
-	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
-}
-
-func required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
-	return &corev1.NodeSelector{NodeSelectorTerms: terms}
-}
+import corev1 "k8s.io/api/core/v1"
 
 const testZone = corev1.LabelTopologyZone
 

@@ -1,4 +1,4 @@
-package capacity
+package capacity_test
 
 import (
 	"testing"
@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 )
 
 func requests(cpu, memory string) corev1.ResourceRequirements {
@@ -23,12 +26,12 @@ func TestAShapeIsWhatTheSchedulerAdds(t *testing.T) {
 		Containers: []corev1.Container{{Resources: requests("500m", "10Mi")}, {Resources: requests("1", "20Mi")}},
 		Overhead:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("5Mi")},
 	}
-	got := RequirementsOf(spec, "shop", "", mustLabels(t))
+	got := capacity.RequirementsOf(spec, "shop", "", spottest.MustLabels(t))
 	if got.CPU != 2100 || got.Memory != 36<<20 {
 		t.Errorf("%+v", got)
 	}
 	spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), "example.com/gpu": resource.MustParse("2")}}
-	if got := RequirementsOf(spec, "shop", "", mustLabels(t)); got.CPU != 3000 || got.Memory != 36<<20 || !cmp.Equal(got.Other, []Request{{"example.com/gpu", 2}}) {
+	if got := capacity.RequirementsOf(spec, "shop", "", spottest.MustLabels(t)); got.CPU != 3000 || got.Memory != 36<<20 || !cmp.Equal(got.Other, []capacity.Request{{"example.com/gpu", 2}}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -68,9 +71,9 @@ func constrained(steering string) *corev1.PodSpec {
 }
 
 func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
-	labels := mustLabels(t)
-	steering, _ := steersBy(labels, Spot)
-	got := RequirementsOf(constrained(steering), "shop", "db-12", labels)
+	labels := spottest.MustLabels(t)
+	steering, _ := spottest.SteersBy(labels, capacity.Spot)
+	got := capacity.RequirementsOf(constrained(steering), "shop", "db-12", labels)
 	want := []string{
 		`apart:{"labelSelector":{"matchLabels":{"app":"web"}},"namespaces":["shop"],"topologyKey":"zone"}`,
 		`near:{"labelSelector":{"matchLabels":{"app":"cache"}},"namespaces":["shop"],"topologyKey":"zone"}`,
@@ -87,7 +90,7 @@ func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"key":"spot","operator":"Exists"}`}, got.Tolerations); diff != "" || got.Priority != 7 {
 		t.Error(diff)
 	}
-	parsed, err := ParseRequirements(got.String())
+	parsed, err := capacity.ParseRequirements(got.String())
 	if err != nil || !cmp.Equal(parsed, got) {
 		t.Errorf("%v: %+v", err, parsed)
 	}
@@ -95,11 +98,11 @@ func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
 
 // A probe is a pod with the requirements of the decision, as far as a pod of another namespace can be.
 func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
-	labels := mustLabels(t)
-	steering, _ := steersBy(labels, Spot)
-	requirements := RequirementsOf(constrained(steering), "shop", "db-12", labels)
+	labels := spottest.MustLabels(t)
+	steering, _ := spottest.SteersBy(labels, capacity.Spot)
+	requirements := capacity.RequirementsOf(constrained(steering), "shop", "db-12", labels)
 	spec := requirements.PodSpec()
-	probe := RequirementsOf(&spec, "plimsoll", "probe", labels)
+	probe := capacity.RequirementsOf(&spec, "plimsoll", "probe", labels)
 	want := requirements
 	want.Priority = 0
 	want.Constraints = []string{}
@@ -115,7 +118,7 @@ func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
 	required := terms.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "arch", Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}}}})
-	requirements = RequirementsOf(terms, "shop", "db-12", labels)
+	requirements = capacity.RequirementsOf(terms, "shop", "db-12", labels)
 	spec = requirements.PodSpec()
 	if got := len(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms); got != 2 {
 		t.Errorf("%d alternatives are left of 2", got)
@@ -123,13 +126,13 @@ func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
 }
 
 func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
-	labels := mustLabels(t)
-	steering, _ := steersBy(labels, Spot)
+	labels := spottest.MustLabels(t)
+	steering, _ := spottest.SteersBy(labels, capacity.Spot)
 	spec := constrained(steering)
 	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: steering, Operator: corev1.NodeSelectorOpExists}}})
-	for _, c := range RequirementsOf(spec, "shop", "", labels).Constraints {
+	for _, c := range capacity.RequirementsOf(spec, "shop", "", labels).Constraints {
 		if c[:4] == "node" {
 			t.Errorf("%s", c)
 		}
@@ -139,15 +142,15 @@ func TestAnAlternativeThatAsksForNothingIsNoConstraint(t *testing.T) {
 // The pool is the template's own demand, although it tells that the node is on-demand where the label of spot is missing.
 func TestANodePoolThatATemplateAsksForIsAConstraint(t *testing.T) {
 	spec := corev1.PodSpec{NodeSelector: map[string]string{labelGKEPool: "large"}}
-	if diff := cmp.Diff([]string{"select:" + labelGKEPool + "=large"}, RequirementsOf(&spec, "shop", "", mustLabels(t)).Constraints); diff != "" {
+	if diff := cmp.Diff([]string{"select:" + labelGKEPool + "=large"}, capacity.RequirementsOf(&spec, "shop", "", spottest.MustLabels(t)).Constraints); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestShapesHaveAPartialOrder(t *testing.T) {
 	words := []string{"a", "b", "c"}
-	draw := func(t *rapid.T) Requirements {
-		s := Requirements{CPU: int64(rapid.IntRange(0, 2).Draw(t, "cpu")), Memory: int64(rapid.IntRange(0, 2).Draw(t, "memory")), Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority"))}
+	draw := func(t *rapid.T) capacity.Requirements {
+		s := capacity.Requirements{CPU: int64(rapid.IntRange(0, 2).Draw(t, "cpu")), Memory: int64(rapid.IntRange(0, 2).Draw(t, "memory")), Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority"))}
 		for _, w := range words {
 			if rapid.Bool().Draw(t, w) {
 				s.Constraints = append(s.Constraints, w)
@@ -156,7 +159,7 @@ func TestShapesHaveAPartialOrder(t *testing.T) {
 				s.Tolerations = append(s.Tolerations, w)
 			}
 			if n := rapid.IntRange(0, 2).Draw(t, w); n > 0 {
-				s.Other = append(s.Other, Request{w, int64(n)})
+				s.Other = append(s.Other, capacity.Request{w, int64(n)})
 			}
 		}
 		return s
@@ -177,7 +180,7 @@ func TestShapesHaveAPartialOrder(t *testing.T) {
 
 func TestATextThatIsNoShapeIsAnError(t *testing.T) {
 	for _, text := range []string{"", "x", `{"cpu":"1"}`, string(make([]byte, 1<<17))} {
-		if _, err := ParseRequirements(text); err == nil {
+		if _, err := capacity.ParseRequirements(text); err == nil {
 			t.Errorf("%.20q is accepted", text)
 		}
 	}
@@ -185,13 +188,13 @@ func TestATextThatIsNoShapeIsAnError(t *testing.T) {
 
 // Admission sets the policy on pods, and a drought of theirs is one of their template's.
 func TestThePolicyOfAConstraintIsNoPartOfThePodsShape(t *testing.T) {
-	labels := mustLabels(t)
-	plain := RequirementsOf(spreading(testZone, nil), "shop", "web-1", labels)
+	labels := spottest.MustLabels(t)
+	plain := capacity.RequirementsOf(spreading(testZone, nil), "shop", "web-1", labels)
 	all := spreading(testZone, func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore) })
-	if got := RequirementsOf(all, "shop", "web-1", labels); got.String() != plain.String() {
+	if got := capacity.RequirementsOf(all, "shop", "web-1", labels); got.String() != plain.String() {
 		t.Errorf("%s, want %s", got, plain)
 	}
-	if template := RequirementsOf(all, "shop", "", labels); !template.AtLeast(plain) {
+	if template := capacity.RequirementsOf(all, "shop", "", labels); !template.AtLeast(plain) {
 		t.Errorf("a verdict on pods says nothing of their template: %s", template)
 	}
 }

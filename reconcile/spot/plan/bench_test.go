@@ -56,3 +56,28 @@ func BenchmarkPlan(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPlan80000 is one plan of a very large workload.
+func BenchmarkPlan80000(b *testing.B) {
+	for name, pol := range map[string]policy.Policy{"converged": spottest.PolicyOf(70, 3), "moving": spottest.PolicyOf(30, 3)} {
+		b.Run(name, func(b *testing.B) {
+			o := plantest.ObservedOf(plantest.Replicas(80_000, policy.Mix{Percent: 70, Floor: 3, Managed: true}), 80_000)
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.Plan(o, pol, plantest.DefaultSettings, spottest.Epoch)
+			}
+		})
+	}
+}
+
+func BenchmarkPlan100(b *testing.B) {
+	for name, pol := range map[string]policy.Policy{"converged": spottest.PolicyOf(70, 1), "moving": spottest.PolicyOf(30, 1)} {
+		b.Run(name, func(b *testing.B) {
+			o := plantest.ObservedOf(plantest.Replicas(100, policy.Mix{Percent: 70, Floor: 1, Managed: true}), 100)
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.Plan(o, pol, plantest.DefaultSettings, spottest.Epoch)
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@
 //   - moves.go, victims.go, advice.go, pace.go, rollout.go, window.go, leave.go, contradiction.go, fleet.go: which replicas are moved for
 //     the mix, in which order, how many at a time, and what they wait for;
 //   - stamps.go: which pods get another slot or deletion cost;
+//   - search.go: when pods without a slot are searched for ([Search]);
 //   - spread.go, spread_count.go, spread_order.go, spread_tell.go: topology spread over both capacity types ([Spread]);
 //   - ceiling.go: how many of the planned moves may start, over many workloads ([Ceiling]);
 //   - explain.go: a plan in plain sentences ([Explain]).

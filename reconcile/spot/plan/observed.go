@@ -318,8 +318,9 @@ func (r *Result) AddWait(w Wait) {
 // SettleTime bounds how far a cache may lag behind: what was admitted longer ago and is still not seen does not exist.
 const SettleTime = 10 * time.Second
 
-// For returns the settings as they hold for one workload of a member.
-func (s Settings) For(m policy.Modes, readOnlyMember bool) Settings {
+// For returns the settings as they hold for one workload of a member. readOnlyBy is what puts the member into read-only mode; empty:
+// nothing does.
+func (s Settings) For(m policy.Modes, readOnlyBy string) Settings {
 	if m.Strategy != "" {
 		s.Strategy = m.Strategy
 	}
@@ -335,8 +336,8 @@ func (s Settings) For(m policy.Modes, readOnlyMember bool) Settings {
 	s.Paused = s.Paused || m.Paused != policy.SourceNone
 	switch {
 	case s.ReadOnly:
-	case readOnlyMember:
-		s.ReadOnly, s.ReadOnlyBy = true, "the member"
+	case readOnlyBy != "":
+		s.ReadOnly, s.ReadOnlyBy = true, readOnlyBy
 	case m.ReadOnly != policy.SourceNone:
 		s.ReadOnly, s.ReadOnlyBy = true, "the "+m.ReadOnly.String()
 	}

@@ -16,7 +16,7 @@ func TestAValueOfTheModesThatCannotBeReadGivesWayToTheNextLevel(t *testing.T) {
 		spottest.Annotations("strategy", "release", "max-moves", "25%", "cool-down", "0s"), policy.Defaults{})
 	configured := plan.Settings{MaxMoves: policy.MoveLimit{Count: 3}, Cooldown: time.Second, PendingTimeout: time.Minute}
 	want := plan.Settings{MaxMoves: policy.MoveLimit{Percent: 25}, Cooldown: 0, PendingTimeout: time.Minute, Strategy: policy.StrategyRelease}
-	if diff := cmp.Diff(want, configured.For(p.Modes, false)); diff != "" || len(p.Problems) != 4 {
+	if diff := cmp.Diff(want, configured.For(p.Modes, "")); diff != "" || len(p.Problems) != 4 {
 		t.Errorf("%s, problems %v", diff, p.Problems)
 	}
 	for _, found := range p.Problems {
@@ -31,17 +31,17 @@ func TestTheNearestLevelSaysWhatReadOnlyIsDueTo(t *testing.T) {
 	modes := policy.Parse(spottest.DefaultKeys, spottest.Annotations("strategy", "release", "paused", "true"),
 		spottest.Annotations("strategy", "evict", "spot-pending-timeout", "90s", "read-only", "true"), policy.Defaults{}).Modes
 	want := plan.Settings{Cooldown: time.Second, Strategy: policy.StrategyRelease, PendingTimeout: 90 * time.Second, Paused: true, ReadOnly: true, ReadOnlyBy: "the namespace"}
-	if diff := cmp.Diff(want, configured.For(modes, false)); diff != "" {
+	if diff := cmp.Diff(want, configured.For(modes, "")); diff != "" {
 		t.Error(diff)
 	}
-	if got := configured.For(modes, true); got.ReadOnlyBy != "the member" {
+	if got := configured.For(modes, "the member"); got.ReadOnlyBy != "the member" {
 		t.Errorf("with a read-only member it is due to the %q", got.ReadOnlyBy)
 	}
 	configured.ReadOnly = true
-	if got := configured.For(modes, true); !got.ReadOnly || got.ReadOnlyBy != "" {
+	if got := configured.For(modes, "the member"); !got.ReadOnly || got.ReadOnlyBy != "" {
 		t.Errorf("with a read-only hub it is due to the %q", got.ReadOnlyBy)
 	}
-	if got := (plan.Settings{Strategy: policy.StrategyEvict, PendingTimeout: time.Minute}); got.For(policy.Modes{}, false) != got {
-		t.Errorf("without modes: %+v", got.For(policy.Modes{}, false))
+	if got := (plan.Settings{Strategy: policy.StrategyEvict, PendingTimeout: time.Minute}); got.For(policy.Modes{}, "") != got {
+		t.Errorf("without modes: %+v", got.For(policy.Modes{}, ""))
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // zoneWorld is a Deployment whose pods must be spread over zones: its controller, a scheduler that keeps the constraint as
@@ -42,13 +42,13 @@ func (w *zoneWorld) control() {
 		w.pods = w.pods[surplus:]
 	}
 	for len(w.pods) < w.wanted {
-		acc := spot.NewAccounting(false)
+		acc := slots.NewAccounting(false)
 		for _, pod := range w.pods {
 			acc.Observe(pod, w.now)
 		}
 		w.made++
 		id := fmt.Sprint(w.made)
-		answer := acc.Reserve(spot.Ask{ID: id, Wanted: w.wanted, Mix: w.policy.Mix(), Final: true}, w.now)
+		answer := acc.Reserve(slots.Ask{ID: id, Wanted: w.wanted, Mix: w.policy.Mix(), Final: true}, w.now)
 		w.pods = append(w.pods, &plan.Pod{Name: "web-" + id, UID: types.UID(id), Owner: spottest.OwnerUID, Version: uint64(w.made), Slot: answer.Slot, Capacity: answer.Capacity,
 			DeletionCost: w.policy.Mix().Cost(answer.Slot), Created: w.now, UnreadySince: w.now})
 	}

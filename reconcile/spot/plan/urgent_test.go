@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // An interruption notice leaves two minutes: neither a share of ten percent, nor a cool-down, nor a window is for that.
@@ -191,22 +191,22 @@ func TestNoReadyReplicaIsEvictedToFindOutWhetherSpotIsBack(t *testing.T) {
 
 func TestWhileSpotIsDryNewPodsGoOnDemandWhateverTheirSlot(t *testing.T) {
 	m := policy.Mix{Percent: 100, Managed: true, Dry: true}
-	for name, a := range map[string]*spot.Accounting{"ReplicaSet": spot.NewAccounting(false), "StatefulSet": spot.NewAccounting(true)} {
+	for name, a := range map[string]*slots.Accounting{"ReplicaSet": slots.NewAccounting(false), "StatefulSet": slots.NewAccounting(true)} {
 		for i := range 5 {
-			got := a.Reserve(spot.Ask{ID: fmt.Sprint(i), Wanted: 4, Ordinal: i, Mix: m, Final: true}, spottest.Epoch)
+			got := a.Reserve(slots.Ask{ID: fmt.Sprint(i), Wanted: 4, Ordinal: i, Mix: m, Final: true}, spottest.Epoch)
 			if got.Capacity != capacity.OnDemand || got.Slot != min(i, 4) && name == "StatefulSet" {
 				t.Errorf("%s: pod %d gets %+v", name, i, got)
 			}
 		}
 	}
-	a := spot.NewAccounting(false)
+	a := slots.NewAccounting(false)
 	for i := range 4 {
 		a.Observe(&plan.Pod{UID: "p", Slot: i, Capacity: capacity.Spot, Version: uint64(i + 1)}, spottest.Epoch)
 	}
-	if got := a.Reserve(spot.Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, spottest.Epoch); got.Capacity != capacity.OnDemand {
+	if got := a.Reserve(slots.Ask{ID: "guess", Wanted: 1, Mix: m, Final: true}, spottest.Epoch); got.Capacity != capacity.OnDemand {
 		t.Errorf("%+v", got)
 	}
-	if got := a.Reserve(spot.Ask{ID: "unmanaged", Wanted: 3, Mix: policy.Mix{Dry: true}}, spottest.Epoch); got.Capacity != capacity.Unknown {
+	if got := a.Reserve(slots.Ask{ID: "unmanaged", Wanted: 3, Mix: policy.Mix{Dry: true}}, spottest.Epoch); got.Capacity != capacity.Unknown {
 		t.Errorf("a workload without a policy is steered: %+v", got)
 	}
 }

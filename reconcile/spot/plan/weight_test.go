@@ -10,12 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/nodes"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // doomed gives the pods for which it is asked a node that goes.
@@ -40,7 +41,7 @@ func releasableAll(pods []plan.Pod) []plan.Pod {
 func doomOfTaint(t *testing.T, key string) *plan.Doom {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: key}}}}
-	return (&spot.Interruptions{}).Of(node, spottest.Epoch)
+	return (&nodes.Interruptions{}).Of(node, spottest.Epoch)
 }
 
 var seventyOverThree = policy.Mix{Percent: 70, Floor: 3, Managed: true}
@@ -97,13 +98,13 @@ func TestARebalanceRecommendationTakesNoMoreThanAMove(t *testing.T) {
 }
 
 func TestAPodThatMayHaveToGoHoldsItsSlotUntilItIsReplaced(t *testing.T) {
-	a, m := spot.NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
+	a, m := slots.NewAccounting(false), policy.Mix{Percent: 50, Managed: true}
 	pods := doomed(plantest.Replicas(4, m), &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}, func(p *plan.Pod) bool { return p.Slot == 2 })
 	for i := range pods {
 		pods[i].Version = 1
 		a.Observe(&pods[i], spottest.Epoch)
 	}
-	if got := a.Reserve(spot.Ask{ID: "r", Wanted: 5, Mix: m}, spottest.Epoch); got.Slot != 4 {
+	if got := a.Reserve(slots.Ask{ID: "r", Wanted: 5, Mix: m}, spottest.Epoch); got.Slot != 4 {
 		t.Errorf("a further pod gets %+v", got)
 	}
 	if !pods[2].Supply() {

@@ -18,7 +18,7 @@ type Mix struct {
 	// Managed is false when no value is set anywhere: such a workload is counted and never moved.
 	Managed bool
 	// Dry says that spot capacity has no room for the owner's pods now. It changes nothing of what belongs where; until it
-	// ends, [spot.Accounting.Reserve] places new pods on-demand, and [spot.Plan] moves none to spot.
+	// ends, slots.Accounting.Reserve places new pods on-demand, and plan.Plan moves none to spot.
 	Dry bool
 	// OnDemandDry says the same of on-demand capacity: until it ends, new pods above the floor go to spot.
 	OnDemandDry bool

@@ -18,7 +18,7 @@ const (
 	SourceWorkload                // an annotation of the workload
 	SourceNamespace               // an annotation of its namespace
 	SourceDefault                 // spot.defaults of the configuration
-	SourceRequest                 // the question that a [spot.Hypothesis] is
+	SourceRequest                 // the question that a [report.Hypothesis] is
 	SourceFleet                   // a fleet placement; see [FleetSplit]
 )
 

@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 // clockChanges are zones and times near which their clocks change: by an hour, by half of one, by two, by a whole day, at
@@ -34,19 +36,19 @@ func TestAWindowIsOpenExactlyWhenALookAtEveryMinuteSaysSo(t *testing.T) {
 		}
 		schedule := drawSchedule(t)
 		minutes := rapid.IntRange(1, 30*60).Draw(t, "minutes")
-		w, err := ParseWindow(schedule, fmt.Sprintf("%dm", minutes), zone)
+		w, err := policy.ParseWindow(schedule, fmt.Sprintf("%dm", minutes), zone)
 		if err != nil {
 			t.Skip("the schedule never matches")
 		}
 		first := change.Add(time.Duration(rapid.IntRange(-30*60, 6*60).Draw(t, "from")) * time.Minute)
-		m := modelWindow{schedule: strings.Fields(schedule), location: w.location}
+		m := modelWindow{schedule: strings.Fields(schedule), location: locationOf(t, w)}
 		open := 0 // minutes that are left
 		for at := first.Add(-time.Duration(minutes) * time.Minute); at.Before(first.Add(30 * time.Hour)); at = at.Add(time.Minute) {
 			if open--; m.opens(at) {
 				open = minutes
 			}
 			if !at.Before(first) && w.Contains(at) != (open > 0) {
-				t.Fatalf("%s: at %s (%s) it is open: %v", w, at.Format(time.RFC3339), at.In(w.location).Format(time.RFC3339), open <= 0)
+				t.Fatalf("%s: at %s (%s) it is open: %v", w, at.Format(time.RFC3339), at.In(locationOf(t, w)).Format(time.RFC3339), open <= 0)
 			}
 		}
 	})
@@ -59,11 +61,11 @@ func TestTheNextOpeningIsTheFirstMinuteThatOpens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := ParseWindow(drawSchedule(t), "1m", zone)
+		w, err := policy.ParseWindow(drawSchedule(t), "1m", zone)
 		if err != nil {
 			t.Skip("the schedule never matches")
 		}
-		m := modelWindow{schedule: strings.Fields(w.Schedule), location: w.location}
+		m := modelWindow{schedule: strings.Fields(w.Schedule), location: locationOf(t, w)}
 		now := change.Add(time.Duration(rapid.IntRange(-30*3600, 6*3600).Draw(t, "seconds")) * time.Second)
 		next := w.Next(now)
 		if !next.After(now) {
@@ -178,4 +180,13 @@ func atoi(text string) int {
 
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
+}
+
+// locationOf is the zone of a window.
+func locationOf(t *rapid.T, w *policy.Window) *time.Location {
+	location, err := time.LoadLocation(w.Zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return location
 }

@@ -1,12 +1,15 @@
-package policy
+package policy_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
 func TestAWindowIsOpenFromItsMinuteForItsDuration(t *testing.T) {
-	w := mustWindow(t, "0 2 * * *", "4h")
+	w := spottest.MustWindow(t, "0 2 * * *", "4h")
 	day := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
 	for hours, want := range map[float64]bool{0: false, 1.99: false, 2: true, 3: true, 5.99: true, 6: false, 23: false, 26: true} {
 		if got := w.Contains(day.Add(time.Duration(hours * float64(time.Hour)))); got != want {
@@ -19,7 +22,7 @@ func TestAWindowIsOpenFromItsMinuteForItsDuration(t *testing.T) {
 }
 
 func TestAWindowWithoutZoneIsInUTCWhateverTheCallersZone(t *testing.T) {
-	w := mustWindow(t, "0 2 * * *", "1h")
+	w := spottest.MustWindow(t, "0 2 * * *", "1h")
 	tokyo := time.FixedZone("JST", 9*3600)
 	if !w.Contains(time.Date(2026, 5, 1, 11, 30, 0, 0, tokyo)) {
 		t.Error("11:30 in Tokyo is 02:30 in UTC")
@@ -30,7 +33,7 @@ func TestAWindowWithoutZoneIsInUTCWhateverTheCallersZone(t *testing.T) {
 }
 
 func TestOverlappingWindowsStayOpen(t *testing.T) {
-	for _, w := range []*Window{mustWindow(t, "*/10 * * * *", "15m"), mustWindow(t, "0 2,14 * * *", "13h", "Europe/Berlin")} {
+	for _, w := range []*policy.Window{spottest.MustWindow(t, "*/10 * * * *", "15m"), spottest.MustWindow(t, "0 2,14 * * *", "13h", "Europe/Berlin")} {
 		start := time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC)
 		for minute := range 3 * 24 * 60 {
 			if !w.Contains(start.Add(time.Duration(minute) * time.Minute)) {
@@ -61,7 +64,7 @@ func TestAWindowMeetsAChangeOfTheClockAsCronDoes(t *testing.T) {
 			[]string{"2026-10-24T23:00:00Z", "2026-10-25T02:59:59Z"}, []string{"2026-10-24T22:59:59Z", "2026-10-25T03:00:00Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := mustWindow(t, c.schedule, c.duration, "Europe/Berlin")
+			w := spottest.MustWindow(t, c.schedule, c.duration, "Europe/Berlin")
 			for open, times := range map[bool][]string{true: c.open, false: c.closed} {
 				for _, text := range times {
 					at, err := time.Parse(time.RFC3339, text)
@@ -80,7 +83,7 @@ func TestAWindowMeetsAChangeOfTheClockAsCronDoes(t *testing.T) {
 func TestSchedulesThatNeverMatchAreRefusedAtOnce(t *testing.T) {
 	for _, schedule := range []string{"0 0 30 2 *", ", * * * *", "* , * * *", "* * , * *", "* * * , *", "* * * * ,",
 		"TZ=", "CRON_TZ=UTC 0 0 * * *", "@every 1h", "0 2 * *", "0 0 2 * * *", "60 * * * *", "* * * * 8", ""} {
-		if _, err := ParseWindow(schedule, "1h", ""); err == nil {
+		if _, err := policy.ParseWindow(schedule, "1h", ""); err == nil {
 			t.Errorf("%q is accepted", schedule)
 		}
 	}
@@ -100,7 +103,7 @@ func TestCronIsReadInItsUsualForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := mustWindow(t, schedule, "1m"); !w.Contains(at) || w.Contains(at.Add(-time.Second)) {
+		if w := spottest.MustWindow(t, schedule, "1m"); !w.Contains(at) || w.Contains(at.Add(-time.Second)) {
 			t.Errorf("%s does not open at %s", w, open)
 		}
 	}
@@ -108,7 +111,7 @@ func TestCronIsReadInItsUsualForms(t *testing.T) {
 
 func TestDurationsMustBeMoreThanZero(t *testing.T) {
 	for _, duration := range []string{"", "0", "0s", "-1h", "4", "4 hours"} {
-		if _, err := ParseWindow("0 2 * * *", duration, ""); err == nil {
+		if _, err := policy.ParseWindow("0 2 * * *", duration, ""); err == nil {
 			t.Errorf("%q is accepted", duration)
 		}
 	}
@@ -116,12 +119,12 @@ func TestDurationsMustBeMoreThanZero(t *testing.T) {
 
 func TestATimeZoneIsNamedAsIANADoes(t *testing.T) {
 	for _, zone := range []string{"", "UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+5"} {
-		if _, err := ParseWindow("0 2 * * *", "1h", zone); err != nil {
+		if _, err := policy.ParseWindow("0 2 * * *", "1h", zone); err != nil {
 			t.Errorf("%q: %v", zone, err)
 		}
 	}
 	for _, zone := range []string{"Local", "Berlin", "+02:00", " UTC", "../Europe/Berlin", "/etc/localtime", "zone.tab"} {
-		if _, err := ParseWindow("0 2 * * *", "1h", zone); err == nil {
+		if _, err := policy.ParseWindow("0 2 * * *", "1h", zone); err == nil {
 			t.Errorf("%q is accepted", zone)
 		}
 	}
@@ -141,7 +144,7 @@ func TestAWindowTellsHowLongItStaysOpen(t *testing.T) {
 		"the next opens before it does": {"*/10 * * * *", "15m", 9 * time.Minute, time.Hour, true},
 		"there is a gap":                {"*/10 * * * *", "9m", 8 * time.Minute, 5 * time.Minute, false},
 	} {
-		if got := mustWindow(t, c.schedule, c.duration).OpenFor(epoch.Add(c.at), c.open); got != c.want {
+		if got := spottest.MustWindow(t, c.schedule, c.duration).OpenFor(spottest.Epoch.Add(c.at), c.open); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

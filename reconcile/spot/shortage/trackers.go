@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/plimsoll-dev/plimsoll/internal/notify"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
@@ -24,18 +25,18 @@ type Trackers struct {
 
 	problem string // why the probes cannot be looked after; empty: they can
 
-	AnyDry   atomic.Bool   // a decision stands
-	waiting  atomic.Bool   // a pod is unschedulable
-	watch    atomic.Bool   // it matters which pods are bound
-	AnyTried atomic.Bool   // replicas are known that found no room although a probe had
-	News     chan struct{} // holds one token: the probes are to be looked at
+	AnyDry   atomic.Bool // a decision stands
+	waiting  atomic.Bool // a pod is unschedulable
+	watch    atomic.Bool // it matters which pods are bound
+	AnyTried atomic.Bool // replicas are known that found no room although a probe had
+	News     notify.Wake // the probes are to be looked at
 }
 
 // NewTrackers returns what is known of a member of which nothing is known yet.
 func NewTrackers(s Settings) *Trackers {
 	starts := &StartTimes{} // nodes of either type start alike
 	return &Trackers{spot: NewTracker(capacity.Spot, s, starts), onDemand: NewTracker(capacity.OnDemand, s, starts),
-		affected: map[policy.WorkloadKey]struct{}{}, News: make(chan struct{}, 1)}
+		affected: map[policy.WorkloadKey]struct{}{}, News: notify.New()}
 }
 
 // NodeStart is how long a node that is on its way may take; see [Settings.NodeStart].
@@ -63,7 +64,7 @@ func (d *Trackers) change(do func()) {
 	do()
 	d.publish()
 	if before != d.spot.Generation()+d.onDemand.Generation() {
-		d.wake()
+		d.News.Signal()
 	}
 }
 
@@ -73,13 +74,6 @@ func (d *Trackers) publish() {
 	d.waiting.Store(len(d.spot.pending)+len(d.onDemand.pending) > 0)
 	d.watch.Store(d.spot.watchful() || d.onDemand.watchful())
 	d.AnyTried.Store(len(d.spot.tried)+len(d.onDemand.tried) > 0)
-}
-
-func (d *Trackers) wake() {
-	select {
-	case d.News <- struct{}{}:
-	default:
-	}
 }
 
 // Observe takes in a pod that is steered to a capacity type, and forgets it for the other.
@@ -125,7 +119,7 @@ func (d *Trackers) ProbeSeen(keys policy.Keys, pod *corev1.Pod, joined func(node
 		probe.NodeJoined = joined(pod.Spec.NodeName)
 	}
 	d.change(func() { d.Of(probe.Capacity).ObserveProbe(probe, now) })
-	d.wake()
+	d.News.Signal()
 }
 
 // ProbeGone takes in that a probe is gone.
@@ -134,14 +128,14 @@ func (d *Trackers) ProbeGone(name string) {
 		d.spot.ProbeGone(name)
 		d.onDemand.ProbeGone(name)
 	})
-	d.wake()
+	d.News.Signal()
 }
 
 // NodeJoined takes in that there is a further node of a capacity type.
 func (d *Trackers) NodeJoined(capacityType capacity.Type, now time.Time) {
 	if drought := d.Of(capacityType); drought != nil {
 		d.change(func() { drought.NodeJoined(now) })
-		d.wake()
+		d.News.Signal()
 	}
 }
 

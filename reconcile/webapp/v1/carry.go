@@ -49,7 +49,7 @@ func Uncarry(from *metav1.ObjectMeta, hub *WebApp) error {
 	}
 	var data carried
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
-		return fmt.Errorf("metadata.annotations[%s]: not what a conversion wrote: take it off, and check the rest", CarryAnnotation)
+		return fmt.Errorf("metadata.annotations[%s]: not written by a conversion: remove it, and check the rest", CarryAnnotation)
 	}
 	hub.Spec, hub.Status = data.Spec, data.Status
 	return nil

@@ -19,7 +19,7 @@ const (
 	ReasonCreating       = "Creating"       // something that it consists of is not there yet
 	ReasonWaitingForPods = "WaitingForPods" // a rollout is under way, or pods are not available yet
 	ReasonScaling        = "Scaling"        // pods of the current revision come or go
-	ReasonDeleting       = "Deleting"       // it was deleted, and what it consists of goes
+	ReasonDeleting       = "Deleting"       // it is being deleted, with its objects
 	ReasonReady          = "Ready"          // everything is as the spec says
 )
 

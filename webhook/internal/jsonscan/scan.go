@@ -30,7 +30,7 @@ var (
 	errSyntax    = errors.New("not valid JSON")
 	errDepth     = errors.New("nested too deeply")
 	errType      = errors.New("a value of another type")
-	errDuplicate = errors.New("a field is there twice")
+	errDuplicate = errors.New("duplicate field")
 )
 
 func (s *Scanner) fail(why error) {

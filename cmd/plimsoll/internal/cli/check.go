@@ -5,41 +5,44 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
 // errProblems is what `check` ends with when it has found something; what that is was printed.
-var errProblems = errors.New("something is wrong with the installation")
+var errProblems = errors.New("the installation has problems")
 
 func checkCommand(env Environment) *cobra.Command {
-	conn := connection{env: env}
+	conn := connection.New(env.Getenv)
 	command := &cobra.Command{
 		Use:   "check [NAME...]",
-		Short: "Report what is wrong with the installation, and what to do about it",
-		Long: `Report what is wrong with the hub and its clusters, and what to do about it.
+		Short: "Report problems of the installation, and how to fix them",
+		Long: `Report problems of the hub and its clusters, and how to fix them.
 
-Of the hub: whether it answers, whether its certificate is about to expire, how far its clock is from that of this machine, and its version. Of
-every cluster that you may see, or of those that you name: who acts on it, whether the hub reaches it, has its rights there, and caches every
-kind, whether the cluster reaches the webhook and trusts it, whether its token is about to expire, and whether its Kubernetes is old.
+For the hub, it checks that it answers, the expiry of its certificate, its clock, and its version. For every cluster that you may see, or
+those that you name, it checks the owner, the connection, the hub's rights, the cached kinds, that the cluster reaches and trusts the webhook,
+the expiry of the hub's token, and the Kubernetes version.
 
-The exit code is 1 if something is wrong.`,
+The exit code is 1 if it finds a problem.`,
 		Example: `  # Check the hub and all clusters
   plimsoll check
 
   # Check one cluster
   plimsoll check prod-eu`,
-		ValidArgsFunction: completeClusters(&conn),
+		ValidArgsFunction: completeClusters(conn),
 		RunE: func(c *cobra.Command, names []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			about, err := askAbout(c.Context(), api, env)
 			if err != nil {
 				return err
@@ -51,7 +54,7 @@ The exit code is 1 if something is wrong.`,
 			return check(env.Out, about, env.Now(), members.GetClusters())
 		},
 	}
-	conn.flags(command)
+	conn.AddFlags(command)
 	return command
 }
 
@@ -95,10 +98,10 @@ type problem struct{ what, remedy string }
 func problemsOf(member *plimsollv1.Cluster) []problem {
 	var problems []problem
 	if member.GetOwner() == "" {
-		problems = append(problems, problem{"no replica of the hub acts on it", "see the hub's pods and the Lease in its namespace; the hub's log says who holds it"})
+		problems = append(problems, problem{"no replica of the hub owns it", "see the hub's pods and the Lease in its namespace; the hub's log says who holds it"})
 	}
 	if v, err := version.ParseGeneric(member.GetKubernetesVersion()); err == nil && v.LessThan(oldestKubernetes) {
-		problems = append(problems, problem{"Kubernetes " + member.GetKubernetesVersion() + " is older than 1.30, and has no policies that bind the hub's account",
+		problems = append(problems, problem{"Kubernetes " + member.GetKubernetesVersion() + " is older than 1.30, and has no policies that restrict the hub's account",
 			"upgrade the cluster (docs/operate.md, Versions)"})
 	}
 	for _, is := range member.GetConditions() {
@@ -106,7 +109,7 @@ func problemsOf(member *plimsollv1.Cluster) []problem {
 			continue
 		}
 		expected := expectationOf(is.GetType())
-		if is.GetStatus() == expected.status || is.GetType() == "WebApps" && is.GetReason() == "Missing" { // not every member has that kind
+		if is.GetStatus() == expected.status || isOwnKind(is.GetType()) && is.GetReason() == "Missing" { // not every member has that kind
 			continue
 		}
 		problems = append(problems, problem{fmt.Sprintf("%s is %s, %s", is.GetType(), is.GetStatus(), reasonOf(is.GetReason(), is.GetMessage())), expected.remedy})
@@ -122,23 +125,32 @@ var badConditions = []string{"TokenExpiring", "Detached"}
 
 // remedies say what to do about a condition.
 var remedies = map[string]string{
-	"Accepted":      "correct the registration Secret, or let `plimsoll register` write it again",
-	"Reachable":     "see whether the member's API server runs, whether the hub's network reaches it, and whether clusters.allowedNetworks has its address",
-	"Warm":          "see the kinds in `plimsoll cluster NAME`; the hub tries again by itself",
-	"Permitted":     "run `plimsoll register` for the member again: it writes the rights that the hub needs",
-	"Current":       "see whether the member's API server is overloaded; the hub opens the watches again by itself",
+	"Accepted":      "correct the registration Secret, or run `plimsoll register` again",
+	"Reachable":     "check that the member's API server runs, that the hub's network reaches it, and that clusters.allowedNetworks includes its address",
+	"Warm":          "see the kinds in `plimsoll cluster NAME`; the hub retries",
+	"Permitted":     "run `plimsoll register` for the member again: it grants the rights that the hub needs",
+	"Current":       "check whether the member's API server is overloaded; the hub reopens the watches",
 	"Separate":      "move the registration to the namespace of registrations, as docs/upgrade.md says",
-	"Webhook":       "see whether the member reaches webhook.url and trusts its certificate; for Unproven run `plimsoll register` for the member again (docs/runbooks.md, PlimsollWebhookUnreached)",
-	"WebApps":       "run `plimsoll webapps install` for the member again",
-	"Steering":      "correct the annotation of the registration Secret that says what pods are steered by",
+	"Webhook":       "check that the member reaches webhook.url and trusts its certificate; for Unproven run `plimsoll register` for the member again (docs/runbooks.md, PlimsollWebhookUnreached)",
+	"Steering":      "correct the annotation plimsoll.dev/steer-by of the registration Secret",
 	"TokenExpiring": "run `plimsoll register` for the member again (docs/runbooks.md, PlimsollMemberTokenExpires)",
 	"Detached":      "register the member again when it is back, or unregister it",
+}
+
+// isOwnKind tells whether a condition is about a kind of this repository.
+func isOwnKind(condition string) bool {
+	return slices.ContainsFunc(ownKinds(), func(own enroll.Kind) bool { return own.Title == condition })
 }
 
 func expectationOf(kind string) expectation {
 	expected := expectation{status: "True", remedy: remedies[kind]}
 	if slices.Contains(badConditions, kind) {
 		expected.status = "False"
+	}
+	for _, own := range ownKinds() {
+		if own.Title == kind {
+			expected.remedy = "install the kind in the member again, with " + strings.TrimSuffix(own.InstallWith, ",")
+		}
 	}
 	if expected.remedy == "" {
 		expected.remedy = "see `plimsoll cluster NAME` and the hub's log"

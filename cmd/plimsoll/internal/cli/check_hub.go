@@ -24,7 +24,7 @@ var chosen = []string{"Cordoned", "Paused"}
 // problemsOfHub finds what is wrong with the replica of the hub that answered.
 func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
 	if hub.skew.Abs() > mostSkew {
-		problems = append(problems, problem{fmt.Sprintf("its clock differs by %s from the one of this machine", hub.skew.Abs().Round(time.Second)),
+		problems = append(problems, problem{fmt.Sprintf("its clock differs by %s from that of this machine", hub.skew.Abs().Round(time.Second)),
 			"synchronize the clocks of the hub's nodes and of this machine: disruption windows and tokens depend on them"})
 	}
 	switch left := hub.certificate.Sub(now); {
@@ -35,13 +35,13 @@ func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
 		problems = append(problems, problem{"the certificate of its API expires at " + hub.certificate.UTC().Format(time.RFC3339), remedyCertificate})
 	}
 	if known(hub.version) && known(clientVersion()) && hub.version != clientVersion() {
-		problems = append(problems, problem{fmt.Sprintf("its version is %s, and that of this command %s", hub.version, clientVersion()),
-			"use the command of the hub's version"})
+		problems = append(problems, problem{fmt.Sprintf("its version is %s, but the version of this command is %s", hub.version, clientVersion()),
+			"use the command with the hub's version"})
 	}
 	return problems
 }
 
-const remedyCertificate = "see whether the certificate in api.certDir is renewed; a hub with a certificate of its own authority renews it by itself, so restart it and see its log"
+const remedyCertificate = "check the renewal of the certificate in api.certDir; a hub that creates its own certificate renews it, so check its log and restart it"
 
 // known tells whether a version is one of a release.
 func known(text string) bool {

@@ -84,6 +84,7 @@ type hub struct {
 	mu       sync.Mutex
 	tokens   []string              // that were sent
 	fail     error                 // what every call fails with
+	fails    int                   // how many calls that is; 0: all
 	pages    int                   // of clusters that were asked for
 	receipts []*plimsollv1.Receipt // that GetReceipt answers, one after the other
 	asked    []*plimsollv1.GetReceiptRequest
@@ -101,6 +102,11 @@ func startHub(t *testing.T) *hub {
 		h.mu.Lock()
 		h.tokens = append(h.tokens, strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ","))
 		fail := h.fail
+		if h.fails > 0 {
+			if h.fails--; h.fails == 0 {
+				h.fail = nil
+			}
+		}
 		h.mu.Unlock()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(versionHeader, "v1.2.3", timeHeader, now.Add(h.ahead).Format(time.RFC3339Nano))); err != nil {
 			return nil, err
@@ -216,7 +222,7 @@ func (h *hub) WhatIf(_ context.Context, request *plimsollv1.WhatIfRequest) (*pli
 }
 
 func (h *hub) RequeueWorkload(context.Context, *plimsollv1.RequeueWorkloadRequest) (*plimsollv1.RequeueWorkloadResponse, error) {
-	return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it")}, nil
+	return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker")}, nil
 }
 
 func (h *hub) GetReceipt(_ context.Context, request *plimsollv1.GetReceiptRequest) (*plimsollv1.GetReceiptResponse, error) {

@@ -8,10 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func clusterCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	command := &cobra.Command{
 		Use:     "cluster NAME",
 		Aliases: []string{"member"},
@@ -19,13 +21,13 @@ func clusterCommand(env Environment) *cobra.Command {
 		Example: `  # Describe a cluster
   plimsoll describe cluster prod-eu`,
 		Args:              exactly("NAME"),
-		ValidArgsFunction: completeCluster(&conn),
+		ValidArgsFunction: completeCluster(conn),
 		RunE: func(c *cobra.Command, args []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			found, err := getCluster(c.Context(), api, args[0])
 			if err != nil {
 				return err
@@ -34,13 +36,13 @@ func clusterCommand(env Environment) *cobra.Command {
 			return out.write(env.Out, found, []string{"cluster/" + found.GetCluster().GetName()}, func(to io.Writer) error { return clusterDetails(to, env, found.GetCluster()) })
 		},
 	}
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
 
-func getCluster(ctx context.Context, api *caller, name string) (*plimsollv1.GetClusterResponse, error) {
-	call, cancel := api.call(ctx, 0)
+func getCluster(ctx context.Context, api *connection.Client, name string) (*plimsollv1.GetClusterResponse, error) {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	return plimsollv1.NewClusterServiceClient(api).GetCluster(call, &plimsollv1.GetClusterRequest{Cluster: name})
 }

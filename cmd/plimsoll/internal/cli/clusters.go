@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // pageOf is how many items are asked for at once.
 const pageOf = 500
 
 func clustersCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	command := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"members"},
@@ -38,15 +41,15 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: completeClusters(&conn),
+		ValidArgsFunction: completeClusters(conn),
 		RunE: func(c *cobra.Command, names []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if asked.watch {
-				stream, err := plimsollv1.NewClusterServiceClient(api).WatchClusters(api.named(c.Context()), &plimsollv1.WatchClustersRequest{Filter: asked.filter})
+				stream, err := plimsollv1.NewClusterServiceClient(api).WatchClusters(api.WithToken(c.Context()), &plimsollv1.WatchClustersRequest{Filter: asked.filter})
 				return watch(stream, err, env, &out, func(m *plimsollv1.WatchClustersResponse) string {
 					return fmt.Sprintf("%s  %s  %s", m.GetCluster().GetName(), word(m.GetCluster().GetState(), "CLUSTER_STATE_"), m.GetCluster().GetReason())
 				})
@@ -59,35 +62,35 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
 			return out.write(env.Out, all, clusterNames(all), func(to io.Writer) error { return clustersTable(to, env, all, out.wide()) })
 		},
 	}
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `cluster.state != "READY"`)
 	return command
 }
 
 // listClusters reads all pages into one answer.
-func listClusters(ctx context.Context, api *caller, asked *query) (*plimsollv1.ListClustersResponse, error) {
+func listClusters(ctx context.Context, api *connection.Client, asked *query) (*plimsollv1.ListClustersResponse, error) {
 	all := &plimsollv1.ListClustersResponse{}
-	for token := ""; ; {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewClusterServiceClient(api).ListClusters(call, &plimsollv1.ListClustersRequest{
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := plimsollv1.NewClusterServiceClient(api).ListClusters(ctx, &plimsollv1.ListClustersRequest{
 			PageSize: pageOf, PageToken: token, Filter: asked.filter, OrderBy: asked.orderBy,
 		})
-		cancel()
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Clusters = append(all.Clusters, page.GetClusters()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if token = page.GetNextPageToken(); token == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // namedClusters are the clusters with these names as a list, or all that are asked for.
-func namedClusters(ctx context.Context, api *caller, asked *query, names []string) (*plimsollv1.ListClustersResponse, error) {
+func namedClusters(ctx context.Context, api *connection.Client, asked *query, names []string) (*plimsollv1.ListClustersResponse, error) {
 	if len(names) == 0 {
 		return listClusters(ctx, api, asked)
 	}
@@ -123,11 +126,22 @@ func clustersTable(to io.Writer, env Environment, all *plimsollv1.ListClustersRe
 		if n := c.GetWorkloads(); n != nil {
 			spot, onDemand = of(n.GetSpotActual(), n.GetSpotWanted()), of(n.GetOnDemandActual(), n.GetOnDemandWanted())
 		}
-		row := []string{c.GetName(), word(c.GetState(), "CLUSTER_STATE_"), c.GetReason(), c.GetKubernetesVersion(), c.GetOwner(),
+		row := []string{c.GetName(), clusterState(c), c.GetReason(), c.GetKubernetesVersion(), c.GetOwner(),
 			spot, onDemand, age(c.GetRegisteredAt(), env.Now())}
 		rows.add(columns(wide, row, fmt.Sprint(c.GetWorkloads().GetManaged()), c.GetServer(), age(c.GetLastProbeAt(), env.Now()), c.GetMessage())...)
 	}
 	return rows.write(to)
+}
+
+// clusterState is the state of a cluster with what a person switched on there, such as "Ready,Paused".
+func clusterState(c *plimsollv1.Cluster) string {
+	state := word(c.GetState(), "CLUSTER_STATE_")
+	for _, is := range c.GetConditions() {
+		if slices.Contains(chosen, is.GetType()) && is.GetStatus() == "True" {
+			state += "," + is.GetType()
+		}
+	}
+	return state
 }
 
 // oldest returns the earlier of two moments; nil is none.

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // completionPatience is how long a person who pressed the tab key waits.
@@ -21,18 +23,18 @@ func complete(command *cobra.Command, flag string, values cobra.CompletionFunc) 
 }
 
 // live asks the hub for names; without an answer, nothing is completed.
-func live(c *cobra.Command, conn *connection, ask func(ctx context.Context, api *caller) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+func live(c *cobra.Command, conn *connection.Options, ask func(ctx context.Context, api *connection.Client) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx := c.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()
-	api, err := conn.open(ctx)
+	api, err := conn.Open(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer api.close()
+	defer api.Close()
 	names, err := ask(ctx, api)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -41,14 +43,16 @@ func live(c *cobra.Command, conn *connection, ask func(ctx context.Context, api 
 }
 
 // completeClusters completes names of clusters: as the value of a flag, or as arguments.
-func completeClusters(conn *connection) cobra.CompletionFunc {
+func completeClusters(conn *connection.Options) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) { return clustersFrom(ctx, api, start) })
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
+			return clustersFrom(ctx, api, start)
+		})
 	}
 }
 
 // completeCluster completes the only argument of a command, which is the name of a cluster.
-func completeCluster(conn *connection) cobra.CompletionFunc {
+func completeCluster(conn *connection.Options) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -57,7 +61,7 @@ func completeCluster(conn *connection) cobra.CompletionFunc {
 	}
 }
 
-func clustersFrom(ctx context.Context, api *caller, start string) ([]string, error) {
+func clustersFrom(ctx context.Context, api *connection.Client, start string) ([]string, error) {
 	all, err := listClusters(ctx, api, &query{})
 	if err != nil {
 		return nil, err
@@ -72,13 +76,13 @@ func clustersFrom(ctx context.Context, api *caller, start string) ([]string, err
 }
 
 // completeWorkloads completes a cluster, and then a workload in it: KIND/NAME with a namespace, else NAMESPACE/KIND/NAME.
-func completeWorkloads(conn *connection, namespace *string) cobra.CompletionFunc {
+func completeWorkloads(conn *connection.Options, namespace *string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch len(args) {
 		case 0:
 			return completeClusters(conn)(c, args, start)
 		case 1:
-			return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) {
+			return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
 				return workloadsFrom(ctx, api, args[0], *namespace, start)
 			})
 		}
@@ -86,7 +90,7 @@ func completeWorkloads(conn *connection, namespace *string) cobra.CompletionFunc
 	}
 }
 
-func workloadsFrom(ctx context.Context, api *caller, cluster, namespace, start string) ([]string, error) {
+func workloadsFrom(ctx context.Context, api *connection.Client, cluster, namespace, start string) ([]string, error) {
 	all, err := listWorkloads(ctx, api, &plimsollv1.ListWorkloadsRequest{Cluster: cluster, Namespace: namespace, PageSize: pageOf})
 	if err != nil {
 		return nil, err
@@ -105,9 +109,9 @@ func workloadsFrom(ctx context.Context, api *caller, cluster, namespace, start s
 }
 
 // completeControllers completes names of controllers.
-func completeControllers(conn *connection) cobra.CompletionFunc {
+func completeControllers(conn *connection.Options) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) {
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
 			all, err := listControllers(ctx, api, "")
 			if err != nil {
 				return nil, err

@@ -8,10 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func controllersCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var cluster string
 	command := &cobra.Command{
 		Use:   "controllers",
@@ -23,11 +25,11 @@ func controllersCommand(env Environment) *cobra.Command {
   plimsoll get controllers --cluster prod-eu`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			found, err := listControllers(c.Context(), api, cluster)
 			if err != nil {
 				return err
@@ -37,31 +39,31 @@ func controllersCommand(env Environment) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&cluster, "cluster", "", "only controllers of this cluster")
-	complete(command, "cluster", completeClusters(&conn))
-	conn.flags(command)
+	complete(command, "cluster", completeClusters(conn))
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
 
 // listControllers reads all pages into one answer.
-func listControllers(ctx context.Context, api *caller, cluster string) (*plimsollv1.ListControllersResponse, error) {
+func listControllers(ctx context.Context, api *connection.Client, cluster string) (*plimsollv1.ListControllersResponse, error) {
 	all := &plimsollv1.ListControllersResponse{}
-	for token := ""; ; {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewObjectServiceClient(api).ListControllers(call, &plimsollv1.ListControllersRequest{
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := plimsollv1.NewObjectServiceClient(api).ListControllers(ctx, &plimsollv1.ListControllersRequest{
 			Cluster: cluster, PageSize: pageOf, PageToken: token,
 		})
-		cancel()
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Controllers = append(all.Controllers, page.GetControllers()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if token = page.GetNextPageToken(); token == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 func controllerNames(all *plimsollv1.ListControllersResponse) []string {
@@ -74,7 +76,7 @@ func controllerNames(all *plimsollv1.ListControllersResponse) []string {
 
 func controllersTable(to io.Writer, env Environment, all *plimsollv1.ListControllersResponse) error {
 	if len(all.GetControllers()) == 0 {
-		fmt.Fprintln(env.Err, "No controller works in a member, or in none that you may see.")
+		fmt.Fprintln(env.Err, "No controllers found, or none that you may see.")
 		return nil
 	}
 	rows := newTable("CLUSTER", "CONTROLLER", "KIND", "OBJECTS", "QUEUED", "RUNNING", "HELD")

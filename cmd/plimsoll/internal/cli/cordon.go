@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 )
 
 // marking is a command that sets an annotation of one registration, or removes it.
 type marking struct {
 	env        Environment
-	hub        hubFlags
+	hub        connection.HubFlags
 	r          enroll.Registration
 	annotation string
 	value      string // "": the annotation is removed
@@ -20,13 +21,13 @@ type marking struct {
 
 // flags adds those that name the hub cluster and the registration in it.
 func (m *marking) flags(command *cobra.Command) {
-	m.hub.flags(command)
+	m.hub.AddFlags(command)
 	registrationNamespace(command.Flags(), &m.r)
 	m.r.MemberNamespace = enroll.DefaultNamespace
 }
 
 func registrationNamespace(flags *pflag.FlagSet, r *enroll.Registration) {
-	flags.StringVarP(&r.Namespace, "namespace", "n", enroll.RegistrationNamespace, "namespace of registrations in the hub cluster")
+	flags.StringVarP(&r.Namespace, "registration-namespace", "n", enroll.RegistrationNamespace, "namespace of registrations in the hub cluster")
 }
 
 func (m *marking) run(c *cobra.Command, args []string) error {
@@ -34,7 +35,7 @@ func (m *marking) run(c *cobra.Command, args []string) error {
 	if err := m.r.Validate(); err != nil {
 		return usage(c, err)
 	}
-	hub, err := m.hub.load(m.env)
+	hub, err := m.hub.Load(m.env.Getenv)
 	if err != nil {
 		return err
 	}
@@ -50,11 +51,11 @@ func cordonCommand(env Environment) *cobra.Command {
 	m := &marking{env: env, annotation: enroll.CordonedAnnotation, value: enroll.On}
 	command := &cobra.Command{
 		Use:   "cordon CLUSTER",
-		Short: "Mark a cluster: no new replicas, and no moves",
-		Long: `Mark a cluster so that the hub moves no pod there, and brings no further replicas there from other clusters. Pods that run keep
-running, and pods that the cluster creates itself are still placed.
+		Short: "Mark a cluster as unschedulable: no moves, and no replicas from other clusters",
+		Long: `Mark a cluster as unschedulable: the hub moves no pod there, and adds no replicas there from other clusters. Running pods stay, and
+the hub still places pods that the cluster itself creates.
 
-It is the annotation plimsoll.dev/cordoned of the registration Secret.`,
+The annotation plimsoll.dev/cordoned of the registration Secret does the same.`,
 		Example: `  # Cordon a cluster before maintenance
   plimsoll cordon prod-eu`,
 		Args:              exactly("CLUSTER"),
@@ -69,7 +70,7 @@ func uncordonCommand(env Environment) *cobra.Command {
 	m := &marking{env: env, annotation: enroll.CordonedAnnotation}
 	command := &cobra.Command{
 		Use:   "uncordon CLUSTER",
-		Short: "Unmark a cluster: new replicas and moves again",
+		Short: "Mark a cluster as schedulable",
 		Example: `  # Use the cluster again
   plimsoll uncordon prod-eu`,
 		Args:              exactly("CLUSTER"),
@@ -83,9 +84,9 @@ func uncordonCommand(env Environment) *cobra.Command {
 // completeRegistered completes the name of a member, for commands that do not ask the hub otherwise.
 func completeRegistered(env Environment) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		conn := connection{env: env, namespace: enroll.DefaultNamespace, timeout: completionPatience, token: tokenSource{audience: defaultAudience}}
-		conn.hub.kubeconfig, _ = c.Flags().GetString("kubeconfig") // "" where a command has no such flag
-		conn.hub.context, _ = c.Flags().GetString("hub-context")
-		return completeCluster(&conn)(c, args, start)
+		conn := connection.New(env.Getenv)
+		conn.Hub.Kubeconfig, _ = c.Flags().GetString("kubeconfig") // "" where a command has no such flag
+		conn.Hub.Context, _ = c.Flags().GetString("hub-context")
+		return completeCluster(conn)(c, args, start)
 	}
 }

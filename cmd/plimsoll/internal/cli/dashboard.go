@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/hub/page"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
@@ -27,16 +28,16 @@ import (
 const maxDashboardRequest = 64 << 10
 
 func dashboardCommand(env Environment) *cobra.Command {
-	conn := connection{env: env}
+	conn := connection.New(env.Getenv)
 	var listen string
 	command := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Serve the hub's web page on this machine, signed in as you",
 		Long: `Serve the hub's web page on this machine, signed in as you, until interrupted.
 
-The page's calls go through the connection of this command, with its token, which never reaches the browser. The address that is printed
-opens the page once, in one tab; run the command again for another one.`,
-		Example: `  # Open the address that this prints in a browser
+The command forwards the calls of the page with its token, which never reaches the browser. It prints an address that opens the page once, in
+one tab. Run the command again to open another tab.`,
+		Example: `  # Print an address, and open it in a browser
   plimsoll dashboard`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -44,12 +45,12 @@ opens the page once, in one tab; run the command again for another one.`,
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				_ = listener.Close()
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			// A page that can show nothing would say less than this does.
 			if err := mayCall(c.Context(), api); err != nil {
 				_ = listener.Close()
@@ -58,14 +59,14 @@ opens the page once, in one tab; run the command again for another one.`,
 			return serveDashboard(c.Context(), env, api, listener)
 		},
 	}
-	conn.flags(command)
-	command.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address of this machine's loopback interface; port 0 takes a free one")
+	conn.AddFlags(command)
+	command.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback address to listen on; port 0 selects a free port")
 	return command
 }
 
 // mayCall asks the API something, to see that it answers and accepts the token. Not to be allowed to list clusters is no reason.
-func mayCall(ctx context.Context, api *caller) error {
-	call, cancel := api.call(ctx, 0)
+func mayCall(ctx context.Context, api *connection.Client) error {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	_, err := plimsollv1.NewClusterServiceClient(api).ListClusters(call, &plimsollv1.ListClustersRequest{PageSize: 1})
 	if status.Code(err) == codes.PermissionDenied {
@@ -96,7 +97,7 @@ func hostOf(address string) string {
 }
 
 // serveDashboard serves until ctx ends.
-func serveDashboard(ctx context.Context, env Environment, api *caller, listener net.Listener) error {
+func serveDashboard(ctx context.Context, env Environment, api *connection.Client, listener net.Listener) error {
 	d, err := newDashboard(hostOf(listener.Addr().String()), api)
 	if err != nil {
 		_ = listener.Close()
@@ -108,7 +109,7 @@ func serveDashboard(ctx context.Context, env Environment, api *caller, listener 
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	fmt.Fprintf(env.Out, "http://%s%s#once=%s\n", d.host, page.Path, d.secret)
-	fmt.Fprintln(env.Err, "Open that address in a browser; it works once. Interrupt to end.")
+	fmt.Fprintln(env.Err, "Open this address in a browser; it works once. Press Ctrl-C to stop.")
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("dashboard: %w", err)
 	}
@@ -127,7 +128,7 @@ type dashboard struct {
 	secret, session string // session is empty until the secret was exchanged
 }
 
-func newDashboard(host string, api *caller) (*dashboard, error) {
+func newDashboard(host string, api *connection.Client) (*dashboard, error) {
 	served, err := page.New()
 	if err != nil {
 		return nil, err
@@ -140,11 +141,13 @@ func newDashboard(host string, api *caller) (*dashboard, error) {
 	ctx := context.Background()
 	err = errors.Join(plimsollv1.RegisterClusterServiceHandlerClient(ctx, mux, plimsollv1.NewClusterServiceClient(api)),
 		plimsollv1.RegisterWorkloadServiceHandlerClient(ctx, mux, plimsollv1.NewWorkloadServiceClient(api)),
-		plimsollv1.RegisterObjectServiceHandlerClient(ctx, mux, plimsollv1.NewObjectServiceClient(api)))
+		plimsollv1.RegisterObjectServiceHandlerClient(ctx, mux, plimsollv1.NewObjectServiceClient(api)),
+		plimsollv1.RegisterEventServiceHandlerClient(ctx, mux, plimsollv1.NewEventServiceClient(api)),
+		plimsollv1.RegisterFleetServiceHandlerClient(ctx, mux, plimsollv1.NewFleetServiceClient(api)))
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	return &dashboard{host: host, page: served, calls: mux, token: api.token, secret: rand.Text()}, nil
+	return &dashboard{host: host, page: served, calls: mux, token: api.Token(), secret: rand.Text()}, nil
 }
 
 // ServeHTTP implements [http.Handler].

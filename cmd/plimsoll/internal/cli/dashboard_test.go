@@ -12,21 +12,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // openDashboard makes a dashboard of a hub whose page is at http://127.0.0.1:7777.
 func openDashboard(t *testing.T, h *hub) *dashboard {
 	t.Helper()
-	conn := connection{env: Environment{Getenv: func(key string) string {
+	conn := connection.New(func(key string) string {
 		return map[string]string{"PLIMSOLL_API": h.address, "PLIMSOLL_TOKEN": canary}[key]
-	}}, plaintext: true, timeout: time.Minute}
-	api, err := conn.open(t.Context())
+	})
+	command := &cobra.Command{}
+	conn.AddFlags(command)
+	if err := command.ParseFlags([]string{"--insecure-plaintext", "--timeout=1m"}); err != nil {
+		t.Fatal(err)
+	}
+	api, err := conn.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(api.close)
+	t.Cleanup(api.Close)
 	d, err := newDashboard("127.0.0.1:7777", api)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +82,18 @@ func TestTheDashboardCallsWithTheTokenOfTheCommand(t *testing.T) {
 	defer h.mu.Unlock()
 	if !slices.Equal(h.tokens, []string{"Bearer " + canary}) {
 		t.Errorf("the API got %q", h.tokens)
+	}
+}
+
+// Every service whose calls the page makes.
+func TestTheDashboardHasAllCallsOfThePage(t *testing.T) {
+	d := openDashboard(t, startHub(t))
+	session := signIn(t, d)
+	for _, path := range []string{"/v1/clusters", "/v1/workloads", "/v1/objects", "/v1/events", "/v1/fleetplacements"} {
+		w := browse(d, "GET", path, "", map[string]string{"Authorization": "Bearer " + session, "Origin": "http://127.0.0.1:7777"})
+		if w.Code == http.StatusNotFound {
+			t.Errorf("%s: HTTP %d: %s", path, w.Code, w.Body)
+		}
 	}
 }
 

@@ -7,29 +7,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 )
 
 func forceDetachCommand(env Environment) *cobra.Command {
-	var from hubFlags
+	var from connection.HubFlags
 	var reason string
 	var undo bool
 	r := enroll.Registration{}
 	command := &cobra.Command{
 		Use:   "force-detach NAME",
-		Short: "Give up a cluster that is gone for good, so that nothing waits for it",
-		Long: `Give up a member that is gone for good, so that nothing waits for it.
+		Short: "Detach a cluster that is gone for good, so that nothing waits for it",
+		Long: `Detach a member that is gone for good, so that nothing waits for it.
 
-Orders and clean-ups that wait for the member end: the hub says of them that they were not its own, and cleans up nothing
-there. What is left in the member stays as it is, finalizers included; should the member ever come back, --undo has the hub
-work in it again. The registration stays: unregister deletes it.
+The hub ends requeues and finalizers that wait for the member, with outcome NotOurs, and cleans up nothing there. Everything
+that is left in the member stays, finalizers included. If the member comes back, use --undo. The registration stays until you
+unregister the member.
 
-It is an annotation with the reason on the registration Secret. The hub tells it in an Event on the Secret, in its log and in
-the metric plimsoll_member_detached.`,
-		Example: `  # Give a cluster up
+The annotation plimsoll.dev/force-detached of the registration Secret holds the reason. The hub reports it in an Event on the
+Secret, in its log and in the metric plimsoll_member_detached.`,
+		Example: `  # Detach a cluster
   plimsoll force-detach prod-eu --reason "the region was given up"
 
-  # Work in it again
+  # Attach it again
   plimsoll force-detach prod-eu --undo`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: completeRegistered(env),
@@ -42,9 +43,9 @@ the metric plimsoll_member_detached.`,
 			case undo && reason != "":
 				return usage(c, errors.New("--reason and --undo: give one of them"))
 			case !undo && reason == "":
-				return usage(c, errors.New("--reason: say why, for those who will read it in the audit"))
+				return usage(c, errors.New("--reason: must not be empty; it appears in the audit log"))
 			}
-			hub, err := from.load(env)
+			hub, err := from.Load(env.Getenv)
 			if err != nil {
 				return err
 			}
@@ -57,10 +58,10 @@ the metric plimsoll_member_detached.`,
 		},
 	}
 	flags := command.Flags()
-	from.flags(command)
+	from.AddFlags(command)
 	registrationNamespace(flags, &r)
 	r.MemberNamespace = enroll.DefaultNamespace
-	flags.StringVar(&reason, "reason", "", "why the member is given up")
-	flags.BoolVar(&undo, "undo", false, "work in the member again")
+	flags.StringVar(&reason, "reason", "", "why the member is detached")
+	flags.BoolVar(&undo, "undo", false, "attach the member again")
 	return command
 }

@@ -9,33 +9,35 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func eventsCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var only plimsollv1.ListEventsRequest
 	command := &cobra.Command{
 		Use:   "events",
-		Short: "List what happened in the last day: moves, droughts, interruptions, cluster states, and requeues",
-		Long: `List what happened in the last day, the newest first: pods that were moved, droughts of a capacity type, interruptions of nodes, changes of
-a cluster's state, and requeues. The replica that owns a cluster keeps its events in memory, at most 2,000 of a cluster.`,
+		Short: "List the events of the last day: moves, shortages, interruptions, state changes of clusters, and requeues",
+		Long: `List the events of the last day, the newest first: moved pods, shortages of a capacity type, interruptions of nodes, state changes of
+clusters, and requeues. The replica that owns a cluster keeps its events in memory, at most 2,000 per cluster.`,
 		Example: `  # List the events of one cluster
   plimsoll events --cluster prod-eu
 
-  # List the moves that a drought caused
+  # List the moves because of a shortage of spot capacity
   plimsoll events --filter 'event.type == "MOVE" && event.reason == "drought"'
 
   # Follow the events of a namespace
   plimsoll events -n shop --watch`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if asked.watch {
-				stream, err := plimsollv1.NewEventServiceClient(api).WatchEvents(api.named(c.Context()), &plimsollv1.WatchEventsRequest{
+				stream, err := plimsollv1.NewEventServiceClient(api).WatchEvents(api.WithToken(c.Context()), &plimsollv1.WatchEventsRequest{
 					Cluster: only.GetCluster(), Namespace: only.GetNamespace(), Filter: asked.filter,
 				})
 				return watch(stream, err, env, &out, eventChange)
@@ -52,30 +54,31 @@ a cluster's state, and requeues. The replica that owns a cluster keeps its event
 	flags := command.Flags()
 	flags.StringVar(&only.Cluster, "cluster", "", "only events of this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only events about workloads and objects in this namespace")
-	complete(command, "cluster", completeClusters(&conn))
-	conn.flags(command)
+	complete(command, "cluster", completeClusters(conn))
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `event.type == "INTERRUPTION"`)
 	return command
 }
 
 // listEvents reads all pages into one answer.
-func listEvents(ctx context.Context, api *caller, request *plimsollv1.ListEventsRequest) (*plimsollv1.ListEventsResponse, error) {
+func listEvents(ctx context.Context, api *connection.Client, request *plimsollv1.ListEventsRequest) (*plimsollv1.ListEventsResponse, error) {
 	all := &plimsollv1.ListEventsResponse{}
-	for {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewEventServiceClient(api).ListEvents(call, request)
-		cancel()
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		request.PageToken = token
+		page, err := plimsollv1.NewEventServiceClient(api).ListEvents(ctx, request)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Events = append(all.Events, page.GetEvents()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 func eventNames(all *plimsollv1.ListEventsResponse) []string {
@@ -109,7 +112,7 @@ func eventChange(m *plimsollv1.WatchEventsResponse) string {
 
 func eventsTable(to io.Writer, env Environment, all *plimsollv1.ListEventsResponse, wide bool) error {
 	if len(all.GetEvents()) == 0 {
-		fmt.Fprintln(env.Err, "Nothing happened within the last day, or nothing that you may see.")
+		fmt.Fprintln(env.Err, "No events in the last day, or none that you may see.")
 		return nil
 	}
 	rows := newTable(columns(wide, []string{"AGE", "CLUSTER", "TYPE", "OBJECT", "REASON", "MESSAGE"}, "SUBJECT", "USER")...)

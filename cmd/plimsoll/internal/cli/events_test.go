@@ -41,7 +41,7 @@ func (h *hub) ListReceipts(_ context.Context, request *plimsollv1.ListReceiptsRe
 	if request.GetNamespace() == "empty" {
 		return &plimsollv1.ListReceiptsResponse{}, nil
 	}
-	one := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "a worker will take it")
+	one := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_PENDING, "it waits for a worker")
 	one.Key, one.User = &plimsollv1.ObjectKey{Cluster: "prod-eu", Controller: "webapp", Namespace: "shop", Name: "cart"}, "alice"
 	many := receipt(plimsollv1.ReceiptState_RECEIPT_STATE_RUNNING, "ordering")
 	many.Id, many.Key, many.Filter, many.Matched, many.Ordered = "m.prod-us.1", &plimsollv1.ObjectKey{Cluster: "prod-us"}, "true", 900, 50
@@ -63,7 +63,7 @@ func TestEventsAndReceiptsAreListed(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		golden(t, resource+".golden", got.out)
-		if got := h.run(t, "get", resource, "-n", "empty"); got.code != exitOK || got.out != "" || !strings.HasPrefix(got.err, "Nothing ") {
+		if got := h.run(t, "get", resource, "-n", "empty"); got.code != exitOK || got.out != "" || !strings.HasPrefix(got.err, "No ") {
 			t.Errorf("%+v", got)
 		}
 	}

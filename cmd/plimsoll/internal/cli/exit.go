@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // Exit codes; docs/cli.md lists them.
@@ -29,15 +32,6 @@ type orderError struct{ text string }
 
 func (e *orderError) Error() string { return e.text }
 
-// hinted is an error with something to try.
-type hinted struct {
-	cause error
-	hint  string
-}
-
-func (e *hinted) Error() string { return e.cause.Error() }
-func (e *hinted) Unwrap() error { return e.cause }
-
 // report tells a person what went wrong and what to try, and returns the exit code.
 func report(to io.Writer, err error) int {
 	code, text, hint := judge(err)
@@ -50,9 +44,9 @@ func report(to io.Writer, err error) int {
 
 func judge(err error) (code int, text, hint string) {
 	text = err.Error()
-	var helped *hinted
+	var helped *connection.HintedError
 	if errors.As(err, &helped) {
-		hint = helped.hint
+		hint = helped.Hint
 	}
 	var mistake *usageError
 	var order *orderError
@@ -65,18 +59,18 @@ func judge(err error) (code int, text, hint string) {
 		return exitFailed, "interrupted", ""
 	}
 	if helped != nil {
-		err = helped.cause // whose words a status would repeat with its code before them
+		err = helped.Cause // whose words a status would repeat with its code before them
 	}
 	if answer, ok := status.FromError(err); ok {
 		return judgeStatus(answer, hint)
 	}
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return exitDenied, text, orElse(hint, "registering takes the rights of a cluster-admin in the member, and of a Secret in the hub's namespace")
+		return exitDenied, text, cmp.Or(hint, "register needs cluster-admin rights in the member, and the right to write Secrets in the namespace of registrations")
 	case apierrors.IsNotFound(err):
 		return exitNotFound, text, hint
 	case apierrors.IsTimeout(err), errors.Is(err, context.DeadlineExceeded), isNetwork(err):
-		return exitUnavailable, text, orElse(hint, "can you reach that cluster with kubectl and the same context?")
+		return exitUnavailable, text, cmp.Or(hint, "check that kubectl reaches the cluster with the same context")
 	}
 	return exitFailed, text, hint
 }
@@ -86,8 +80,8 @@ func judgeStatus(answer *status.Status, hint string) (int, string, string) {
 	text := answer.Message()
 	switch answer.Code() {
 	case codes.Unauthenticated:
-		return exitDenied, text, orElse(hint, "give a token with --token-file or PLIMSOLL_TOKEN; "+
-			"`kubectl create token SERVICEACCOUNT --audience plimsoll` in the hub cluster makes one")
+		return exitDenied, text, cmp.Or(hint, "set a token with --token-file or PLIMSOLL_TOKEN; "+
+			"`kubectl create token SERVICEACCOUNT --audience plimsoll` in the hub cluster creates one")
 	case codes.PermissionDenied:
 		return exitDenied, text, hint
 	case codes.NotFound:
@@ -97,7 +91,7 @@ func judgeStatus(answer *status.Status, hint string) (int, string, string) {
 		if reached != "" {
 			text = reached
 		}
-		return exitUnavailable, text, orElse(hint, why)
+		return exitUnavailable, text, cmp.Or(hint, why)
 	case codes.InvalidArgument:
 		return exitUsage, text, hint
 	}
@@ -129,13 +123,6 @@ func lastPart(text, mark string) string {
 		return strings.TrimSuffix(text[at+len(mark):], `"`)
 	}
 	return text
-}
-
-func orElse(hint, other string) string {
-	if hint != "" {
-		return hint
-	}
-	return other
 }
 
 // isNetwork tells errors of a request that got no answer.

@@ -11,16 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func explainCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var namespace string
 	command := &cobra.Command{
 		Use:   "explain {" + workloadUse + " | fleetplacement/NAME}",
 		Short: "Explain why replicas are where they are, and what they wait for",
-		Long: `Explain a workload: what its policy wants, what is there, what it waits for, which replicas were moved last, and why each
-replica is where it is. Of a FleetPlacement: why each cluster, why each capacity type, and what would have to change.` + workloadLong,
+		Long: `Explain a workload: its target and actual replicas by capacity type, what it waits for, its last moves, and why each replica is
+where it is. Or explain a FleetPlacement: why its replicas are in each cluster and on each capacity type, and what could change that.` + workloadLong,
 		Example: `  # Explain where the replicas of a Deployment are
   plimsoll explain prod-eu deployment/cart -n shop
 
@@ -30,26 +32,26 @@ replica is where it is. Of a FleetPlacement: why each cluster, why each capacity
   # Explain where the replicas of a FleetPlacement are, in all clusters
   plimsoll explain fleetplacement/web -n shop`,
 		Args:              workloadOrFleetPlacement,
-		ValidArgsFunction: completeWorkloadOrFleetPlacement(&conn, &namespace),
+		ValidArgsFunction: completeWorkloadOrFleetPlacement(conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
 			if namesFleetPlacement(args) {
 				key, err := parseFleetPlacement(args[0], namespace)
 				if err != nil {
 					return usage(c, err)
 				}
-				return explainFleetPlacement(c.Context(), &conn, &out, key)
+				return explainFleetPlacement(c.Context(), env, conn, &out, key)
 			}
 			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
 			}
-			return showWorkload(c.Context(), &conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
+			return showWorkload(c.Context(), env, conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
 				return explanation(to, env.Now(), w)
 			})
 		},
 	}
 	workloadNamespace(command, &namespace)
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }

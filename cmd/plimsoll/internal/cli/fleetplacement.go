@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // fleetPlacementKinds are how a FleetPlacement is named, as kubectl takes it.
@@ -59,7 +61,7 @@ func workloadOrFleetPlacement(c *cobra.Command, args []string) error {
 }
 
 func fleetPlacementCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var namespace string
 	command := &cobra.Command{
 		Use:   "fleetplacement NAME",
@@ -68,18 +70,18 @@ func fleetPlacementCommand(env Environment) *cobra.Command {
 		Example: `  # Describe a FleetPlacement
   plimsoll describe fleetplacement web -n shop`,
 		Args:              exactly("NAME"),
-		ValidArgsFunction: completeFleetPlacement(&conn, &namespace, ""),
+		ValidArgsFunction: completeFleetPlacement(conn, &namespace, ""),
 		RunE: func(c *cobra.Command, args []string) error {
 			key, err := parseFleetPlacement(args[0], namespace)
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
-			call, cancel := api.call(c.Context(), 0)
+			defer api.Close()
+			call, cancel := api.CallContext(c.Context(), 0)
 			defer cancel()
 			found, err := plimsollv1.NewFleetServiceClient(api).GetFleetPlacement(call, &plimsollv1.GetFleetPlacementRequest{Namespace: key.namespace, Name: key.name})
 			if err != nil {
@@ -91,7 +93,7 @@ func fleetPlacementCommand(env Environment) *cobra.Command {
 		},
 	}
 	fleetPlacementNamespace(command, &namespace)
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
@@ -101,12 +103,12 @@ func fleetPlacementNamespace(command *cobra.Command, into *string) {
 }
 
 // completeFleetPlacement completes the only argument of a command: the name of a FleetPlacement, with a prefix before it.
-func completeFleetPlacement(conn *connection, namespace *string, prefix string) cobra.CompletionFunc {
+func completeFleetPlacement(conn *connection.Options, namespace *string, prefix string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return live(c, conn, func(ctx context.Context, api *caller) ([]string, error) {
+		return live(c, conn, func(ctx context.Context, api *connection.Client) ([]string, error) {
 			all, err := listFleetPlacements(ctx, api, &plimsollv1.ListFleetPlacementsRequest{Namespace: *namespace, PageSize: pageOf})
 			if err != nil {
 				return nil, err
@@ -127,7 +129,7 @@ func completeFleetPlacement(conn *connection, namespace *string, prefix string) 
 }
 
 // completeWorkloadOrFleetPlacement completes what workloadOrFleetPlacement takes.
-func completeWorkloadOrFleetPlacement(conn *connection, namespace *string) cobra.CompletionFunc {
+func completeWorkloadOrFleetPlacement(conn *connection.Options, namespace *string) cobra.CompletionFunc {
 	workloads, placements := completeWorkloads(conn, namespace), completeFleetPlacement(conn, namespace, "fleetplacement/")
 	return func(c *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if namesFleetPlacement(args) || strings.HasPrefix(start, "fleetplacement") {
@@ -187,20 +189,20 @@ func fleetMoves(to io.Writer, now time.Time, title string, moves []*plimsollv1.F
 }
 
 // explainFleetPlacement asks why, and writes the answer.
-func explainFleetPlacement(ctx context.Context, conn *connection, out *output, key fleetKey) error {
-	api, err := conn.open(ctx)
+func explainFleetPlacement(ctx context.Context, env Environment, conn *connection.Options, out *output, key fleetKey) error {
+	api, err := conn.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer api.close()
-	call, cancel := api.call(ctx, 0)
+	defer api.Close()
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	why, err := plimsollv1.NewFleetServiceClient(api).ExplainFleetPlacement(call, &plimsollv1.ExplainFleetPlacementRequest{Namespace: key.namespace, Name: key.name})
 	if err != nil {
 		return err
 	}
-	return out.write(conn.env.Out, why, []string{fleetPlacementName(why.GetPlacement())}, func(to io.Writer) error {
-		return fleetExplanation(to, conn.env.Now(), why)
+	return out.write(env.Out, why, []string{fleetPlacementName(why.GetPlacement())}, func(to io.Writer) error {
+		return fleetExplanation(to, env.Now(), why)
 	})
 }
 
@@ -222,7 +224,7 @@ func fleetExplanation(to io.Writer, now time.Time, why *plimsollv1.ExplainFleetP
 		}
 	}
 	if n := why.GetPlacement().GetHiddenMembers(); n > 0 {
-		fmt.Fprintf(to, "\n%d more members, which you may not see\n", n)
+		fmt.Fprintf(to, "\n%d more members that you may not see\n", n)
 	}
 	if err := fleetMoves(to, now, "MOVES NOW", why.GetMoves()); err != nil {
 		return err

@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func fleetPlacementsCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var namespace string
 	var all bool
 	command := &cobra.Command{
@@ -32,13 +34,13 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 			if all && namespace != "" {
 				return usage(c, errors.New("-A and -n: give one of them"))
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if asked.watch {
-				stream, err := plimsollv1.NewFleetServiceClient(api).WatchFleetPlacements(api.named(c.Context()), &plimsollv1.WatchFleetPlacementsRequest{
+				stream, err := plimsollv1.NewFleetServiceClient(api).WatchFleetPlacements(api.WithToken(c.Context()), &plimsollv1.WatchFleetPlacementsRequest{
 					Namespace: namespace, Filter: asked.filter,
 				})
 				return watch(stream, err, env, &out, fleetPlacementChange)
@@ -59,28 +61,29 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 	flags := command.Flags()
 	flags.StringVarP(&namespace, "namespace", "n", "", "only FleetPlacements of this namespace of the hub cluster")
 	flags.BoolVarP(&all, "all-namespaces", "A", false, "FleetPlacements of all namespaces, which is the default")
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `placement.ready < placement.policy.replicas`)
 	return command
 }
 
 // listFleetPlacements reads all pages into one answer.
-func listFleetPlacements(ctx context.Context, api *caller, request *plimsollv1.ListFleetPlacementsRequest) (*plimsollv1.ListFleetPlacementsResponse, error) {
+func listFleetPlacements(ctx context.Context, api *connection.Client, request *plimsollv1.ListFleetPlacementsRequest) (*plimsollv1.ListFleetPlacementsResponse, error) {
 	all := &plimsollv1.ListFleetPlacementsResponse{}
-	for {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewFleetServiceClient(api).ListFleetPlacements(call, request)
-		cancel()
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		request.PageToken = token
+		page, err := plimsollv1.NewFleetServiceClient(api).ListFleetPlacements(ctx, request)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Placements = append(all.Placements, page.GetPlacements()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // fleetPlacementName names one in the hub cluster.

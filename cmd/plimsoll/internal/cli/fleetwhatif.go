@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // fleetSupposition is what the flags of what-if say that are about FleetPlacements only.
@@ -26,12 +28,12 @@ type fleetSupposition struct {
 var fleetFlags = []string{"extra-spot", "tier", "price", "max-per-member", "max-per-domain", "domain-label"}
 
 func (s *fleetSupposition) flags(flags *pflag.FlagSet) {
-	flags.Int32Var(&s.extra, "extra-spot", 0, "of a FleetPlacement: replicas that may run on spot beyond those that are asked for")
-	flags.StringArrayVar(&s.tiers, "tier", nil, "of a FleetPlacement, repeatable: clusters by labels of their registrations, such as 'region=eu;weight=2;max=10|region=us', in place of its own tiers")
-	flags.StringArrayVar(&s.prices, "price", nil, "of a FleetPlacement, repeatable: what a replica costs, such as 'region=eu;spot=1;on-demand=2.5', in place of its own prices")
-	flags.Int32Var(&s.perMember, "max-per-member", 0, "of a FleetPlacement: percent in one member; 0: no limit")
-	flags.Int32Var(&s.perDomain, "max-per-domain", 0, "of a FleetPlacement: percent in the members of one domain; 0: no limit")
-	flags.StringVar(&s.domain, "domain-label", "", "of a FleetPlacement: label of registrations that says the domain")
+	flags.Int32Var(&s.extra, "extra-spot", 0, "FleetPlacement: extra replicas that may run on spot")
+	flags.StringArrayVar(&s.tiers, "tier", nil, "FleetPlacement, repeatable: clusters by labels of their registrations, such as 'region=eu;weight=2;max=10|region=us'; replaces its own tiers")
+	flags.StringArrayVar(&s.prices, "price", nil, "FleetPlacement, repeatable: the price of a replica, such as 'region=eu;spot=1;on-demand=2.5'; replaces its own prices")
+	flags.Int32Var(&s.perMember, "max-per-member", 0, "FleetPlacement: maximum percentage in one member; 0: no limit")
+	flags.Int32Var(&s.perDomain, "max-per-domain", 0, "FleetPlacement: maximum percentage in one failure domain; 0: no limit")
+	flags.StringVar(&s.domain, "domain-label", "", "FleetPlacement: the label of registrations that names the failure domain")
 }
 
 // checkFlags refuses flags that the resource does not have.
@@ -116,7 +118,7 @@ func settings(text string, known map[string]func(string) error) (selector string
 		case i == 0:
 			selector = strings.TrimSpace(part)
 		default:
-			return "", fmt.Errorf("%q is nothing that can be set here", part)
+			return "", fmt.Errorf("%q: unknown key", part)
 		}
 	}
 	return selector, nil
@@ -141,13 +143,13 @@ func verbatim(into *string) func(string) error {
 }
 
 // supposeFleetPlacement asks what another policy would do, and writes the answer.
-func supposeFleetPlacement(ctx context.Context, conn *connection, out *output, key fleetKey, s *fleetSupposition, both *supposition, flags *pflag.FlagSet) error {
-	api, err := conn.open(ctx)
+func supposeFleetPlacement(ctx context.Context, env Environment, conn *connection.Options, out *output, key fleetKey, s *fleetSupposition, both *supposition, flags *pflag.FlagSet) error {
+	api, err := conn.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer api.close()
-	call, cancel := api.call(ctx, 0)
+	defer api.Close()
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	service := plimsollv1.NewFleetServiceClient(api)
 	now, err := service.GetFleetPlacement(call, &plimsollv1.GetFleetPlacementRequest{Namespace: key.namespace, Name: key.name})
@@ -162,8 +164,8 @@ func supposeFleetPlacement(ctx context.Context, conn *connection, out *output, k
 	if err != nil {
 		return err
 	}
-	return out.write(conn.env.Out, answer, []string{fleetPlacementName(answer.GetNow())}, func(to io.Writer) error {
-		return fleetComparison(to, conn.env.Now(), answer)
+	return out.write(env.Out, answer, []string{fleetPlacementName(answer.GetNow())}, func(to io.Writer) error {
+		return fleetComparison(to, env.Now(), answer)
 	})
 }
 
@@ -191,7 +193,7 @@ func fleetComparison(to io.Writer, now time.Time, answer *plimsollv1.WhatIfFleet
 		fmt.Fprintf(to, "\n%s: %s\n", plain(c.GetType()), plain(c.GetMessage()))
 	}
 	if n := is.GetHiddenMembers(); n > 0 {
-		fmt.Fprintf(to, "\n%d more members, which you may not see\n", n)
+		fmt.Fprintf(to, "\n%d more members that you may not see\n", n)
 	}
 	if err := fleetMoves(to, now, "FIRST MOVES", answer.GetFirstMoves()); err != nil {
 		return err

@@ -15,8 +15,7 @@ func getCommand(env Environment) *cobra.Command {
 		Short:   "List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events",
 		Long: `List clusters, workloads, FleetPlacements, objects, controllers, receipts, or events.
 
-The output format is a table unless -o asks for another one. -o json prints what the REST API answers, and templates of
--o jsonpath and -o go-template are applied to that.`,
+Prints a table by default. -o json prints the answer of the REST API; -o jsonpath and -o go-template apply their template to it.`,
 		Example: `  # List all clusters
   plimsoll get clusters
 
@@ -29,7 +28,7 @@ The output format is a table unless -o asks for another one. -o json prints what
   # List the names of the clusters that are not ready
   plimsoll get clusters --filter 'cluster.state != "READY"' -o name
 
-  # Show what fails, and follow it
+  # Watch the objects whose last reconcile failed
   plimsoll get objects --filter 'object.last_outcome == "ERROR"' --watch`,
 		Args: needsResource("clusters, workloads, fleetplacements, objects, controllers, receipts, or events"),
 		RunE: func(*cobra.Command, []string) error { return nil },
@@ -79,7 +78,7 @@ func needsResource(all string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return usage(c, errors.New("missing: RESOURCE, one of "+all))
 		}
-		return usage(c, errors.New(args[0]+" is no resource: must be one of "+all))
+		return usage(c, errors.New(args[0]+" is not a resource: must be one of "+all))
 	}
 }
 

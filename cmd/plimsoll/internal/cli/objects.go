@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func objectsCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var filter plimsollv1.ListObjectsRequest
 	command := &cobra.Command{
 		Use:   "objects",
@@ -26,13 +29,13 @@ func objectsCommand(env Environment) *cobra.Command {
   plimsoll get objects --filter 'object.last_outcome == "ERROR"' --order-by 'attempts desc'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if asked.watch {
-				stream, err := plimsollv1.NewObjectServiceClient(api).WatchObjects(api.named(c.Context()), &plimsollv1.WatchObjectsRequest{
+				stream, err := plimsollv1.NewObjectServiceClient(api).WatchObjects(api.WithToken(c.Context()), &plimsollv1.WatchObjectsRequest{
 					Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), Filter: asked.filter,
 				})
 				return watch(stream, err, env, &out, objectChange)
@@ -49,35 +52,35 @@ func objectsCommand(env Environment) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&filter.Cluster, "cluster", "", "only objects of this cluster")
 	flags.StringVar(&filter.Controller, "controller", "", "only objects of this controller")
-	complete(command, "cluster", completeClusters(&conn))
-	complete(command, "controller", completeControllers(&conn))
+	complete(command, "cluster", completeClusters(conn))
+	complete(command, "controller", completeControllers(conn))
 	flags.StringVarP(&filter.Namespace, "namespace", "n", "", "only objects of this namespace")
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `object.last_outcome == "ERROR" && object.attempts > 3`)
 	return command
 }
 
 // listObjects reads all pages into one answer.
-func listObjects(ctx context.Context, api *caller, filter *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
+func listObjects(ctx context.Context, api *connection.Client, filter *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
 	all := &plimsollv1.ListObjectsResponse{}
-	for token := ""; ; {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewObjectServiceClient(api).ListObjects(call, &plimsollv1.ListObjectsRequest{
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		page, err := plimsollv1.NewObjectServiceClient(api).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
 			Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), PageSize: pageOf, PageToken: token,
 			Filter: filter.GetFilter(), OrderBy: filter.GetOrderBy(),
 		})
-		cancel()
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Objects = append(all.Objects, page.GetObjects()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if token = page.GetNextPageToken(); token == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // objectChange is a key in one line.
@@ -85,7 +88,7 @@ func objectChange(m *plimsollv1.WatchObjectsResponse) string {
 	o := m.GetObject()
 	key := o.GetKey()
 	return fmt.Sprintf("%s  %s  %s  %s  %s", key.GetCluster(), key.GetController(), keyName(key),
-		word(o.GetState(), "RECONCILE_STATE_"), orElse(o.GetLastError(), o.GetReason()))
+		word(o.GetState(), "RECONCILE_STATE_"), cmp.Or(o.GetLastError(), o.GetReason()))
 }
 
 func objectNames(all *plimsollv1.ListObjectsResponse) []string {
@@ -117,7 +120,7 @@ func keyName(key *plimsollv1.ObjectKey) string {
 
 func objectsTable(to io.Writer, env Environment, all *plimsollv1.ListObjectsResponse, wide bool) error {
 	if len(all.GetObjects()) == 0 {
-		fmt.Fprintln(env.Err, "No controller knows such an object, or none that you may see.")
+		fmt.Fprintln(env.Err, "No objects found, or none that you may see.")
 		return nil
 	}
 	rows := newTable(columns(wide, []string{"CLUSTER", "CONTROLLER", "OBJECT", "STATE", "LAST", "ATTEMPTS", "NEXT", "REASON"}, "STARTED", "TOOK", "BAND")...)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -135,6 +136,6 @@ func (o *output) encode(compact []byte) ([]byte, error) {
 // warn reports which members an answer says nothing about, or says it from an old copy.
 func warn(to io.Writer, unreachable []*plimsollv1.UnreachableMember) {
 	for _, u := range unreachable {
-		fmt.Fprintf(to, "warning: member %s is not shown, or may be shown as it was: %s\n", orElse(u.GetMember(), "(unknown)"), u.GetReason())
+		fmt.Fprintf(to, "warning: member %s is missing or may be out of date: %s\n", cmp.Or(u.GetMember(), "(unknown)"), u.GetReason())
 	}
 }

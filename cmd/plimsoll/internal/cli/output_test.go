@@ -48,7 +48,7 @@ func TestJSONAndYAMLAreTheAPIsAnswers(t *testing.T) {
 		if err := protojson.Unmarshal(text, &answer); err != nil || len(answer.GetClusters()) != 3 {
 			t.Errorf("%s: %v, %d clusters; want those of both pages", format, err, len(answer.GetClusters()))
 		}
-		if !strings.Contains(got.err, "warning: member us is not shown") {
+		if !strings.Contains(got.err, "warning: member us is missing") {
 			t.Errorf("%s: a partial answer does not say so on standard error: %q", format, got.err)
 		}
 	}

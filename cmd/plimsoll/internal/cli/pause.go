@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -22,8 +21,8 @@ func pauseCommand(env Environment) *cobra.Command {
 		Short: "Pause placement for a workload, a cluster, or all clusters",
 		Long: `Pause placement for a workload, a cluster, or all clusters.
 
-Of a paused workload nothing is moved; new pods are still placed. In a paused cluster the hub writes nothing at all: it goes on
-observing, planning, and showing what it would do.`,
+The hub moves no pod of a paused workload; it still places new pods. In a paused cluster placement writes nothing: it moves, labels
+and places no pod, but shows what it would do. Controllers of modules and the hub's own objects in the cluster go on as before.`,
 		Example: `  # Pause the moves of a workload
   plimsoll pause workload prod-eu deployment/cart -n shop
 
@@ -43,11 +42,11 @@ observing, planning, and showing what it would do.`,
 func resumeCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume (workload|cluster|hub)",
-		Short: "Resume what was paused",
+		Short: "Resume placement for a workload, a cluster, or all clusters",
 		Example: `  # Resume a workload
   plimsoll resume workload prod-eu deployment/cart -n shop
 
-  # Resume all clusters that "pause hub" has paused
+  # Resume all clusters, except those that are paused by themselves
   plimsoll resume hub`,
 		Args: needsResource("workload, cluster, or hub"),
 		RunE: func(*cobra.Command, []string) error { return nil },
@@ -86,7 +85,7 @@ func (t toggle) workload() *cobra.Command {
 		Short: t.title("the moves of a workload"),
 		Long: t.title(`the moves of a workload, with your kubeconfig's context of the cluster.
 
-It is the annotation plimsoll.dev/paused of the workload.`) + workloadLong,
+The annotation plimsoll.dev/paused of the workload does the same.`) + workloadLong,
 		Example: `  # Name the context of the cluster, if it has not the cluster's name
   plimsoll ` + t.verb() + ` workload prod-eu deployment/cart -n shop --context admin@prod-eu`,
 		Args:              workloadArguments,
@@ -120,10 +119,10 @@ func (t toggle) cluster() *cobra.Command {
 	m := &marking{env: t.env, annotation: enroll.ReadOnlyAnnotation, value: t.value()}
 	command := &cobra.Command{
 		Use:   "cluster NAME",
-		Short: t.title("a cluster: the hub writes nothing there while it is paused"),
-		Long: t.title(`a cluster. The hub writes nothing there while it is paused.
+		Short: t.title("placement in a cluster"),
+		Long: t.title(`placement in a cluster. While it is paused, the hub moves, labels and places no pod there.
 
-It is the annotation plimsoll.dev/read-only of the registration Secret.`),
+The annotation plimsoll.dev/read-only of the registration Secret does the same.`),
 		Args:              exactly("NAME"),
 		ValidArgsFunction: completeRegistered(t.env),
 		RunE:              m.run,
@@ -136,23 +135,21 @@ func (t toggle) hub() *cobra.Command {
 	m := &marking{env: t.env}
 	command := &cobra.Command{
 		Use:   "hub",
-		Short: t.title("all clusters"),
-		Long: t.title(`all clusters that are registered now. Clusters that were paused one by one stay paused when the hub resumes.
+		Short: t.title("placement in all clusters"),
+		Long: t.title(`placement in all clusters, also in those that you register later. Clusters that you paused one by one stay paused when the
+hub resumes.
 
-It is the annotation plimsoll.dev/read-only of each registration Secret. A hub that must not write from its start on has spot.readOnly in its
-configuration.`),
+The annotation plimsoll.dev/read-only of the Secret plimsoll-all-members does the same, in the namespace of the registrations. To start a
+hub that writes nothing, set spot.readOnly in its configuration.`),
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			hub, err := m.hub.load(t.env)
+			hub, err := m.hub.Load(t.env.Getenv)
 			if err != nil {
 				return err
 			}
 			done, err := enroll.MarkAll(c.Context(), m.r.Namespace, hub, enroll.ReadOnlyAnnotation, t.on)
 			for _, change := range done {
 				changes(t.env.Out)(change)
-			}
-			if err == nil && len(done) == 0 {
-				err = errors.New("no clusters are registered in namespace " + m.r.Namespace)
 			}
 			if err != nil {
 				return fmt.Errorf("%s hub: %w", t.verb(), err)

@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func receiptsCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var only plimsollv1.ListReceiptsRequest
 	command := &cobra.Command{
 		Use:   "receipts",
@@ -25,11 +27,11 @@ func receiptsCommand(env Environment) *cobra.Command {
   plimsoll get receipts --order-by 'accepted_at desc'`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			only.Filter, only.OrderBy, only.PageSize = asked.filter, asked.orderBy, pageOf
 			found, err := listReceipts(c.Context(), api, &only)
 			if err != nil {
@@ -42,30 +44,31 @@ func receiptsCommand(env Environment) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&only.Cluster, "cluster", "", "only requeues in this cluster")
 	flags.StringVarP(&only.Namespace, "namespace", "n", "", "only requeues of objects in this namespace")
-	complete(command, "cluster", completeClusters(&conn))
-	conn.flags(command)
+	complete(command, "cluster", completeClusters(conn))
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.listFlags(command, `receipt.user == "alice"`)
 	return command
 }
 
 // listReceipts reads all pages into one answer.
-func listReceipts(ctx context.Context, api *caller, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
+func listReceipts(ctx context.Context, api *connection.Client, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
 	all := &plimsollv1.ListReceiptsResponse{}
-	for {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewObjectServiceClient(api).ListReceipts(call, request)
-		cancel()
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		request.PageToken = token
+		page, err := plimsollv1.NewObjectServiceClient(api).ListReceipts(ctx, request)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Receipts = append(all.Receipts, page.GetReceipts()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 func receiptNames(all *plimsollv1.ListReceiptsResponse) []string {
@@ -78,7 +81,7 @@ func receiptNames(all *plimsollv1.ListReceiptsResponse) []string {
 
 func receiptsTable(to io.Writer, env Environment, all *plimsollv1.ListReceiptsResponse, wide bool) error {
 	if len(all.GetReceipts()) == 0 {
-		fmt.Fprintln(env.Err, "Nothing was ordered, or nothing that you may see.")
+		fmt.Fprintln(env.Err, "No requeues found, or none that you may see.")
 		return nil
 	}
 	rows := newTable(columns(wide, []string{"RECEIPT", "CLUSTER", "OBJECT", "STATE", "AGE", "USER", "MESSAGE"}, "CONTROLLER", "FILTER")...)
@@ -94,12 +97,12 @@ func receiptsTable(to io.Writer, env Environment, all *plimsollv1.ListReceiptsRe
 }
 
 func cancelCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	command := &cobra.Command{
 		Use:   "cancel RECEIPT...",
 		Short: "Cancel requeues that have not started",
-		Long: `Cancel requeues that have not started. Of a requeue with --filter, what has not been ordered yet is taken back. Objects that changed
-meanwhile are reconciled all the same.`,
+		Long: `Cancel requeues that have not started. For a requeue with --filter, this cancels the rest. Objects that changed meanwhile are
+reconciled anyway.`,
 		Example: `  # Cancel one requeue
   plimsoll cancel w.prod-eu.1
 
@@ -112,11 +115,11 @@ meanwhile are reconciled all the same.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			for _, id := range args {
 				if err := cancelOne(c.Context(), api, env, &out, id); err != nil {
 					return err
@@ -125,7 +128,7 @@ meanwhile are reconciled all the same.`,
 			return nil
 		},
 	}
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
@@ -133,8 +136,8 @@ meanwhile are reconciled all the same.`,
 // receiptID is a receipt as the API names it, which -o name prints with its kind.
 func receiptID(given string) string { return strings.TrimPrefix(given, "receipt/") }
 
-func cancelOne(ctx context.Context, api *caller, env Environment, out *output, id string) error {
-	call, cancel := api.call(ctx, 0)
+func cancelOne(ctx context.Context, api *connection.Client, env Environment, out *output, id string) error {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).CancelReceipt(call, &plimsollv1.CancelReceiptRequest{Receipt: receiptID(id)})
 	if err != nil {

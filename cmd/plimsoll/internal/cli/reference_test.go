@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // Marks around the reference in the page.
@@ -45,7 +47,7 @@ func TestTheReference(t *testing.T) {
 func reference(root *cobra.Command) string {
 	var text strings.Builder
 	common := &cobra.Command{}
-	(&connection{}).flags(common)
+	connection.New(nil).AddFlags(common)
 	fmt.Fprintf(&text, "\nFlags of every command that asks the API:\n\n%s", flagTable(common.Flags(), nil))
 	eachCommand(root, func(c *cobra.Command) {
 		if c.Hidden || !c.Runnable() || c.HasSubCommands() || c.Name() == "help" || c.Name() == "completion" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 )
 
@@ -29,7 +31,7 @@ func (s *sides) flags(flags *pflag.FlagSet) {
 
 // hub is the hub cluster's context.
 func (s *sides) hub() (*enroll.Context, error) {
-	file := orElse(s.hubKubeconfig, s.kubeconfig)
+	file := cmp.Or(s.hubKubeconfig, s.kubeconfig)
 	hub, err := enroll.Load(file, s.hubContext)
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
@@ -46,7 +48,7 @@ func (s *sides) both(c *cobra.Command) (member, hub *enroll.Context, err error) 
 		return nil, nil, err
 	}
 	if member.Config.Host == hub.Config.Host && (s.context == "" || s.hubContext == "") {
-		return nil, nil, usage(c, fmt.Errorf("the member and the hub are one cluster, %s: if that is meant, use --in-cluster, or name both with --context and --hub-context", hub.Config.Host))
+		return nil, nil, usage(c, fmt.Errorf("the member and the hub are the same cluster, %s: if you want this, use --in-cluster, or set both --context and --hub-context", hub.Config.Host))
 	}
 	return member, hub, nil
 }
@@ -56,20 +58,20 @@ func registerCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "register (NAME... | --in-cluster)",
 		Short: "Register clusters as members of the fleet",
-		Long: `Make a cluster a member of the fleet.
+		Long: `Register a cluster as a member of the fleet.
 
-In the member, this makes a service account for the hub with a role of its own, an empty webhook configuration that the hub
-keeps current, and a token. In the hub cluster, it makes the registration Secret NAME with that token. Nothing is changed
-before it is known that all of it can be; doing it again changes nothing.
+In the member, this creates a service account for the hub with a role and a token, policies that restrict this account, and an
+empty webhook configuration, which the hub fills in. In the hub cluster, it creates the registration Secret NAME with the token.
+The command changes nothing unless you have all the rights that it needs. It is safe to run it again.
 
-With --namespaces, the member is these namespaces of the cluster and no more: the hub gets rights in each of them, and beyond
-them to read nodes. One cluster can be registered several times, under several names, for namespaces that do not overlap.
+With --tenant-namespaces, the member is only these namespaces of the cluster: the hub gets rights in them, and the right to read
+nodes. You can register a cluster several times, under different names, for namespaces that do not overlap.
 
-With --in-cluster, the hub's own cluster becomes a member, named in-cluster unless NAME says another name: one context names both, and the
-hub reaches the API server as every pod there does.
+With --in-cluster, the hub's own cluster becomes a member. Its name is in-cluster, unless you set NAME. The hub reaches the API
+server at https://kubernetes.default.svc.
 
-With several names, each is registered from the kubeconfig's context of that name, some at a time, and one report says what became
-of each. The command fails if one of them does; what was registered stays.`,
+With several names, the command registers each from the context of that name in your kubeconfig, and prints one report. It fails
+if one of them fails; the others stay registered.`,
 		Example: `  # Register a cluster
   plimsoll register prod-eu --context prod-eu --hub-context hub
 
@@ -80,7 +82,7 @@ of each. The command fails if one of them does; what was registered stays.`,
   plimsoll register --in-cluster
 
   # Register two namespaces of a cluster
-  plimsoll register prod-shop --namespaces shop,cart --context prod --hub-context hub
+  plimsoll register prod-shop --tenant-namespaces shop,cart --context prod --hub-context hub
 
   # Register several clusters, each from the context of its name
   plimsoll register prod-eu prod-us staging --hub-context hub`,
@@ -95,26 +97,26 @@ of each. The command fails if one of them does; what was registered stays.`,
 	flags := command.Flags()
 	r.sides.flags(flags)
 	namespaceFlags(flags, &r.Registration)
-	flags.StringSliceVar(&r.Namespaces, "namespaces", nil, "register these namespaces of the member only, with rights in them alone (default: the whole cluster)")
+	flags.StringSliceVar(&r.Namespaces, "tenant-namespaces", nil, "register only these namespaces of the cluster, with rights only there (default: the whole cluster)")
 	flags.StringSliceVar(&r.WorkloadResources, "workload-resources", nil,
-		"further workloads that the hub may read, as kubectl names them: rollouts.argoproj.io; for the kinds in its spot.workloadKinds")
-	flags.BoolVar(&r.Fleet, "fleet", false, "let the hub set how many replicas workloads have, for FleetPlacements")
+		"additional workload resources that the hub may read, for its spot.workloadKinds: rollouts.argoproj.io")
+	flags.BoolVar(&r.Fleet, "fleet", false, "let the hub scale workloads, for FleetPlacements")
 	flags.StringSliceVar(&r.Writes, "writes", nil,
-		"resources that the hub may write for reconcilers that you added to it, as kubectl names them: configmaps,certificates.cert-manager.io")
+		"resources that the hub may write, for your own reconcilers: configmaps,certificates.cert-manager.io")
 	flags.StringSliceVar(&r.Keeps, "keeps", nil,
-		"custom kinds whose definition and webhooks the hub keeps current for reconcilers that you added to it: bundles.example.com")
+		"custom resources whose definition and webhooks the hub updates, for your own reconcilers: bundles.example.com")
 	flags.StringSliceVar(&r.AnnotationPrefixes, "annotation-prefix", nil,
-		"prefix of labels and annotations that the hub may change in the member, as in its spot.annotationPrefix (default: plimsoll.dev)")
+		"prefix of the labels and annotations that the hub may change in the member: its spot.annotationPrefix (default: plimsoll.dev)")
 	flags.StringVar(&r.WebhookURL, "webhook-url", "",
-		"URL at which the member reaches the hub, as in its webhook.url: webhooks may be at no other (default: the first one that the hub writes)")
+		"URL at which the member reaches the hub: its webhook.url; the policies allow no other URL in webhooks (default: the first one that the hub writes)")
 	flags.StringVar(&r.Server, "server", "", "URL at which the hub reaches the member's API server (default: that of --context)")
 	flags.StringVar(&r.caFile, "ca-file", "", "PEM file with the CA of that server (default: that of --context)")
-	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "how long the hub's token lives; the hub renews it before it expires; 0: one that never does")
-	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "how long one member may take")
-	flags.BoolVar(&r.inCluster, "in-cluster", false, "register the hub's own cluster, which --context names, or else the current context")
-	complete(command, "context", completeContexts(&r.sides.kubeconfig))
-	complete(command, "hub-context", completeContexts(&r.sides.hubKubeconfig))
-	flags.BoolVar(&r.dryRun, "dry-run", false, "print what would be applied, without the token, and talk to no cluster")
+	flags.DurationVar(&r.TokenDuration, "token-duration", 30*24*time.Hour, "lifetime of the hub's token, which the hub renews; 0: it does not expire")
+	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "timeout for each member")
+	flags.BoolVar(&r.inCluster, "in-cluster", false, "register the hub's own cluster: that of --context, or of the current context")
+	complete(command, "context", connection.CompleteContexts(&r.sides.kubeconfig))
+	complete(command, "hub-context", connection.CompleteContexts(&r.sides.hubKubeconfig))
+	flags.BoolVar(&r.dryRun, "dry-run", false, "print the objects without the token, and contact no cluster")
 	return command
 }
 
@@ -182,9 +184,9 @@ func (r *registering) clusters(c *cobra.Command) (member, hub *enroll.Context, e
 		return r.sides.both(c)
 	}
 	if r.sides.context != "" && r.sides.hubContext != "" && r.sides.context != r.sides.hubContext {
-		return nil, nil, usage(c, errors.New("--in-cluster, --context and --hub-context: the hub and the member are one cluster: give one context"))
+		return nil, nil, usage(c, errors.New("--in-cluster, --context and --hub-context: the hub and the member are the same cluster: set one context"))
 	}
-	both, err := enroll.Load(orElse(r.sides.kubeconfig, r.sides.hubKubeconfig), orElse(r.sides.context, r.sides.hubContext))
+	both, err := enroll.Load(cmp.Or(r.sides.kubeconfig, r.sides.hubKubeconfig), cmp.Or(r.sides.context, r.sides.hubContext))
 	if err != nil || r.Server != "" {
 		return both, both, err
 	}
@@ -212,7 +214,7 @@ func registered(env Environment, name string, outcome enroll.Outcome) {
 		fmt.Fprintf(env.Err, "note: the hub's token expires at %s; the hub renews it before that\n", outcome.Expires.UTC().Format(time.RFC3339))
 	}
 	if outcome.Loopback {
-		fmt.Fprintln(env.Err, "note: the member's server is a loopback address, which a hub on another machine cannot reach: give --server if it is")
+		fmt.Fprintln(env.Err, "note: the member's server is a loopback address: set --server if the hub runs on another machine")
 	}
 	fmt.Fprintf(env.Out, "%s is registered; `plimsoll get clusters` shows its state\n", name)
 }
@@ -224,8 +226,8 @@ func unregisterCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "unregister NAME",
 		Short: "Remove a cluster from the fleet",
-		Long: `Take a cluster out of the fleet: delete its registration Secret in the hub cluster, and in the member what register made
-there. What somebody else made stays, and pods stay where they are.`,
+		Long: `Remove a cluster from the fleet: delete its registration Secret in the hub cluster, and the objects that register created in
+the member. Objects of others stay, and pods stay where they are.`,
 		Example: `  # Remove a cluster
   plimsoll unregister prod-eu --context prod-eu --hub-context hub
 
@@ -260,6 +262,6 @@ there. What somebody else made stays, and pods stay where they are.`,
 	flags := command.Flags()
 	from.flags(flags)
 	namespaceFlags(flags, &r)
-	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for instance because it is gone")
+	flags.BoolVar(&keep, "keep-member", false, "change nothing in the member, for example because it is gone")
 	return command
 }

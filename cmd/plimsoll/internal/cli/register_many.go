@@ -72,7 +72,7 @@ func (r *registering) candidates(c *cobra.Command, names []string) ([]*candidate
 			return nil, nil, fmt.Errorf("member %s: %w", name, err)
 		}
 		if other := hosts[member.Config.Host]; other != "" {
-			return nil, nil, usage(c, fmt.Errorf("%s and %s are one cluster, %s", other, name, member.Config.Host))
+			return nil, nil, usage(c, fmt.Errorf("%s and %s are the same cluster, %s", other, name, member.Config.Host))
 		}
 		hosts[member.Config.Host] = name
 		all = append(all, &candidate{name: name, member: member})
@@ -103,7 +103,7 @@ func reportMany(to io.Writer, all []*candidate) error {
 			failed++
 			result, note = "failed", strings.ReplaceAll(one.err.Error(), "\n", "; ")
 		case one.outcome.Loopback:
-			note = "its server is a loopback address: give --server if the hub is on another machine"
+			note = "its server is a loopback address: set --server if the hub runs on another machine"
 		case !one.outcome.Expires.IsZero():
 			note = "the token expires at " + one.outcome.Expires.UTC().Format(time.RFC3339) + "; the hub renews it"
 		}
@@ -113,7 +113,7 @@ func reportMany(to io.Writer, all []*candidate) error {
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d members are not registered; the same command again changes nothing of the others", failed, len(all))
+		return fmt.Errorf("%d of %d members are not registered; it is safe to run the command again", failed, len(all))
 	}
 	return nil
 }

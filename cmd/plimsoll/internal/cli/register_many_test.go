@@ -62,7 +62,7 @@ func TestNothingIsRegisteredWhereOneOfSeveralCannotBe(t *testing.T) {
 	t.Cleanup(server.Close)
 	file := fleetFile(t, server, map[string]string{"hub": server.URL, "a": "https://192.0.2.1", "b": "https://192.0.2.1", "c": server.URL})
 	for line, want := range map[string]string{
-		"a b":       "a and b are one cluster",
+		"a b":       "a and b are the same cluster",
 		"c nowhere": "nowhere",
 		"c c_d":     `name "c_d"`,
 	} {

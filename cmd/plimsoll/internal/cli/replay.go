@@ -19,12 +19,12 @@ func replayCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "replay {FOLDER | FILE}...",
 		Short: "Replay recorded spot capacity under fleet placement and other policies",
-		Long: `Replay recorded spot capacity under the plan of FleetPlacements and under other policies, and print how much of the time all replicas were
-ready and what they cost. It asks nobody: what is replayed is in a ConfigMap with the history that a hub records (fleet.history.configMap in its
-configuration), as kubectl writes it, or in folders with a JSON file for every cluster or zone, as docs/fleet.md describes.
+		Long: `Replay recorded spot capacity with the plan of FleetPlacements and with other policies. For each it prints how much of the time all replicas
+were ready, and their cost. The input is the ConfigMap with the history that a hub records (fleet.history.configMap in its configuration), as
+YAML or JSON, or directories with a JSON file per cluster or zone (see docs/fleet.md). The command contacts no cluster.
 
-OF ON-DEMAND is the cost as a share of what all replicas cost on-demand, OF BOUND as a multiple of what a clairvoyant would pay.`,
-		Example: `  # What the plan would have come to with 12 replicas that take four minutes to start
+OF ON-DEMAND is the cost relative to running all replicas on-demand, OF BOUND relative to the minimum cost if the future were known.`,
+		Example: `  # Replay 12 replicas that take four minutes to start
   kubectl -n plimsoll-system get configmap fleet-history -o yaml > history.yaml
   plimsoll replay history.yaml --replicas 12 --start 4m --notice 30s --price-ratio 2.5`,
 		Args: cobra.ArbitraryArgs,
@@ -68,11 +68,11 @@ OF ON-DEMAND is the cost as a share of what all replicas cost on-demand, OF BOUN
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&setting.Replicas, "replicas", 4, "replicas that are to be ready, 1 to 1000")
-	flags.Float64Var(&setting.Ratio, "price-ratio", 3, "what a replica costs on-demand, as a multiple of spot, where no prices are recorded")
-	flags.DurationVar(&start, "start", start, "how long a replica takes to be ready")
-	flags.DurationVar(&notice, "notice", notice, "how long before it goes spot capacity says so")
-	flags.BoolVar(&prices, "prices", true, "count prices over time where they are recorded")
+	flags.IntVar(&setting.Replicas, "replicas", 4, "wanted number of ready replicas, 1 to 1000")
+	flags.Float64Var(&setting.Ratio, "price-ratio", 3, "price of on-demand as a multiple of spot, where no prices are recorded")
+	flags.DurationVar(&start, "start", start, "time that a replica needs to be ready")
+	flags.DurationVar(&notice, "notice", notice, "how long before its removal a spot instance gets notice")
+	flags.BoolVar(&prices, "prices", true, "use recorded prices")
 	flags.StringVarP(&format, "output", "o", formatTable, "format: table, json")
 	return command
 }

@@ -12,13 +12,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // longestWait is how long the API holds an answer back.
 const longestWait = 30 * time.Second
 
 func requeueCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var wait bool
 	var patience time.Duration
 	var controller string
@@ -26,11 +28,11 @@ func requeueCommand(env Environment) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "requeue CLUSTER KIND/NAME",
 		Short: "Reconcile a workload, an object, or everything that matches a filter now",
-		Long: `Reconcile a workload now, ahead of everything that waits and regardless of back-off. With --controller, reconcile any object
-that the controller knows, [NAMESPACE/]NAME. With --filter, reconcile every object that matches, in all clusters or in that of
---cluster, at most --per-second in each.
+		Long: `Reconcile a workload now, before all queued objects and regardless of back-off. With --controller, reconcile any object
+of that controller, [NAMESPACE/]NAME. With --filter, reconcile every object that matches, in all clusters or in --cluster,
+at most --per-second in each.
 
-With --wait, the command returns when the reconcile has ended. The exit code is 6 if it failed or did not end in time.`,
+With --wait, the command returns when the reconcile is done. The exit code is 6 if it failed or timed out.`,
 		Example: `  # Reconcile a workload and wait for the result
   plimsoll requeue prod-eu deployment/cart -n shop --wait
 
@@ -39,7 +41,7 @@ With --wait, the command returns when the reconcile has ended. The exit code is 
 
   # Show what would be reconciled
   plimsoll requeue --filter 'object.last_outcome == "ERROR"' --dry-run`,
-		ValidArgsFunction: completeWorkloads(&conn, &matching.Namespace),
+		ValidArgsFunction: completeWorkloads(conn, &matching.Namespace),
 		Args: func(c *cobra.Command, args []string) error {
 			if matching.GetFilter() != "" {
 				return exactly()(c, args)
@@ -52,17 +54,17 @@ With --wait, the command returns when the reconcile has ended. The exit code is 
 		RunE: func(c *cobra.Command, args []string) error {
 			if matching.GetFilter() != "" {
 				matching.Controller = controller
-				return requeueMatching(c, env, &conn, &out, &matching)
+				return requeueMatching(c, env, conn, &out, &matching)
 			}
 			key, err := parseOrder(args, matching.GetNamespace(), controller)
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			receipt, err := key.order(c.Context(), api, matching.GetForce())
 			if err != nil {
 				return err
@@ -79,31 +81,31 @@ With --wait, the command returns when the reconcile has ended. The exit code is 
 		},
 	}
 	command.Flags().StringVar(&controller, "controller", "", "the controller that reconciles the object; without it, the object is a workload")
-	command.Flags().BoolVar(&wait, "wait", false, "wait until the reconcile has ended")
-	command.Flags().DurationVar(&patience, "wait-timeout", 2*time.Minute, "how long to wait at most")
+	command.Flags().BoolVar(&wait, "wait", false, "wait until the reconcile is done")
+	command.Flags().DurationVar(&patience, "wait-timeout", 2*time.Minute, "maximum time to wait")
 	flags := command.Flags()
 	flags.StringVar(&matching.Filter, "filter", "", `everything for which this CEL expression is true: object.last_outcome == "ERROR"`)
-	flags.BoolVar(&matching.ValidateOnly, "dry-run", false, "with --filter: show what matches, and order nothing")
+	flags.BoolVar(&matching.ValidateOnly, "dry-run", false, "with --filter: show what matches, and requeue nothing")
 	flags.StringVar(&matching.Cluster, "cluster", "", "with --filter: only objects of this cluster")
 	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "namespace of the workload or object; with --filter: only objects of this namespace")
-	complete(command, "cluster", completeClusters(&conn))
-	complete(command, "controller", completeControllers(&conn))
-	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a member are ordered in a second; 0 means 50")
-	flags.BoolVar(&matching.Force, "force", false, "order it also in clusters that do not answer; it runs as soon as they do")
-	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: a name of the order; giving it again with the same name orders nothing twice")
-	conn.flags(command)
+	complete(command, "cluster", completeClusters(conn))
+	complete(command, "controller", completeControllers(conn))
+	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a cluster are requeued per second; 0: 50")
+	flags.BoolVar(&matching.Force, "force", false, "requeue also in clusters that do not answer; the reconcile runs as soon as they do")
+	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: an ID of this requeue; repeating it with the same ID requeues nothing twice")
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
 
 // requeueMatching orders everything that matches.
-func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *output, request *plimsollv1.RequeueMatchingRequest) error {
-	api, err := conn.open(c.Context())
+func requeueMatching(c *cobra.Command, env Environment, conn *connection.Options, out *output, request *plimsollv1.RequeueMatchingRequest) error {
+	api, err := conn.Open(c.Context())
 	if err != nil {
 		return err
 	}
-	defer api.close()
-	call, cancel := api.call(c.Context(), 0)
+	defer api.Close()
+	call, cancel := api.CallContext(c.Context(), 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueMatching(call, request)
 	if err != nil {
@@ -114,9 +116,9 @@ func requeueMatching(c *cobra.Command, env Environment, conn *connection, out *o
 		for _, key := range answer.GetSample() {
 			fmt.Fprintf(to, "%s\n", objectKey{key.GetCluster(), key.GetController(), key.GetNamespace(), key.GetName()})
 		}
-		what := "are being ordered"
+		what := "are being requeued"
 		if answer.GetNothingOrdered() {
-			what = "match; nothing was ordered"
+			what = "match; nothing was requeued"
 		}
 		fmt.Fprintf(to, "%d objects %s\n", answer.GetMatched(), what)
 		for _, r := range answer.GetReceipts() {
@@ -138,7 +140,7 @@ func sampled(answer *plimsollv1.RequeueMatchingResponse) []string {
 // ordered is what a reconcile is ordered of.
 type ordered interface {
 	fmt.Stringer
-	order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error)
+	order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error)
 }
 
 // parseOrder reads what to reconcile: a workload or, with a controller, an object that it knows.
@@ -153,8 +155,8 @@ func parseOrder(args []string, namespace, controller string) (ordered, error) {
 	return parseObject(args[0], text, controller)
 }
 
-func (k workloadKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
-	call, cancel := api.call(ctx, 0)
+func (k workloadKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error) {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewWorkloadServiceClient(api).RequeueWorkload(call, k.requeue(force))
 	return answer.GetReceipt(), err
@@ -175,8 +177,8 @@ func parseObject(cluster, text, controller string) (objectKey, error) {
 	return objectKey{cluster, controller, namespace, name}, nil
 }
 
-func (k objectKey) order(ctx context.Context, api *caller, force bool) (*plimsollv1.Receipt, error) {
-	call, cancel := api.call(ctx, 0)
+func (k objectKey) order(ctx context.Context, api *connection.Client, force bool) (*plimsollv1.Receipt, error) {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	answer, err := plimsollv1.NewObjectServiceClient(api).RequeueObject(call, &plimsollv1.RequeueObjectRequest{
 		Cluster: k.cluster, Controller: k.controller, Namespace: k.namespace, Name: k.name, Force: force,
@@ -190,14 +192,14 @@ func (k objectKey) String() string {
 }
 
 // follow asks for a receipt until it is final, or patience is over.
-func follow(ctx context.Context, api *caller, receipt *plimsollv1.Receipt, patience time.Duration) (*plimsollv1.Receipt, error) {
+func follow(ctx context.Context, api *connection.Client, receipt *plimsollv1.Receipt, patience time.Duration) (*plimsollv1.Receipt, error) {
 	deadline := time.Now().Add(patience)
 	for !final(receipt) {
 		wait := min(time.Until(deadline), longestWait)
 		if wait <= 0 {
 			return receipt, nil
 		}
-		call, cancel := api.call(ctx, wait)
+		call, cancel := api.CallContext(ctx, wait)
 		answer, err := plimsollv1.NewObjectServiceClient(api).GetReceipt(call, &plimsollv1.GetReceiptRequest{
 			Receipt: receipt.GetId(), Wait: durationpb.New(wait),
 		})

@@ -42,8 +42,8 @@ func newRoot(name string, env Environment) *cobra.Command {
 		Short: "plimsoll controls a fleet of Kubernetes clusters through a Plimsoll hub",
 		Long: `plimsoll controls a fleet of Kubernetes clusters through a Plimsoll hub.
 
-Commands that ask the hub's API find it through the current context of your kubeconfig, if that is the hub cluster's; --context names
-another one. Commands about members work with your kubeconfigs and need no running hub.`,
+Fleet commands find the hub's API through the current context of your kubeconfig, which must be the hub cluster; --context selects another
+one. Member commands use your kubeconfigs and need no running hub.`,
 		Version:       clientVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -58,9 +58,9 @@ another one. Commands about members work with your kubeconfigs and need no runni
 			root.AddCommand(c)
 		}
 	}
-	add("fleet", "The Fleet (asks the hub's API):", getCommand(env), describeCommand(env), explainCommand(env), whatIfCommand(env), requeueCommand(env), cancelCommand(env), eventsCommand(env),
+	add("fleet", "Fleet Commands (call the hub's API):", getCommand(env), describeCommand(env), explainCommand(env), whatIfCommand(env), requeueCommand(env), cancelCommand(env), eventsCommand(env),
 		topCommand(env), checkCommand(env), dashboardCommand(env))
-	add("members", "Members (works with your kubeconfigs):", registerCommand(env), unregisterCommand(env), rotateCommand(env), cordonCommand(env),
+	add("members", "Member Commands (use your kubeconfigs):", registerCommand(env), unregisterCommand(env), rotateCommand(env), cordonCommand(env),
 		uncordonCommand(env), pauseCommand(env), resumeCommand(env), forceDetachCommand(env), webAppsCommand(env))
 	add("other", "Other Commands:", replayCommand(env), versionCommand(env))
 	root.SetHelpCommandGroupID("other")

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 )
 
@@ -17,12 +19,12 @@ func rotateCommand(env Environment) *cobra.Command {
 	r := enroll.Registration{}
 	command := &cobra.Command{
 		Use:   "rotate CLUSTER",
-		Short: "Replace the hub's credentials for a cluster",
-		Long: `Replace the token with which the hub works in a cluster. The hub takes the new one over without a gap. The old one stays valid until it
-expires, unless --revoke creates the hub's account in the cluster anew: then every token of it is void at once, and the hub is without access
+		Short: "Replace the hub's token for a cluster",
+		Long: `Replace the hub's token for a cluster. The hub switches to the new token without interruption. The old token stays valid until it expires.
+With --revoke, the command creates the hub's account in the cluster again: this invalidates all its tokens at once, and the hub has no access
 until it reads the new one, usually within seconds.
 
-The hub renews its tokens by itself before they expire; use this command when one may have leaked. CLUSTER is the context of the cluster in
+The hub renews its tokens before they expire. Use this command if a token may have leaked. CLUSTER is the context of the cluster in
 your kubeconfig, unless --context names another one.`,
 		Example: `  # Replace the token
   plimsoll rotate prod-eu --hub-context hub
@@ -36,7 +38,7 @@ your kubeconfig, unless --context names another one.`,
 			if err := r.Validate(); err != nil {
 				return usage(c, err)
 			}
-			from.context = orElse(from.context, r.Name)
+			from.context = cmp.Or(from.context, r.Name)
 			member, err := enroll.Load(from.kubeconfig, from.context)
 			if err != nil {
 				return fmt.Errorf("member: %w", err)
@@ -59,9 +61,9 @@ your kubeconfig, unless --context names another one.`,
 	from.flags(flags)
 	flags.Lookup("context").Usage = "context of the cluster (default: CLUSTER)"
 	namespaceFlags(flags, &r)
-	flags.BoolVar(&revoke, "revoke", false, "make all tokens void that were issued before")
-	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "how long it may take")
-	complete(command, "context", completeContexts(&from.kubeconfig))
-	complete(command, "hub-context", completeContexts(&from.hubKubeconfig))
+	flags.BoolVar(&revoke, "revoke", false, "invalidate all older tokens")
+	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "timeout of the command")
+	complete(command, "context", connection.CompleteContexts(&from.kubeconfig))
+	complete(command, "hub-context", connection.CompleteContexts(&from.hubKubeconfig))
 	return command
 }

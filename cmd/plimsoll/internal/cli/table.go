@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ func newTable(header ...string) *table { return &table{rows: [][]string{header}}
 // add appends a row; an empty cell gets a dash.
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
-		cells[i] = orElse(plain(cell), none)
+		cells[i] = cmp.Or(plain(cell), none)
 	}
 	t.rows = append(t.rows, cells)
 }

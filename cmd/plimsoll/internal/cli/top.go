@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // recently is how far back top looks at reconciles.
@@ -22,14 +24,14 @@ const recently = time.Minute
 const topFilter = `object.last_outcome in ["ERROR", "TERMINAL", "PANIC", "TIMEOUT"] || object.last_finished_at > now - duration("1m")`
 
 func topCommand(env Environment) *cobra.Command {
-	conn := connection{env: env}
+	conn := connection.New(env.Getenv)
 	var live bool
 	var interval time.Duration
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show the load of each cluster: queue, errors, and latency",
-		Long: `Show the load of each cluster, the busiest first: how many objects the controllers know there, how many are queued, running, or held,
-how many fail, and how many reconciles ended in the last minute with the median and the longest of their durations.`,
+		Long: `Show the load of each cluster, the busiest first: objects, those that are queued, running, held, and failing, and the reconciles of the
+last minute with their median and maximum duration.`,
 		Example: `  # Show the load once
   plimsoll top
 
@@ -40,11 +42,11 @@ how many fail, and how many reconciles ended in the last minute with the median 
 			if interval < time.Second {
 				return usage(c, fmt.Errorf("--interval %s: must be at least 1s", interval))
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if !live {
 				return top(c.Context(), api, env)
 			}
@@ -53,12 +55,12 @@ how many fail, and how many reconciles ended in the last minute with the median 
 	}
 	command.Flags().BoolVarP(&live, "watch", "w", false, "refresh until interrupted")
 	command.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two refreshes with --watch")
-	conn.flags(command)
+	conn.AddFlags(command)
 	return command
 }
 
 // topLive refreshes until it is interrupted. A terminal is cleared each time; anything else gets one table after the other.
-func topLive(ctx context.Context, api *caller, env Environment, interval time.Duration) error {
+func topLive(ctx context.Context, api *connection.Client, env Environment, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -77,7 +79,7 @@ func topLive(ctx context.Context, api *caller, env Environment, interval time.Du
 	}
 }
 
-func top(ctx context.Context, api *caller, env Environment) error {
+func top(ctx context.Context, api *connection.Client, env Environment) error {
 	members, err := listClusters(ctx, api, &query{})
 	if err != nil {
 		return err
@@ -115,7 +117,7 @@ func loads(members []*plimsollv1.Cluster, controllers []*plimsollv1.Controller, 
 			one.objects += int(c.GetObjects())
 			one.queued += int(c.GetQueued())
 			one.running += int(c.GetRunning())
-			one.held = orElse(one.held, c.GetHeld())
+			one.held = cmp.Or(one.held, c.GetHeld())
 		}
 	}
 	for _, o := range objects {

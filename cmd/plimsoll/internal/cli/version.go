@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 // Headers of the hub's answers.
@@ -36,8 +39,8 @@ type aboutHub struct {
 }
 
 // askAbout asks the hub what it is. A hub that does not let the caller list clusters answers that as well.
-func askAbout(ctx context.Context, api *caller, env Environment) (aboutHub, error) {
-	call, cancel := api.call(ctx, 0)
+func askAbout(ctx context.Context, api *connection.Client, env Environment) (aboutHub, error) {
+	call, cancel := api.CallContext(ctx, 0)
 	defer cancel()
 	var header metadata.MD
 	var from peer.Peer
@@ -69,7 +72,7 @@ func skewOf(clock, before, after time.Time) time.Duration {
 }
 
 func versionCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var clientOnly bool
 	command := &cobra.Command{
 		Use:   "version",
@@ -84,7 +87,7 @@ func versionCommand(env Environment) *cobra.Command {
 			versions := []string{"Client Version", clientVersion()}
 			fields := map[string]any{"clientVersion": clientVersion()}
 			if !clientOnly {
-				about, err := hubVersion(c.Context(), &conn)
+				about, err := hubVersion(c.Context(), env, conn)
 				if err != nil {
 					fmt.Fprintf(env.Out, "Client Version: %s\n", clientVersion())
 					return err
@@ -105,19 +108,19 @@ func versionCommand(env Environment) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&clientOnly, "client", false, "print the client's version only")
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
 
-func hubVersion(ctx context.Context, conn *connection) (string, error) {
-	api, err := conn.open(ctx)
+func hubVersion(ctx context.Context, env Environment, conn *connection.Options) (string, error) {
+	api, err := conn.Open(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer api.close()
-	about, err := askAbout(ctx, api, conn.env)
-	return orElse(about.version, "(unknown)"), err
+	defer api.Close()
+	about, err := askAbout(ctx, api, env)
+	return cmp.Or(about.version, "(unknown)"), err
 }
 
 // clientVersion is what this binary was built from.

@@ -22,13 +22,13 @@ type query struct {
 // listFlags are those of a list that cannot be followed.
 func (q *query) listFlags(command *cobra.Command, example string) {
 	command.Flags().StringVar(&q.filter, "filter", "", "only those for which this CEL expression is true: "+example)
-	command.Flags().StringVar(&q.orderBy, "order-by", "", `fields to order by, separated by commas, each with " desc" behind it or not`)
+	command.Flags().StringVar(&q.orderBy, "order-by", "", `comma-separated fields to order by; add " desc" to a field for descending order`)
 }
 
 func (q *query) flags(command *cobra.Command, example string) {
 	q.listFlags(command, example)
 	flags := command.Flags()
-	flags.BoolVarP(&q.watch, "watch", "w", false, "show what there is and then what changes, line by line, until interrupted")
+	flags.BoolVarP(&q.watch, "watch", "w", false, "list, then watch for changes, one per line")
 	before := command.PreRunE
 	command.PreRunE = func(c *cobra.Command, args []string) error {
 		if output, err := c.Flags().GetString("output"); err == nil && q.watch && (output == formatName || output == formatYAML) {
@@ -91,7 +91,7 @@ func tell[M change](env Environment, out *output, message M, line func(M) string
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_REMOVED:
 		_, err = fmt.Fprintln(env.Out, line(message)+"  REMOVED")
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_RESYNC:
-		_, err = fmt.Fprintln(env.Err, "everything is shown anew: "+message.GetReason())
+		_, err = fmt.Fprintln(env.Err, "listing everything again: "+message.GetReason())
 	case plimsollv1.WatchEventType_WATCH_EVENT_TYPE_SYNCED:
 		if of, has := any(message).(interface {
 			GetUnreachable() []*plimsollv1.UnreachableMember

@@ -56,7 +56,7 @@ func TestObjectsAreWatched(t *testing.T) {
 
 func TestWhatMatchesIsRequeued(t *testing.T) {
 	h := startHub(t)
-	for _, c := range []struct{ flag, want string }{{"--dry-run", "1 objects match; nothing was ordered"}, {"--per-second=5", "1 objects are being ordered"}} {
+	for _, c := range []struct{ flag, want string }{{"--dry-run", "1 objects match; nothing was requeued"}, {"--per-second=5", "1 objects are being requeued"}} {
 		got := h.run(t, "requeue", "--filter", "true", "--cluster", "prod-eu", "--controller", "webapp", c.flag)
 		if got.code != exitOK || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, "shop/cart") {
 			t.Errorf("%+v", got)

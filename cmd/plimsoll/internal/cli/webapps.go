@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/enroll"
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
 )
@@ -44,13 +46,13 @@ func (t *target) flags(command *cobra.Command, webApps *enroll.Installed) {
 func (t *target) contextFlags(command *cobra.Command) {
 	command.Flags().StringVar(&t.context, "context", "", "context of the cluster (default: CLUSTER)")
 	command.Flags().StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig with the cluster (default: what kubectl uses)")
-	complete(command, "context", completeContexts(&t.kubeconfig))
+	complete(command, "context", connection.CompleteContexts(&t.kubeconfig))
 }
 
 func (t *target) load(args []string) (*enroll.Context, error) {
 	name := t.context
 	if len(args) == 1 {
-		name = orElse(name, args[0])
+		name = cmp.Or(name, args[0])
 	}
 	member, err := enroll.Load(t.kubeconfig, name)
 	if err != nil {
@@ -68,9 +70,9 @@ func installWebAppsCommand(env Environment) *cobra.Command {
 		Short: "Install the WebApp kind in a member",
 		Long: `Install the WebApp kind in a member.
 
-In the member, this creates the definition of the kind, a role with what the hub may do about WebApps, and an empty webhook
-configuration. Registered members are then served: the hub adds itself as the converter between the versions, and keeps all of it
-current. Running it again changes nothing, and a definition of a newer Plimsoll is left alone.
+In the member, this creates the definition of the kind, a role with the rights that WebApps need, and an empty webhook
+configuration. The hub then serves the kind in registered members: it adds itself as the converter between versions, and keeps these
+objects up to date. It is safe to run the command again. It does not change the definition of a newer version.
 
 CLUSTER is the context of the cluster in your kubeconfig, unless --context names another.`,
 		Example: `  # Install the WebApp kind
@@ -103,8 +105,8 @@ CLUSTER is the context of the cluster in your kubeconfig, unless --context names
 	flags := command.Flags()
 	member.flags(command, &webApps)
 	flags.StringSliceVar(&webApps.Secrets, "secrets", nil,
-		"namespaces in which the hub may read Secrets, for WebApps that name some; * for all of them (default: none)")
-	flags.BoolVar(&dryRun, "dry-run", false, "print what would be applied, and talk to no cluster")
+		"namespaces in which the hub may read Secrets that WebApps use; *: all namespaces (default: none)")
+	flags.BoolVar(&dryRun, "dry-run", false, "print the objects, and contact no cluster")
 	return command
 }
 
@@ -116,7 +118,7 @@ func uninstallWebAppsCommand(env Environment) *cobra.Command {
 		Short: "Remove the WebApp kind from a member",
 		Long: `Remove the WebApp kind from a member: what "webapps install" created there, the definition last.
 
-It refuses while there are WebApps, because deleting the definition deletes every one of them. What somebody else created stays.
+It refuses while there are WebApps, because deleting the definition deletes all of them. Objects of others stay.
 
 CLUSTER is the context of the cluster in your kubeconfig, unless --context names another.`,
 		Example: `  # Remove the WebApp kind

@@ -10,17 +10,19 @@ import (
 	"github.com/spf13/pflag"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func whatIfCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var supposed supposition
 	var overFleet fleetSupposition
 	var namespace string
 	command := &cobra.Command{
 		Use:   "what-if {" + workloadUse + " | fleetplacement/NAME}",
-		Short: "Show what another policy would do, without doing it",
-		Long: `Show the plan of a workload or FleetPlacement under another policy, computed from what its last plan was made of. Nothing is written.
+		Short: "Show what another policy would change, without changing anything",
+		Long: `Show the plan of a workload or FleetPlacement under another policy, computed from the data of its last plan. It changes nothing.
 
 Values without a flag stay as they are.` + workloadLong,
 		Example: `  # More spot capacity, with two replicas on-demand at least
@@ -29,7 +31,7 @@ Values without a flag stay as they are.` + workloadLong,
   # A FleetPlacement with a higher floor, in Europe before America
   plimsoll what-if fleetplacement/web -n shop --min-on-demand 6 --tier region=eu --tier region=us`,
 		Args:              workloadOrFleetPlacement,
-		ValidArgsFunction: completeWorkloadOrFleetPlacement(&conn, &namespace),
+		ValidArgsFunction: completeWorkloadOrFleetPlacement(conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkFlags(c.Flags(), namesFleetPlacement(args)); err != nil {
 				return usage(c, err)
@@ -39,7 +41,7 @@ Values without a flag stay as they are.` + workloadLong,
 				if err != nil {
 					return usage(c, err)
 				}
-				return supposeFleetPlacement(c.Context(), &conn, &out, key, &overFleet, &supposed, c.Flags())
+				return supposeFleetPlacement(c.Context(), env, conn, &out, key, &overFleet, &supposed, c.Flags())
 			}
 			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
@@ -49,12 +51,12 @@ Values without a flag stay as they are.` + workloadLong,
 			if err != nil {
 				return usage(c, err)
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
-			call, cancel := api.call(c.Context(), 0)
+			defer api.Close()
+			call, cancel := api.CallContext(c.Context(), 0)
 			defer cancel()
 			answer, err := plimsollv1.NewWorkloadServiceClient(api).WhatIf(call, request)
 			if err != nil {
@@ -67,7 +69,7 @@ Values without a flag stay as they are.` + workloadLong,
 	workloadNamespace(command, &namespace)
 	supposed.flags(command.Flags())
 	overFleet.flags(command.Flags())
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
@@ -80,11 +82,11 @@ type supposition struct {
 }
 
 func (s *supposition) flags(flags *pflag.FlagSet) {
-	flags.Int32Var(&s.percentage, "spot-percentage", 0, "share of the replicas on spot capacity, 0 to 100")
+	flags.Int32Var(&s.percentage, "spot-percentage", 0, "percentage of the replicas on spot capacity, 0 to 100")
 	flags.Int32Var(&s.floor, "min-on-demand", 0, "floor of on-demand replicas, 0 to 10000")
-	flags.Int32Var(&s.replicas, "replicas", 0, "replicas that the workload asks for")
+	flags.Int32Var(&s.replicas, "replicas", 0, "number of replicas")
 	flags.StringVar(&s.strategy, "strategy", "", "how replicas are moved: evict or release")
-	flags.BoolVar(&s.ignoreWindow, "ignore-window", false, "as if the disruption window were open")
+	flags.BoolVar(&s.ignoreWindow, "ignore-window", false, "plan as if the disruption window were open")
 }
 
 func (s *supposition) request(key workloadKey, flags *pflag.FlagSet) (*plimsollv1.WhatIfRequest, error) {
@@ -109,7 +111,7 @@ func (s *supposition) request(key workloadKey, flags *pflag.FlagSet) (*plimsollv
 		return nil, fmt.Errorf("--strategy %q: must be evict or release", s.strategy)
 	}
 	if request.SpotPercentage == nil && request.MinOnDemand == nil && request.Replicas == nil && s.strategy == "" && !s.ignoreWindow {
-		return nil, errors.New("nothing is supposed: give at least one of --spot-percentage, --min-on-demand, --replicas, --strategy and --ignore-window")
+		return nil, errors.New("nothing to plan: set at least one of --spot-percentage, --min-on-demand, --replicas, --strategy and --ignore-window")
 	}
 	return request, nil
 }
@@ -135,7 +137,7 @@ func comparison(to io.Writer, now time.Time, answer *plimsollv1.WhatIfResponse) 
 	if err := rows.write(to); err != nil {
 		return err
 	}
-	fmt.Fprintf(to, "\nReplicas that would have to move: %d\n", answer.GetMoves())
+	fmt.Fprintf(to, "\nReplicas to move: %d\n", answer.GetMoves())
 	for _, line := range would.GetExplanation() {
 		fmt.Fprintf(to, "  %s\n", plain(line))
 	}

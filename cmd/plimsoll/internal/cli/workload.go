@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func workloadCommand(env Environment) *cobra.Command {
-	conn, out := connection{env: env}, output{}
+	conn, out := connection.New(env.Getenv), output{}
 	var namespace string
 	command := &cobra.Command{
 		Use:   "workload " + workloadUse,
@@ -25,55 +27,58 @@ func workloadCommand(env Environment) *cobra.Command {
 		Example: `  # Describe a Deployment
   plimsoll describe workload prod-eu deployment/cart -n shop`,
 		Args:              workloadArguments,
-		ValidArgsFunction: completeWorkloads(&conn, &namespace),
+		ValidArgsFunction: completeWorkloads(conn, &namespace),
 		RunE: func(c *cobra.Command, args []string) error {
 			key, err := parseWorkloadArguments(args, namespace)
 			if err != nil {
 				return usage(c, err)
 			}
-			return showWorkload(c.Context(), &conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
+			return showWorkload(c.Context(), env, conn, &out, key, func(to io.Writer, w *plimsollv1.Workload) error {
 				return workloadDetails(to, env, w)
 			})
 		},
 	}
 	workloadNamespace(command, &namespace)
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	return command
 }
 
 // showWorkload asks for one workload and writes it, as text in the way of the command that shows it.
-func showWorkload(ctx context.Context, conn *connection, out *output, key workloadKey, text func(io.Writer, *plimsollv1.Workload) error) error {
-	api, err := conn.open(ctx)
+func showWorkload(ctx context.Context, env Environment, conn *connection.Options, out *output, key workloadKey, text func(io.Writer, *plimsollv1.Workload) error) error {
+	api, err := conn.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer api.close()
-	call, cancel := api.call(ctx, 0)
-	defer cancel()
-	found, err := wholeWorkload(call, plimsollv1.NewWorkloadServiceClient(api), key.get())
+	defer api.Close()
+	found, err := wholeWorkload(ctx, api, key.get())
 	if err != nil {
 		return hintLabels(err, key)
 	}
-	warn(conn.env.Err, found.GetUnreachable())
-	return out.write(conn.env.Out, found, []string{workloadName(found.GetWorkload())}, func(to io.Writer) error { return text(to, found.GetWorkload()) })
+	warn(env.Err, found.GetUnreachable())
+	return out.write(env.Out, found, []string{workloadName(found.GetWorkload())}, func(to io.Writer) error { return text(to, found.GetWorkload()) })
 }
 
-// wholeWorkload asks for a workload and all pages of its pods.
-func wholeWorkload(ctx context.Context, from plimsollv1.WorkloadServiceClient, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
-	whole, err := from.GetWorkload(ctx, request)
+// wholeWorkload reads a workload with all pages of its pods.
+func wholeWorkload(ctx context.Context, api *connection.Client, request *plimsollv1.GetWorkloadRequest) (*plimsollv1.GetWorkloadResponse, error) {
+	var whole *plimsollv1.GetWorkloadResponse
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		request.PageToken = token
+		page, err := plimsollv1.NewWorkloadServiceClient(api).GetWorkload(ctx, request)
+		if err != nil {
+			return "", err
+		}
+		if whole == nil {
+			whole = page
+		} else {
+			whole.Workload.Pods = append(whole.Workload.Pods, page.GetWorkload().GetPods()...)
+		}
+		return page.GetNextPageToken(), nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	for whole.GetNextPageToken() != "" {
-		request.PageToken = whole.GetNextPageToken()
-		next, err := from.GetWorkload(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		whole.Workload.Pods = append(whole.Workload.Pods, next.GetWorkload().GetPods()...)
-		whole.NextPageToken = next.GetNextPageToken()
-	}
+	whole.NextPageToken = ""
 	return whole, nil
 }
 
@@ -86,14 +91,14 @@ func hintLabels(err error, key workloadKey) error {
 	}
 	if about := notEnabled(err); about != nil {
 		if commands := labelCommands(about, kind, name, namespace); commands != "" {
-			return &hinted{err, "in the member: " + commands}
+			return &connection.HintedError{Cause: err, Hint: "in the member: " + commands}
 		}
 		return err
 	}
 	if !strings.Contains(err.Error(), "is enabled") {
 		return err
 	}
-	return &hinted{err, fmt.Sprintf("the label plimsoll.dev/enabled=true is needed on the workload itself, not on its pod template, and on its namespace; "+
+	return &connection.HintedError{Cause: err, Hint: fmt.Sprintf("the label plimsoll.dev/enabled=true is needed on the workload itself, not on its pod template, and on its namespace; "+
 		"in the member: kubectl -n %s get %s %s --show-labels; kubectl get namespace %s --show-labels", namespace, kind, name, namespace)}
 }
 

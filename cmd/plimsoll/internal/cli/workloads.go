@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+
+	"github.com/plimsoll-dev/plimsoll/cmd/plimsoll/internal/connection"
 )
 
 func workloadsCommand(env Environment) *cobra.Command {
-	conn, out, asked := connection{env: env}, output{}, query{}
+	conn, out, asked := connection.New(env.Getenv), output{}, query{}
 	var cluster, namespace string
 	var all bool
 	command := &cobra.Command{
@@ -35,13 +37,13 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 			if all && namespace != "" {
 				return usage(c, errors.New("-A and -n: give one of them"))
 			}
-			api, err := conn.open(c.Context())
+			api, err := conn.Open(c.Context())
 			if err != nil {
 				return err
 			}
-			defer api.close()
+			defer api.Close()
 			if asked.watch {
-				stream, err := plimsollv1.NewWorkloadServiceClient(api).WatchWorkloads(api.named(c.Context()), &plimsollv1.WatchWorkloadsRequest{
+				stream, err := plimsollv1.NewWorkloadServiceClient(api).WatchWorkloads(api.WithToken(c.Context()), &plimsollv1.WatchWorkloadsRequest{
 					Cluster: cluster, Namespace: namespace, Filter: asked.filter,
 				})
 				return watch(stream, err, env, &out, workloadChange)
@@ -58,32 +60,33 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&cluster, "cluster", "", "only workloads of this cluster")
-	complete(command, "cluster", completeClusters(&conn))
+	complete(command, "cluster", completeClusters(conn))
 	flags.StringVarP(&namespace, "namespace", "n", "", "only workloads of this namespace")
 	flags.BoolVarP(&all, "all-namespaces", "A", false, "workloads of all namespaces, which is the default")
-	conn.flags(command)
+	conn.AddFlags(command)
 	out.flags(command)
 	asked.flags(command, `workload.placement.spot_actual < workload.placement.spot_wanted`)
 	return command
 }
 
 // listWorkloads reads all pages into one answer.
-func listWorkloads(ctx context.Context, api *caller, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
+func listWorkloads(ctx context.Context, api *connection.Client, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
 	all := &plimsollv1.ListWorkloadsResponse{}
-	for {
-		call, cancel := api.call(ctx, 0)
-		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(call, request)
-		cancel()
+	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+		request.PageToken = token
+		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(ctx, request)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		all.Workloads = append(all.Workloads, page.GetWorkloads()...)
 		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
 		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
-			return all, nil
-		}
+		return page.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // workloadChange is a workload in one line.

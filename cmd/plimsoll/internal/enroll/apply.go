@@ -36,7 +36,7 @@ func (c *Cluster) apply(ctx context.Context, o object, dryRun ...string) (Change
 	change := Change{Side: c.side, Object: o.String()}
 	before, err := c.find(ctx, o)
 	if apierrors.IsForbidden(err) && o.body.GetNamespace() == "" && o.body.GetKind() == "Namespace" {
-		change.Action, change.Note = Kept, "you may not read it: it is taken to be there"
+		change.Action, change.Note = Kept, "you may not read it; assuming that it exists"
 		return change, nil
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Cluster) remove(ctx context.Context, o object) (Change, error) {
 		return change, err
 	}
 	if !ours(found) {
-		change.Action, change.Note = Kept, "plimsoll has not made it"
+		change.Action, change.Note = Kept, "plimsoll did not create it"
 		return change, nil
 	}
 	uid := found.GetUID()

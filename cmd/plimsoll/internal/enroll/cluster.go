@@ -31,7 +31,7 @@ func Connect(side string, from *Context) (*Cluster, error) {
 		c.objects, err = dynamic.NewForConfig(from.Config)
 	}
 	if err != nil {
-		return nil, c.failed("make a client", err)
+		return nil, c.failed("create a client", err)
 	}
 	return c, nil
 }

@@ -232,9 +232,9 @@ func TestAContextThatTheHubCouldNotUseIsRefused(t *testing.T) {
 		"plain text":      {func(c *clientcmdapi.Cluster) { c.Server = "http://prod.example" }, "", "must be an https:// URL"},
 		"no host":         {nil, "https:///", "must be an https:// URL"},
 		"a user in it":    {nil, "https://a:b@prod.example", "must be an https:// URL"},
-		"a proxy":         {func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.example" }, "", "give --server"},
-		"not verified":    {func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil }, "", "give --ca-file"},
-		"a CA that isn't": {func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte("no PEM") }, "", "holds no PEM certificate"},
+		"a proxy":         {func(c *clientcmdapi.Cluster) { c.ProxyURL = "http://proxy.example" }, "", "set --server"},
+		"not verified":    {func(c *clientcmdapi.Cluster) { c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil }, "", "set --ca-file"},
+		"a CA that isn't": {func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte("no PEM") }, "", "contains no PEM certificate"},
 	} {
 		from := load(t, kubeconfigFile(t, c.change), "")
 		if _, err := targetOf(from, c.server, nil); err == nil || !strings.Contains(err.Error(), c.want) {

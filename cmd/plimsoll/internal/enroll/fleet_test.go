@@ -10,16 +10,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/placing"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
 )
 
 func TestTheRightsForTheFleetAreWhatFleetPlacementNeeds(t *testing.T) {
-	r := Registration{Fleet: true, WorkloadResources: []string{"rollouts.argoproj.io"}}
+	r := Registration{Fleet: true, Kinds: []Kind{webApps()}, WorkloadResources: []string{"rollouts.argoproj.io"}}
 	rules := r.fleetRules()
+	needed := placing.Access([]module.Resource{webApps().Resource})
 	granted := 0
 	for _, rule := range rules {
 		granted += len(rule.Resources)
 	}
-	for _, access := range placing.Access() {
+	for _, access := range needed {
 		resource := access.Resource
 		if access.Subresource != "" {
 			resource += "/" + access.Subresource
@@ -33,7 +35,7 @@ func TestTheRightsForTheFleetAreWhatFleetPlacementNeeds(t *testing.T) {
 	if !grant(rules, "argoproj.io", "rollouts/scale", "", "update") {
 		t.Error("further workloads cannot be scaled")
 	}
-	if want := len(placing.Access()) + 1; granted != want {
+	if want := len(needed) + 1; granted != want {
 		t.Errorf("%d resources are granted, and %d needed", granted, want)
 	}
 	if rules := (Registration{}).fleetRules(); rules != nil {
@@ -56,7 +58,7 @@ func TestTheFolderForTheFleetGrantsWhatRegisterGrants(t *testing.T) {
 	var binding rbacv1.ClusterRoleBinding
 	read("role.yaml", &role)
 	read("binding.yaml", &binding)
-	if diff := cmp.Diff(fleetRules(), role.Rules); diff != "" {
+	if diff := cmp.Diff(fleetRules([]Kind{webApps()}), role.Rules); diff != "" {
 		t.Error(diff)
 	}
 	want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: DefaultNamespace, Name: Account}}

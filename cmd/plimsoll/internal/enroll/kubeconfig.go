@@ -40,7 +40,7 @@ func Load(file, context string) (*Context, error) {
 		context = raw.CurrentContext
 	}
 	if context == "" {
-		return nil, fmt.Errorf("kubeconfig %s: it has no current context: name one", fileName(file))
+		return nil, fmt.Errorf("kubeconfig %s: it has no current context: set --context", fileName(file))
 	}
 	named, ok := raw.Contexts[context]
 	if !ok {
@@ -80,7 +80,7 @@ func targetOf(from *Context, server string, ca []byte) (target, error) {
 	if server != "" {
 		t.server = server
 	} else if from.Cluster.ProxyURL != "" {
-		return t, fmt.Errorf("context %q: it goes through a proxy, which the hub will not use: give --server with an address that the hub reaches", from.Name)
+		return t, fmt.Errorf("context %q: it uses a proxy, which the hub does not: set --server to an address that the hub reaches", from.Name)
 	}
 	parsed, err := url.Parse(t.server)
 	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil {
@@ -92,7 +92,7 @@ func targetOf(from *Context, server string, ca []byte) (target, error) {
 		}
 	}
 	if t.ca != nil && !x509.NewCertPool().AppendCertsFromPEM(t.ca) {
-		return t, errors.New("certificate authority: it holds no PEM certificate")
+		return t, errors.New("certificate authority: it contains no PEM certificate")
 	}
 	return t, nil
 }
@@ -101,7 +101,7 @@ func targetOf(from *Context, server string, ca []byte) (target, error) {
 func caOf(from *Context) ([]byte, error) {
 	switch cluster := from.Cluster; {
 	case cluster.InsecureSkipTLSVerify:
-		return nil, fmt.Errorf("context %q: it does not verify the server, which the hub must: give --ca-file", from.Name)
+		return nil, fmt.Errorf("context %q: it does not verify the server, but the hub must: set --ca-file", from.Name)
 	case len(cluster.CertificateAuthorityData) > 0:
 		return cluster.CertificateAuthorityData, nil
 	case cluster.CertificateAuthority != "":

@@ -73,8 +73,8 @@ func older(o object, err error) bool {
 
 // Notes of a [Change].
 const (
-	tooOld      = "the API server is older than Kubernetes 1.30 and has no ValidatingAdmissionPolicies: RBAC alone bounds what the hub does"
-	asItIs      = "it was there before, and is used as it is"
+	tooOld      = "the API server is older than Kubernetes 1.30 and has no ValidatingAdmissionPolicies: only RBAC restricts the hub"
+	asItIs      = "it exists already and is used as it is"
 	notEnforced = asItIs + "; its label pod-security.kubernetes.io/enforce is not " + confine.PodSecurityLevel
 )
 

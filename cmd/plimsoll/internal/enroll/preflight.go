@@ -53,7 +53,7 @@ func (e *enrolment) keepType(ctx context.Context) error {
 // identify reaches both clusters, and returns the member's UID.
 func (e *enrolment) identify(ctx context.Context) (string, error) {
 	if _, err := e.hub.typed.Discovery().ServerVersion(); err != nil {
-		return "", e.hub.failed("ask for its version", err)
+		return "", e.hub.failed("get its version", err)
 	}
 	system, err := e.member.typed.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Cluster) try(ctx context.Context, objects []object) []error {
 func forbidden(c *Cluster, o object, err error) error {
 	text := err.Error()
 	if at := strings.Index(text, "attempting to grant RBAC permissions not currently held"); at >= 0 {
-		text = "you may only grant what you may do yourself, and the hub's role holds more; a cluster-admin can"
+		text = "you may grant only rights that you have, and the hub's role has more; ask a cluster-admin"
 		return fmt.Errorf("%s (context %q): apply %s: %s", c.side, c.context, o, text)
 	}
 	return err
@@ -96,14 +96,14 @@ func (e *enrolment) unique(ctx context.Context, secret object, uid string) error
 		return err
 	}
 	if found != nil && found.GetLabels()[MemberLabel] != "true" {
-		return e.hub.failed("make "+secret.String(), errors.New("there is a Secret of that name that is no registration: choose another name"))
+		return e.hub.failed("create "+secret.String(), errors.New("there is a Secret of that name that is not a registration: choose another name"))
 	}
 	if found != nil && found.GetAnnotations()[UIDAnnotation] != "" && found.GetAnnotations()[UIDAnnotation] != uid {
-		return e.hub.failed("make "+secret.String(), fmt.Errorf("%s is another cluster: unregister that first, or choose another name", e.Name))
+		return e.hub.failed("create "+secret.String(), fmt.Errorf("%s is another cluster: unregister that first, or choose another name", e.Name))
 	}
 	if found != nil {
 		if err := e.sameScope(found); err != nil {
-			return e.hub.failed("make "+secret.String(), err)
+			return e.hub.failed("create "+secret.String(), err)
 		}
 	}
 	// Where they may not be listed, the hub finds it out as well, and says so in the member's state.
@@ -118,7 +118,7 @@ func (e *enrolment) unique(ctx context.Context, secret object, uid string) error
 		}
 	}
 	if slices.Sort(taken); len(taken) > 0 {
-		return e.hub.failed("make "+secret.String(), errors.New(strings.Join(taken, "; ")))
+		return e.hub.failed("create "+secret.String(), errors.New(strings.Join(taken, "; ")))
 	}
 	return nil
 }

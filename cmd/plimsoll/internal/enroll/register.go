@@ -176,7 +176,7 @@ func (e *enrolment) handOver(ctx context.Context, uid string, kubeconfig []byte)
 	for _, o := range objects {
 		change, err := e.hub.apply(ctx, o)
 		if o.resource.Resource == "secrets" && e.secretType != "" && e.secretType != clusters.KubeconfigType {
-			change.Note = "its type is " + string(e.secretType) + ", which the hub takes in its own namespace only: delete it and register again"
+			change.Note = "its type is " + string(e.secretType) + ", which the hub uses only in its own namespace: delete it and register again"
 		}
 		if err := e.applied(change, err); err != nil {
 			return err
@@ -220,7 +220,7 @@ func (e *enrolment) prove(ctx context.Context, token string) error {
 	config.BearerToken = token
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return e.member.failed("try the token", err)
+		return e.member.failed("test the token", err)
 	}
 	// A role and a binding that came last are known last.
 	watched := append([]string{metav1.NamespaceAll}, e.Namespaces...)
@@ -235,10 +235,10 @@ func (e *enrolment) prove(ctx context.Context, token string) error {
 		return err == nil && answer.Status.Allowed, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = errors.New("the member does not accept it, or grants it nothing: is there a clusterrolebinding/" + e.names().role + " of somebody else?")
+		err = errors.New("the member does not accept it, or grants it no rights: check whether clusterrolebinding/" + e.names().role + " was created by somebody else")
 	}
 	if err != nil {
-		return e.member.failed("try the token of the hub's account", err)
+		return e.member.failed("test the token of the hub's account", err)
 	}
 	return nil
 }

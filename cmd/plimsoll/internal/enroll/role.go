@@ -54,7 +54,7 @@ func (r Registration) fleetRules() []rbacv1.PolicyRule {
 	if !r.Fleet {
 		return nil
 	}
-	rules := fleetRules()
+	rules := fleetRules(r.Kinds)
 	for _, resource := range r.WorkloadResources {
 		plural, group, _ := strings.Cut(resource, ".")
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{plural + "/scale"}, Verbs: []string{"get", "update"}})
@@ -62,15 +62,17 @@ func (r Registration) fleetRules() []rbacv1.PolicyRule {
 	return rules
 }
 
-func fleetRules() []rbacv1.PolicyRule {
+func fleetRules(kinds []Kind) []rbacv1.PolicyRule {
 	scale := []string{"get", "update"}
-	return []rbacv1.PolicyRule{
-		// Nothing of a workload but its number of replicas.
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale", "statefulsets/scale", "replicasets/scale"}, Verbs: scale},
-		{APIGroups: []string{"apps.plimsoll.dev"}, Resources: []string{"webapps/scale"}, Verbs: scale},
-		// What another autoscaler scales is left alone.
-		{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"list"}},
+	// Nothing of a workload but its number of replicas.
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale", "statefulsets/scale", "replicasets/scale"}, Verbs: scale}}
+	for i := range kinds {
+		if kind := &kinds[i]; !kind.Workload.Empty() {
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/scale"}, Verbs: scale})
+		}
 	}
+	// What another autoscaler scales is left alone.
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"list"}})
 }
 
 // probeRules are about the pause pods that find out whether there is spot capacity again. They are granted in one namespace.

@@ -74,7 +74,7 @@ func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstruc
 	}
 	known := found.GetAnnotations()[UIDAnnotation]
 	if known != "" && known != uid {
-		return nil, kubeconfig.Token{}, e.member.failed("find "+e.Name, errors.New("this is another cluster than the one that is registered: name its context with --context"))
+		return nil, kubeconfig.Token{}, e.member.failed("find "+e.Name, errors.New("this is not the registered cluster: set --context to its context"))
 	}
 	text, _, err := unstructured.NestedString(found.Object, "data", KubeconfigKey)
 	if err != nil {
@@ -86,7 +86,7 @@ func (e *enrolment) rotatable(ctx context.Context, secret object, found *unstruc
 	}
 	switch token, ok := kubeconfig.TokenOf(decoded); {
 	case !ok:
-		return nil, token, e.hub.failed("rotate "+secret.String(), errors.New("its kubeconfig has no token of a service account: rotate the credentials where they were made"))
+		return nil, token, e.hub.failed("rotate "+secret.String(), errors.New("its kubeconfig has no service account token: rotate the credentials where they were created"))
 	case token.Life() == 0:
 		return nil, token, e.hub.failed("rotate "+secret.String(), fmt.Errorf("its token does not expire: plimsoll register %s --token-duration 720h replaces it, and deletes it", e.Name))
 	case known == "":
@@ -107,7 +107,7 @@ func (e *enrolment) takes(ctx context.Context, registered []byte) error {
 	config.BearerToken = held.BearerToken
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return e.member.failed("try the token of "+e.Name, err)
+		return e.member.failed("test the token of "+e.Name, err)
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "pods", Verb: "watch", Version: "v1"},
@@ -115,10 +115,10 @@ func (e *enrolment) takes(ctx context.Context, registered []byte) error {
 	_, err = clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return e.member.failed("find "+e.Name, fmt.Errorf("the registration does not say which cluster it is of (it has no annotation %s), "+
+		return e.member.failed("find "+e.Name, fmt.Errorf("the registration does not identify its cluster (it has no annotation %s), "+
 			"and this one does not take its token: name its context with --context, or, if its token has expired, register it again with plimsoll register", UIDAnnotation))
 	case err != nil:
-		return e.member.failed("try the token of "+e.Name, err)
+		return e.member.failed("test the token of "+e.Name, err)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (e *enrolment) renewAccount(ctx context.Context, of kubeconfig.Token) error
 	}
 	found, err := e.member.find(ctx, account)
 	if err == nil && found != nil && !ours(found) {
-		return e.member.failed("revoke the tokens of "+account.String(), errors.New("plimsoll has not made it: delete and create it yourself, and rotate again"))
+		return e.member.failed("revoke the tokens of "+account.String(), errors.New("plimsoll did not create it: delete and create it yourself, and rotate again"))
 	}
 	if err == nil && found != nil {
 		err = e.applied(e.member.remove(ctx, account))

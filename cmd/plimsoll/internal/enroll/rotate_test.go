@@ -74,7 +74,7 @@ func TestOnlyTheTokenOfTheRegisteredClusterIsRotated(t *testing.T) {
 		want        string // "": it is rotated
 	}{
 		"the registered cluster":                   {own, map[string]string{UIDAnnotation: "u-1"}, ""},
-		"another one":                              {own, map[string]string{UIDAnnotation: "u-2"}, "another cluster than the one that is registered"},
+		"another one":                              {own, map[string]string{UIDAnnotation: "u-2"}, "this is not the registered cluster"},
 		"it takes the token, whichever it is":      {own, nil, ""},
 		"nobody says which it is, and not this":    {other, nil, "does not take its token"},
 		"something else keeps the token":           {own, map[string]string{UIDAnnotation: "u-1", kubeconfig.TokenRenewalAnnotation: kubeconfig.RenewedElsewhere}, "rotate it there"},

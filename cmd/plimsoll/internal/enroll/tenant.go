@@ -48,7 +48,7 @@ func (e *enrolment) sameScope(found *unstructured.Unstructured) error {
 	case before == nil && len(e.Namespaces) > 0:
 		return fmt.Errorf("%s is registered for the whole cluster: unregister it first, or choose another name", e.Name)
 	case before != nil && len(e.Namespaces) == 0:
-		return fmt.Errorf("%s is registered for the namespaces %s only: give --namespaces, or unregister it first", e.Name, strings.Join(before, ","))
+		return fmt.Errorf("%s is registered for the namespaces %s only: set --tenant-namespaces, or unregister it first", e.Name, strings.Join(before, ","))
 	}
 	return nil
 }

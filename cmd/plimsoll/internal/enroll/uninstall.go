@@ -61,7 +61,7 @@ func Uninstall(ctx context.Context, w Installed, member *Context, report func(Ch
 func (c *Cluster) noneLeft(ctx context.Context, kind Kind, definition *apiextensionsv1.CustomResourceDefinition) error {
 	clients, err := metadata.NewForConfig(c.config)
 	if err != nil {
-		return c.failed("make a client", err)
+		return c.failed("create a client", err)
 	}
 	for _, version := range definition.Spec.Versions {
 		if !version.Storage || !version.Served {

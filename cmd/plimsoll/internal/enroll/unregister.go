@@ -67,7 +67,7 @@ func (e *enrolment) sameCluster(ctx context.Context) error {
 		return e.nobodyElses(ctx, secret, string(system.UID))
 	}
 	if uid := found.GetAnnotations()[UIDAnnotation]; uid != "" && uid != string(system.UID) {
-		return e.member.failed("unregister "+e.Name, errors.New("the registration is of another cluster than this context's: nothing was changed"))
+		return e.member.failed("unregister "+e.Name, errors.New("the registration is for another cluster than this context: nothing was changed"))
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (e *enrolment) withdraw(ctx context.Context) (Change, error) {
 		return change, err
 	}
 	if found.GetLabels()[MemberLabel] != "true" {
-		return change, e.hub.failed("delete "+secret.String(), errors.New("it is no registration"))
+		return change, e.hub.failed("delete "+secret.String(), errors.New("it is not a registration"))
 	}
 	uid := found.GetUID()
 	err = e.hub.client(secret).Delete(ctx, e.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -137,7 +137,7 @@ func (e *enrolment) removeNamespace(ctx context.Context, namespace object) (Chan
 	}
 	inhabitant, err := e.inhabitant(ctx)
 	if err != nil {
-		return change, e.member.failed("look into "+namespace.String(), err)
+		return change, e.member.failed("list the objects in "+namespace.String(), err)
 	}
 	if inhabitant != "" {
 		change.Action, change.Note = Kept, fmt.Sprintf("%s is in it", inhabitant)

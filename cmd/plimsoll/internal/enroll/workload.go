@@ -41,13 +41,13 @@ func MarkWorkload(ctx context.Context, member *Context, namespace, kind, name, a
 func (c *Cluster) resource(kind string) (schema.GroupVersionResource, error) {
 	groups, err := restmapper.GetAPIGroupResources(c.typed.Discovery())
 	if err != nil {
-		return schema.GroupVersionResource{}, c.failed("ask for its kinds", err)
+		return schema.GroupVersionResource{}, c.failed("discover its kinds", err)
 	}
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), c.typed.Discovery(), nil)
 	asked := schema.ParseGroupResource(kind)
 	resource, err := mapper.ResourceFor(asked.WithVersion(""))
 	if apimeta.IsNoMatchError(err) {
-		return resource, c.failed("find the kind", fmt.Errorf("it knows no %s", kind))
+		return resource, c.failed("find the kind", fmt.Errorf("the cluster has no %s", kind))
 	}
 	if err != nil {
 		return resource, c.failed("find the kind", err)

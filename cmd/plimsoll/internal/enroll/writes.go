@@ -27,11 +27,11 @@ func (r Registration) validateKeeps() error {
 			return fmt.Errorf("kept kind %q: must be the name of a CustomResourceDefinition, as in bundles.example.com", r.Keeps[i])
 		}
 		if strings.HasSuffix(kept.Group, ".k8s.io") {
-			return fmt.Errorf("kept kind %q: it is one of Kubernetes' own", r.Keeps[i])
+			return fmt.Errorf("kept kind %q: it is a built-in kind of Kubernetes", r.Keeps[i])
 		}
 	}
 	if len(r.Keeps) > 0 && len(r.Namespaces) > 0 {
-		return errors.New("kept kinds: a definition is the whole cluster's, and cannot be kept for single namespaces of it")
+		return errors.New("--keeps: a definition is cluster-scoped, and cannot be kept for single namespaces")
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestAKindOfOthersIsKeptByRoleAndPolicy(t *testing.T) {
 		}
 	}
 	r.Keeps, r.Namespaces = []string{"bundles.example.com"}, []string{"shop"}
-	if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "the whole cluster's") {
+	if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "cluster-scoped") {
 		t.Errorf("a tenant: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ type Cluster struct {
 func Connect(from *enroll.Context, namespace string) (*Cluster, error) {
 	core, err := corev1client.NewForConfig(from.Config)
 	if err != nil {
-		return nil, fmt.Errorf("hub (context %q): make a client: %w", from.Name, err)
+		return nil, fmt.Errorf("hub (context %q): create a client: %w", from.Name, err)
 	}
 	return &Cluster{context: from.Name, namespace: namespace, config: from.Config, core: core}, nil
 }
@@ -68,7 +68,7 @@ func (c *Cluster) failed(doing string, err error) error {
 func (c *Cluster) Find(ctx context.Context) (Endpoint, error) {
 	published, err := c.core.ConfigMaps(c.namespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Endpoint{}, c.failed("find the hub", fmt.Errorf("it has no configmap/%s/%s, which a hub publishes: %w", c.namespace, ConfigMap, err))
+		return Endpoint{}, c.failed("find the hub", fmt.Errorf("there is no configmap/%s/%s, which a hub publishes: %w", c.namespace, ConfigMap, err))
 	}
 	if err != nil {
 		return Endpoint{}, c.failed("find the hub: read configmap/"+c.namespace+"/"+ConfigMap, err)

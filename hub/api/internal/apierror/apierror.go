@@ -100,6 +100,15 @@ func WithReason(is *status.Status, reason string, about map[string]string) *stat
 	return detailed
 }
 
+// WithDelay says for programs why a call failed, and in how long it can be made again.
+func WithDelay(is *status.Status, reason string, delay time.Duration) *status.Status {
+	detailed, err := is.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: Domain}, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	if err != nil { // a status that is none
+		return is
+	}
+	return detailed
+}
+
 // ReasonOf is the reason that an error says for programs; "": it says none.
 func ReasonOf(err error) string {
 	for _, detail := range status.Convert(err).Details() {
@@ -164,5 +173,5 @@ func bounded(is *status.Status, err error) error {
 
 // Internal is what a caller is told of what only the log may say.
 func Internal() error {
-	return status.Error(codes.Internal, "internal error; the hub's log has more")
+	return status.Error(codes.Internal, "internal error; the hub's log has the details")
 }

@@ -80,7 +80,7 @@ func unknownEnumValues(tree *ast.AST) (mistakes []*common.Error) {
 			if !slices.Contains(values(known), text.AsLiteral()) {
 				mistakes = append(mistakes, &common.Error{
 					Location: tree.SourceInfo().GetStartLocation(text.ID()), ExprID: text.ID(),
-					Message: fmt.Sprintf("%v is no value of %s, which is one of %q", text.AsLiteral().Value(), field.Name(), values(known)),
+					Message: fmt.Sprintf("%v is not a value of %s, which is one of %q", text.AsLiteral().Value(), field.Name(), values(known)),
 				})
 			}
 		}

@@ -44,7 +44,7 @@ func ParseOrder(text string, resource protoreflect.MessageDescriptor) (Order, er
 			return nil, errOrder(at, err.Error())
 		}
 		if keys = append(keys, orderKey{path, len(words) == 2 && words[1] == "desc"}); len(keys) > maxOrderKeys {
-			return nil, errOrder(at, fmt.Sprintf("there may be %d fields", maxOrderKeys))
+			return nil, errOrder(at, fmt.Sprintf("must have at most %d fields", maxOrderKeys))
 		}
 	}
 	return keys, nil

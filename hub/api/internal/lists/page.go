@@ -48,7 +48,7 @@ func DecodePosition(token string, length int, filters ...string) (Position, erro
 		return nil, apierror.InvalidField("page_token", "page_token.malformed", "is not a next_page_token of this API")
 	}
 	if decoded.Filter != Fingerprint(filters) {
-		return nil, apierror.InvalidField("page_token", "page_token.filters", "was made for a list with other filters, or for another caller")
+		return nil, apierror.InvalidField("page_token", "page_token.filters", "is for a list with other filters, or for another caller")
 	}
 	return decoded.After, nil
 }

@@ -45,10 +45,10 @@ func writeError(_ context.Context, _ *runtime.ServeMux, marshaler runtime.Marsha
 
 // writeRoutingError answers what is not a call of the API.
 func writeRoutingError(ctx context.Context, mux *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	answer := status.New(codes.NotFound, "there is no such path; "+openAPIPath+" lists all of them")
+	answer := status.New(codes.NotFound, "no such path; "+openAPIPath+" lists all paths")
 	switch code {
 	case http.StatusMethodNotAllowed:
-		answer = status.New(codes.Unimplemented, "this path does not take that method; "+openAPIPath+" lists what it takes")
+		answer = status.New(codes.Unimplemented, "this path does not support the method; "+openAPIPath+" lists the methods")
 	case http.StatusBadRequest:
 		answer = status.New(codes.InvalidArgument, "the path is malformed")
 	}
@@ -76,7 +76,7 @@ func sameMachine(mux *runtime.ServeMux, next http.Handler) http.Handler {
 		if origin := r.Header.Get("Origin"); !isLoopback(r.Host) || origin != "" && !isOrigin(origin, r.Host) {
 			_, marshaler := runtime.MarshalerForRequest(mux, r)
 			writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied,
-				"an unauthenticated API answers calls to a loopback Address, and none of a web page from elsewhere"))
+				"an unauthenticated API serves only calls to a loopback address, and no web pages of other origins"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -88,7 +88,7 @@ func sameOrigin(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, marshaler := runtime.MarshalerForRequest(mux, r)
-		writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied, "the API takes no orders from a web page of another origin"))
+		writeError(r.Context(), mux, marshaler, w, r, status.Error(codes.PermissionDenied, "the API accepts no changes from a web page of another origin"))
 	}))
 	return protection.Handler(next)
 }

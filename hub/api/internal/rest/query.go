@@ -82,7 +82,7 @@ func checkParameters(known map[string][]string, r *http.Request) error {
 	takes := known[plainPath(pattern.String())]
 	for name := range r.URL.Query() {
 		if !slices.Contains(takes, name) {
-			return apierror.InvalidField(name, "query.unknown", fmt.Sprintf("is no query parameter of this path, which takes %v", takes))
+			return apierror.InvalidField(name, "query.unknown", fmt.Sprintf("is not a query parameter of this path, which has %v", takes))
 		}
 	}
 	return nil

@@ -1,0 +1,87 @@
+package limits
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
+	"github.com/plimsoll-dev/plimsoll/hub/api/internal/cache"
+)
+
+const (
+	// FilterRate is what the filters of all lists and watches of a caller may cost on a replica in a second, in CEL's units: about a
+	// fifth of a processor.
+	FilterRate = 2_000_000
+	// FilterBurst is what they may cost at once: about a second of a processor.
+	FilterBurst = 10_000_000
+	// MaxFilterWait is how long a watch waits for that in all before it has told its reader everything.
+	MaxFilterWait = 30 * time.Second
+	// budgetFor is how long the budget of a caller who filters nothing is remembered: by then it is full again.
+	budgetFor = 2 * FilterBurst / FilterRate * time.Second
+	// FilterBudget is the reason of lists whose filters cost more than their caller has left.
+	FilterBudget = "FILTER_BUDGET_SPENT"
+)
+
+// Budgets bound what filters cost, for each caller. Nil bounds nothing. Safe for concurrent use.
+type Budgets struct {
+	rate    rate.Limit
+	burst   int
+	callers *cache.Cache[string, *rate.Limiter]
+}
+
+// NewBudgets gives every caller so much a second, in CEL's units, and burst at once.
+func NewBudgets(perSecond rate.Limit, burst int) *Budgets {
+	return &Budgets{rate: perSecond, burst: burst, callers: cache.New[string, *rate.Limiter](maxPaced)}
+}
+
+// of is what a caller has left.
+func (b *Budgets) of(whose string) *rate.Limiter {
+	limiter, ok := b.callers.Keep(whose, budgetFor)
+	if !ok {
+		limiter, _ = b.callers.Add(whose, rate.NewLimiter(b.rate, b.burst), budgetFor)
+	}
+	return limiter
+}
+
+// Owe takes what a filter has cost, and returns how long its caller has to wait for that.
+func (b *Budgets) Owe(whose string, cost uint64) (wait time.Duration) {
+	if b == nil || cost == 0 {
+		return 0
+	}
+	return b.of(whose).ReserveN(time.Now(), int(min(cost, uint64(b.burst)))).Delay()
+}
+
+// Charged returns what takes the cost of the filter of one call: its error is RESOURCE_EXHAUSTED when the caller has no more, with when they
+// have all of it again.
+func (b *Budgets) Charged(whose string) (pay func(cost uint64) error) {
+	if b == nil {
+		return func(uint64) error { return nil }
+	}
+	left := b.of(whose)
+	return func(cost uint64) error {
+		now := time.Now()
+		if left.AllowN(now, int(min(cost, uint64(b.burst)))) {
+			return nil
+		}
+		full := time.Duration((float64(b.burst) - left.TokensAt(now)) / float64(b.rate) * float64(time.Second))
+		return apierror.WithDelay(status.New(codes.ResourceExhausted,
+			"your filters have cost more than a caller's may in so short a time: ask again later, name a cluster or a namespace, or use fewer loops and patterns"),
+			FilterBudget, full).Err()
+	}
+}
+
+// Sleep waits, or returns why ctx has ended meanwhile.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

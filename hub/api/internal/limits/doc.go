@@ -1,0 +1,3 @@
+// Package limits bounds what one caller may take, so that there is always some for others: pace.go calls, places.go places,
+// budget.go what filters may cost.
+package limits

@@ -1,0 +1,98 @@
+// Why a FleetPlacement's replicas are where they are, and where another policy would have them.
+import { call, path, sentence } from "./api.js";
+import { notice, section, table } from "./controls.js";
+import { fill, h, throttled } from "./dom.js";
+import { capacity, counted } from "./words.js";
+import { slider } from "./whatif.js";
+
+// placementWhy has the two sections. changed is told of the FleetPlacement whenever it has changed.
+export function placementWhy(namespace, name) {
+  const where = path("namespaces", namespace, "fleetplacements", name);
+  const why = h("div", null, h("p", { class: "muted" }, "Loading…"));
+  const trial = whatIf(where);
+  const element = h("div", { hidden: true }, section("Why", why), section("What if", trial.element));
+  let request = null;
+  let begun = false;
+
+  const explain = throttled(1000, async () => {
+    request?.abort();
+    const mine = new AbortController();
+    request = mine;
+    try {
+      fill(why, reasons(await call("GET", `${where}:explain`, { signal: mine.signal })));
+    } catch (failure) {
+      if (!mine.signal.aborted) fill(why, notice("warn", sentence(failure)));
+    }
+  });
+  return {
+    element,
+    changed(p) {
+      element.hidden = false;
+      if (!begun) trial.begin(p);
+      begun = true;
+      explain();
+    },
+    close() { explain.stop(); request?.abort(); trial.close(); },
+  };
+}
+
+function reasons(told) {
+  const change = (m) => m.wouldChange.map((x) => h("p", null, `${x.obstacle}; ${x.change}, and it would have ${x.spot} on spot and ${x.onDemand} on on-demand.`));
+  return [
+    h("ul", null, told.summary.map((text) => h("li", null, text))),
+    told.members.length > 0 && table("Why, by member", ["Member", "Why there", "Why on spot", "Why on on-demand", "What would have to change"],
+      told.members.map((m) => [m.name, m.whyMember, m.whySpot || "–", m.whyOnDemand || "–", m.wouldChange.length > 0 ? h("div", null, change(m)) : "–"])),
+  ];
+}
+
+// whatIf is a form whose answer follows its sliders.
+function whatIf(where) {
+  const answer = h("div", { role: "status", "aria-live": "polite" }, h("p", { class: "muted" }, "Move a slider to ask."));
+  let request = null;
+  const sliders = { replicas: slider("placement-replicas", "Replicas", 20, ""), min_on_demand: slider("placement-floor", "On-demand floor", 10, ""),
+    spot_percentage: slider("placement-share", "Spot share", 100, " %"), extra_spot: slider("placement-extra", "Extra on spot", 10, "") };
+  const window = h("input", { id: "placement-window", type: "checkbox", on: { change: () => ask() } });
+  for (const s of Object.values(sliders)) s.input.addEventListener("input", () => { s.touched = true; s.tell(); ask(); });
+
+  const ask = throttled(200, async () => {
+    request?.abort();
+    const mine = new AbortController();
+    request = mine;
+    const body = { ignore_window: window.checked };
+    for (const [field, s] of Object.entries(sliders)) if (s.touched) body[field] = Number(s.input.value);
+    try {
+      fill(answer, result(await call("POST", `${where}:whatIf`, { body, signal: mine.signal })));
+    } catch (failure) {
+      if (!mine.signal.aborted) fill(answer, notice("bad", sentence(failure)));
+    }
+  });
+
+  return {
+    element: h("div", { class: "panel whatif" }, h("div", { class: "sliders" }, Object.values(sliders).map((s) => s.element),
+      h("label", { for: "placement-window" }, "As if the window were open"), window, h("span")), answer),
+    begin(p) {
+      sliders.replicas.set(p.policy.replicas, Math.max(20, 2 * p.policy.replicas));
+      sliders.min_on_demand.set(p.policy.minOnDemand, Math.max(10, p.policy.replicas, p.policy.minOnDemand));
+      sliders.spot_percentage.set(p.policy.spotPercentage, 100);
+      sliders.extra_spot.set(p.policy.extraSpot, Math.max(10, p.policy.extraSpot));
+    },
+    close() { ask.stop(); request?.abort(); },
+  };
+}
+
+function result(told) {
+  const n = told.firstMoves.length + told.later;
+  const now = new Map(told.now.members.map((m) => [m.name, m]));
+  return [
+    told.conditions.map((c) => notice("warn", `${c.type}: ${c.message}`)),
+    h("p", null, h("strong", { "data-moves": n }, n === 0 ? "No replica would move." : `${counted(n, "move")} would be made.`),
+      ` ${told.spot} on spot and ${told.onDemand} on on-demand in all, at ${cost(told.costThen)} and not ${cost(told.costNow)}.`,
+      told.unplaced > 0 && ` ${counted(told.unplaced, "replica has", "replicas have")} no place.`),
+    table("Now and then", ["Member", "Spot now", "then", "On-demand now", "then", "Why"], told.then.map((m) => [
+      m.name, now.get(m.name)?.spot.wanted ?? 0, m.spot.wanted, now.get(m.name)?.onDemand.wanted ?? 0, m.onDemand.wanted, m.reason])),
+    told.firstMoves.length > 0 && table("Those that would be made at once", ["Member", "Replicas", "On", "Why"],
+      told.firstMoves.map((m) => [m.member, m.by > 0 ? `+${m.by}` : String(m.by).replace("-", "−"), capacity(m.capacity), m.reason])),
+  ];
+}
+
+const cost = (n) => (Math.round(10 * n) / 10).toLocaleString("en");

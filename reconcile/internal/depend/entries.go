@@ -1,0 +1,95 @@
+package depend
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An entry is a target that something depends on, and what is known about it.
+type entry struct {
+	target     target
+	dependents map[*dependent]struct{}
+	watch      *placeWatch
+	facts      facts
+	known      bool // facts come from the target, not from a failure to look
+	readAt     time.Time
+	events     uint64 // how many the watch delivered
+}
+
+// serves tells whether what is known of the target answers for a dependency now. What no watch keeps is good for half the
+// time until it is looked at again.
+func (e *entry) serves(d Dependency) bool {
+	if e.known && e.watch != nil && e.watch.synced {
+		return e.facts.sufficient(d)
+	}
+	recent := time.Since(e.readAt) < retryInside/2
+	return recent && (e.facts.problem != "" || e.facts.sufficient(d))
+}
+
+// A wakeUp is a key to wake once the lock is given up.
+type wakeUp struct {
+	flow *Flow
+	key  types.NamespacedName
+}
+
+func wakeAll(all []wakeUp) {
+	for _, w := range all {
+		w.flow.wake(w.key)
+	}
+}
+
+// update takes new facts of a target, and returns whom they concern: those for whom they change the answer, or may.
+func (e *entry) update(f facts) (concerned []wakeUp) {
+	e.events++
+	before, knew := e.facts, e.known
+	e.known = true
+	if knew && before.problem == "" && before.version == f.version {
+		return nil // what is known of its keys still holds
+	}
+	e.facts = f
+	for one := range e.dependents {
+		for _, d := range one.needs {
+			if d.target() != e.target {
+				continue
+			}
+			if knew && before.sufficient(d) && f.sufficient(d) && before.why(d) == f.why(d) {
+				continue
+			}
+			concerned = append(concerned, wakeUp{one.flow, one.key})
+			break
+		}
+	}
+	return concerned
+}
+
+// everybody is all who depend on the target.
+func (e *entry) everybody() []wakeUp {
+	all := make([]wakeUp, 0, len(e.dependents))
+	for one := range e.dependents {
+		all = append(all, wakeUp{one.flow, one.key})
+	}
+	return all
+}
+
+// memberChanged follows what is depended on in a member that came, was replaced or left.
+func (ds *Index) memberChanged(name string) {
+	ds.mu.Lock()
+	var concerned []wakeUp
+	there := ds.instances.Get(name)
+	for _, w := range slices.Collect(maps.Values(ds.watches)) {
+		if w.place.member != name || w.instance == there {
+			continue
+		}
+		w.stop()
+		for _, e := range w.entries {
+			e.known, e.readAt = false, time.Time{}
+			concerned = append(concerned, e.everybody()...)
+		}
+		w.start(there)
+	}
+	ds.mu.Unlock()
+	wakeAll(concerned)
+}

@@ -1,0 +1,24 @@
+package module
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatAResourceLacksIsNamedInOneOrder(t *testing.T) {
+	for range 20 { // a map's order differs sooner
+		err := (&Resource{Plural: "shops"}).validate()
+		if err == nil {
+			t.Fatal("it lacks nothing")
+		}
+		var at []int
+		for _, what := range []string{"Title", "Group", "Kind", "no versions"} {
+			at = append(at, strings.Index(err.Error(), what))
+		}
+		for i := range at {
+			if at[i] < 0 || i > 0 && at[i] < at[i-1] {
+				t.Fatalf("found at %v of %v", at, err)
+			}
+		}
+	}
+}

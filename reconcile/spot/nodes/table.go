@@ -1,0 +1,129 @@
+package nodes
+
+import (
+	"iter"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+)
+
+// goneFor is how long a node that has gone is remembered: longer than its pods stay, which Kubernetes deletes after a minute.
+const goneFor = 10 * time.Minute
+
+// noticeGone is the notice of a node that is there no more.
+const noticeGone = "the node is gone"
+
+// Table is what is known of a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
+// concurrent use.
+type Table struct {
+	mu    sync.RWMutex
+	known map[string]*nodeFacts
+	gone  map[string]*nodeFacts // that vanished lately: pods may still name them
+
+	// Census counts the capacity labels that the nodes carry.
+	Census Census
+	// Announced is told of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
+	// It is set before the first node comes.
+	Announced func(before, now *plan.Doom)
+
+	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
+	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
+}
+
+// nodeFacts are replaced, never changed.
+type nodeFacts struct {
+	labels map[string]string
+	doom   *plan.Doom // nil: it stays
+	start  nodeStart
+}
+
+// NewTable returns a table without nodes.
+func NewTable() *Table {
+	return &Table{known: map[string]*nodeFacts{}, gone: map[string]*nodeFacts{}}
+}
+
+// labelled returns the nodes that there are with their labels. The caller holds mu.
+func (t *Table) labelled() iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for name, facts := range t.known {
+			if !yield(name, facts.labels) {
+				return
+			}
+		}
+	}
+}
+
+// Set takes in a node, and returns the labels that it had before; nil: it is new. A doom that stands keeps the time at which it
+// was first heard of.
+func (t *Table) Set(node *corev1.Node, in *Interruptions, now time.Time) (before map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	doom := in.Of(node, now)
+	known := t.known[node.Name]
+	if known != nil && doom != nil && known.doom != nil && known.doom.Notice == doom.Notice {
+		doom = known.doom
+	}
+	var doomed *plan.Doom
+	if known != nil {
+		before, doomed = known.labels, known.doom
+	}
+	if t.Announced != nil {
+		t.Announced(doomed, doom)
+	}
+	if known == nil || !maps.Equal(before, node.Labels) {
+		t.generation.Add(1)
+		t.Census.Replace(before, node.Labels)
+	}
+	t.known[node.Name] = &nodeFacts{labels: node.Labels, doom: doom, start: startOf(node)}
+	delete(t.gone, node.Name)
+	return before
+}
+
+// Remove takes in that a node has gone, and so have its pods, whatever they say.
+func (t *Table) Remove(name string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.known[name]
+	if known == nil {
+		return
+	}
+	delete(t.known, name)
+	t.generation.Add(1)
+	t.Census.Replace(known.labels, nil)
+	maps.DeleteFunc(t.gone, func(_ string, f *nodeFacts) bool { return now.Sub(f.doom.Since) > goneFor })
+	t.gone[name] = &nodeFacts{labels: known.labels, doom: &plan.Doom{Node: name, Notice: noticeGone, Since: now, Gone: true}}
+}
+
+// LabelsOf returns the capacity labels of a node, also of one that went lately; false when it is not known.
+func (t *Table) LabelsOf(name string) (map[string]string, bool) {
+	f := t.find(name)
+	if f == nil {
+		return nil, false
+	}
+	return f.labels, true
+}
+
+// DoomOf returns the doom of a node; nil when it stays, or is not known: its pods may be seen before it is.
+func (t *Table) DoomOf(name string) *plan.Doom {
+	if f := t.find(name); f != nil {
+		return f.doom
+	}
+	return nil
+}
+
+func (t *Table) find(name string) *nodeFacts {
+	if name == "" {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if f := t.known[name]; f != nil {
+		return f
+	}
+	return t.gone[name]
+}

@@ -1,0 +1,57 @@
+package nodes
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestTheNodeTableKnowsWhichNodesGoAndWhichHaveGone(t *testing.T) {
+	var known Interruptions
+	table, start := NewTable(), time.Now()
+	labels := map[string]string{"karpenter.sh/capacity-type": "spot"}
+	node := func(taints ...corev1.Taint) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}, Spec: corev1.NodeSpec{Taints: taints}}
+	}
+	doomed := node(corev1.Taint{Key: "karpenter.sh/disrupted"})
+
+	if doom := table.DoomOf("n"); doom != nil {
+		t.Errorf("a node that was never seen is doomed: %+v", doom)
+	}
+	table.Set(node(), &known, start)
+	if doom := table.DoomOf("n"); doom != nil {
+		t.Errorf("a node that stays is doomed: %+v", doom)
+	}
+	table.Set(doomed, &known, start)
+	first := table.DoomOf("n")
+	table.Set(doomed, &known, start.Add(time.Minute))
+	if first == nil || table.DoomOf("n") != first {
+		t.Errorf("a doom that stands is told anew: %+v, then %+v", first, table.DoomOf("n"))
+	}
+	table.Set(node(), &known, start)
+	if doom := table.DoomOf("n"); doom != nil {
+		t.Errorf("the notice was taken back, and the node is doomed: %+v", doom)
+	}
+
+	table.Remove("n", start)
+	doom := table.DoomOf("n")
+	if doom == nil || !doom.Gone || doom.Notice != noticeGone {
+		t.Errorf("a node that has gone: %+v", doom)
+	}
+	if got, ok := table.LabelsOf("n"); !ok || got["karpenter.sh/capacity-type"] != "spot" {
+		t.Errorf("the capacity labels of a node that has gone: %v", got)
+	}
+	table.Set(node(), &known, start)
+	if doom := table.DoomOf("n"); doom != nil {
+		t.Errorf("a node that came back is doomed: %+v", doom)
+	}
+
+	table.Remove("n", start)
+	table.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, &known, start)
+	table.Remove("other", start.Add(2*goneFor))
+	if _, remembered := table.LabelsOf("n"); remembered {
+		t.Error("a node that went long ago is still remembered")
+	}
+}

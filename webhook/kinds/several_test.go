@@ -1,0 +1,102 @@
+package kinds
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/module"
+	"github.com/plimsoll-dev/plimsoll/reconcile/webapp"
+	"github.com/plimsoll-dev/plimsoll/webhook"
+)
+
+const bundlesDefinition = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "bundles.example.com"}, "spec": {
+ "group": "example.com", "scope": "Namespaced", "names": {"kind": "Bundle", "listKind": "BundleList", "plural": "bundles", "singular": "bundle"},
+ "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}`
+
+// bundles are a kind of somebody else: none may be called "bad".
+func bundles() module.Resource {
+	return module.Resource{
+		Title: "Bundles", Group: "example.com", Kind: "Bundle", Plural: "bundles", Versions: []string{"v1"},
+		AddToScheme: func(*runtime.Scheme) error { return nil }, Definition: module.MustDefinition([]byte(bundlesDefinition), 1),
+		Review: func(asked module.Review) (module.Judgement, error) {
+			var is struct{ Metadata struct{ Name string } }
+			if err := json.Unmarshal(asked.Object, &is); err != nil {
+				return module.Judgement{}, err
+			}
+			if is.Metadata.Name == "bad" {
+				return module.Judgement{Refusals: field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"), "none may be called bad")}}, nil
+			}
+			return module.Judgement{}, nil
+		},
+	}
+}
+
+func TestKindsOfSeveralModulesAreAnsweredEachWithItsToken(t *testing.T) {
+	g := NewWithT(t)
+	tokens := webhook.NewTokens(tokenKey, registered)
+	kinds := []module.Resource{webapp.Resource(webapp.Policy{}), bundles()}
+	handler, err := NewHandler(tokens, kinds, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	g.Expect(err).NotTo(HaveOccurred())
+	s := &kindSite{Handler: handler, token: current(g, tokens.For("bundles"), "eu")}
+	ask := func(name string) string {
+		body := `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"7","name":"` + name + `","resource":{"group":"example.com","version":"v1","resource":"bundles"},` +
+			`"object":{"metadata":{"name":"` + name + `"}}}}`
+		answer := s.post(s.at("/bundles/validate"), []byte(body))
+		g.Expect(answer.Code).To(Equal(http.StatusOK))
+		return answer.Body.String()
+	}
+	g.Expect(ask("good")).To(ContainSubstring(`"allowed":true`))
+	g.Expect(ask("bad")).To(And(ContainSubstring(`"allowed":false`), ContainSubstring(`Bundle.example.com \"bad\" is invalid: metadata.name: Forbidden: none may be called bad`)))
+	g.Expect(testutil.ToFloat64(handler.answered.WithLabelValues("bundles", "validate", "refused"))).To(BeEquivalentTo(1))
+	g.Expect(s.post(s.at("/webapps/validate"), []byte(`{}`)).Code).To(Equal(http.StatusNotFound), "the token is for calls about bundles")
+	g.Expect(s.post(s.at("/bundles/default"), []byte(`{}`)).Code).To(Equal(http.StatusNotFound), "nobody completes bundles")
+
+	_, err = NewHandler(tokens, append(kinds, bundles()), prometheus.NewRegistry(), s.Handler.log)
+	g.Expect(err).To(MatchError("two kinds have the plural bundles"))
+}
+
+func TestTheDefinitionsOfSeveralModulesAreKeptOneByOne(t *testing.T) {
+	g := NewWithT(t)
+	s := newSite(t)
+	k, err := NewInstaller(s.options, append(s.kinds, bundles()))
+	g.Expect(err).NotTo(HaveOccurred())
+	rt, err := reconcile.NewRuntime(reconcile.Options{Scheme: definitionScheme(g)})
+	g.Expect(err).NotTo(HaveOccurred())
+	controllers, err := k.Register(rt)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(controllers).To(HaveLen(2))
+	g.Expect(k.Kinds(controllers[0])[0].Names).To(Equal([]string{"webapps.apps.plimsoll.dev", "bundles.example.com"}), "a right to single ones is enough")
+
+	of := &k.kinds[1]
+	k.setDefinition("eu", webApps(k), webhook.Installation{Reason: webhook.ReasonCurrent})
+	k.setValidation("eu", webhook.Installation{Reason: webhook.ReasonCurrent})
+	g.Expect(k.State(webApps(k), "eu").Reason).To(Equal(webhook.ReasonCurrent))
+	g.Expect(k.State(of, "eu")).To(And(HaveField("Reason", webhook.ReasonMissing), HaveField("Message", ContainSubstring("no definition of Bundles"))))
+	ours, _, err := definitionKeeper{k}.ours(of, "eu")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(ours.Spec.Conversion.Webhook).To(BeNil(), "nobody converts bundles")
+
+	there := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	there.Name = webhook.ConfigurationName
+	g.Expect(s.client.Create(t.Context(), there)).To(Succeed())
+	_, err = validationKeeper{k}.Reconcile(t.Context(), reconcile.Request[*admissionregistrationv1.ValidatingWebhookConfiguration]{
+		Member: "eu", Object: there, Client: s.client, Events: s,
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(there.Webhooks).To(HaveLen(2))
+	g.Expect(there.Webhooks[1].Name).To(Equal("validation.bundles.plimsoll.dev"))
+	g.Expect(there.Webhooks[1].Rules[0].Resources).To(Equal([]string{"bundles"}))
+	g.Expect(strings.HasSuffix(*there.Webhooks[1].ClientConfig.URL, "/"+s.tokenFor(g, "bundles")+"/bundles/validate")).To(BeTrue())
+}
