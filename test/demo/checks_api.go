@@ -103,6 +103,13 @@ func (c *checks) commands(ctx context.Context) {
 		}
 		return tableShows(output)
 	})
+	c.check(ctx, "plimsoll explain says why replicas are where they are", func(ctx context.Context) (string, error) {
+		output, err := c.paste(ctx, "explain")
+		if err != nil {
+			return "", err
+		}
+		return explained(output)
+	})
 	c.check(ctx, "plimsoll requeue --wait returns a result", func(ctx context.Context) (string, error) {
 		output, err := c.paste(ctx, "requeue")
 		if err != nil {
@@ -114,6 +121,15 @@ func (c *checks) commands(ctx context.Context) {
 		}
 		return result, nil
 	})
+}
+
+// explained checks what plimsoll explain prints: the state of web in prod-eu, its plan, and a row for each replica.
+func explained(output string) (string, error) {
+	title, rest, _ := strings.Cut(output, "\n")
+	if !strings.HasPrefix(title, namespace+"/deployment/web of prod-eu: ") || !strings.Contains(rest, "belong on spot") || !strings.Contains(rest, "web-") {
+		return "", errors.New("it prints: " + output)
+	}
+	return title, nil
 }
 
 // tableShows checks that each sample has a row in the CLI's table.

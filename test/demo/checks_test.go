@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,4 +79,14 @@ func TestCurlAsksNoProxyForLoopback(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(noProxy(func(string) string { return "" })).To(BeEmpty())
 	g.Expect(noProxy(func(name string) string { return map[string]string{"https_proxy": "http://proxy:3128"}[name] })).To(Equal(" --noproxy '*'"))
+}
+
+func TestAnExplanationHasStatePlanAndReplicas(t *testing.T) {
+	g := NewWithT(t)
+	const whole = "shop/deployment/web of prod-eu: Converged\n  Of 20 replicas, 14 belong on spot and 6 on-demand.\n\nPOD\nweb-a\n"
+	g.Expect(explained(whole)).To(Equal("shop/deployment/web of prod-eu: Converged"))
+	for _, bad := range []string{"", "shop/deployment/cart of prod-eu: Converged\n", strings.ReplaceAll(whole, "belong on spot", ""), strings.ReplaceAll(whole, "web-a", "")} {
+		_, err := explained(bad)
+		g.Expect(err).To(HaveOccurred(), bad)
+	}
 }

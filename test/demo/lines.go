@@ -19,11 +19,12 @@ const (
 	scaledDown     = 11
 )
 
-// lines are all of them, for a hub that listens on these ports. They work from the repository's root.
+// lines are all of them, for a hub that listens on these ports. They work from the repository's root. The README shows the same
+// ones, in the same order; a test compares them.
 func lines(p ports) []line {
 	api := ""
 	if p.GRPC != usual.GRPC { // the CLI's default
-		api = " --api " + loopback(p.GRPC)
+		api = " --server " + loopback(p.GRPC)
 	}
 	cli := api + " --ca-file " + caFile + " --token-file " + tokenFile
 	bearer := `-H "Authorization: Bearer $(cat ` + tokenFile + `)"`
@@ -34,6 +35,7 @@ func lines(p ports) []line {
 		{"up", "scale up: the mix holds, and nothing is evicted", kubectlLine("prod-us", fmt.Sprintf("scale deployment/web --replicas=%d", scaledUp))},
 		{"down", "scale down: the same", kubectlLine("prod-us", fmt.Sprintf("scale deployment/web --replicas=%d", scaledDown))},
 		{"workloads", "list the workloads: CLI", cliBinary + " workloads" + cli},
+		{"explain", "explain a workload: CLI", cliBinary + " explain prod-eu " + namespace + "/deployment/web" + cli},
 		{"requeue", "requeue a workload, and wait for the result", cliBinary + " requeue prod-eu " + namespace + "/deployment/web --wait" + cli},
 		{"curl", "list the workloads: REST", fmt.Sprintf(`curl -s%s --cacert %s %s 'https://%s/v1/workloads?cluster=prod-eu'`, noProxy(os.Getenv), caFile, bearer, loopback(p.REST))},
 		{"grpcurl", "requeue a workload: gRPC", fmt.Sprintf(`%s -cacert %s %s -d '{"cluster":"prod-eu","namespace":"%s","kind":"Deployment","name":"web"}' %s plimsoll.v1.WorkloadService/RequeueWorkload`,

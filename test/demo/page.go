@@ -22,10 +22,13 @@ func dashboardLine(p ports) string {
 	return fmt.Sprintf("PLIMSOLL_API=%s PLIMSOLL_CA_FILE=%s PLIMSOLL_TOKEN_FILE=%s %s dashboard", loopback(p.GRPC), caFile, tokenFile, cliBinary)
 }
 
-// printPage says where there is something to look at.
+// dashboardSays is what dashboardLine does.
+const dashboardSays = "open the address that this prints; it works once"
+
+// printPage prints how to open the web page.
 func (d *demo) printPage() {
 	d.screen.title("Open the web page")
-	d.screen.printf("  %s\n    %s", d.screen.paint(faint, "# open the address that this prints; it works once"), dashboardLine(d.ports))
+	d.screen.printf("  %s\n    %s", d.screen.paint(faint, "# "+dashboardSays), dashboardLine(d.ports))
 	d.screen.printf("\n  %s\n    %s", d.screen.paint(faint, "# or sign in with the token in "+tokenFile+"; the browser warns about the certificate, because it does not trust the hub's CA"), pageAddress(d.ports))
 }
 
