@@ -137,7 +137,7 @@ var remedies = map[string]string{
 	"Detached":      "register the member again when it is back, or unregister it",
 }
 
-// isOwnKind tells whether a condition is about a kind of this repository.
+// isOwnKind reports whether a condition is about a kind of this repository.
 func isOwnKind(condition string) bool {
 	return slices.ContainsFunc(ownKinds(), func(own enroll.Kind) bool { return own.Title == condition })
 }

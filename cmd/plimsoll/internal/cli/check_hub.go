@@ -11,14 +11,14 @@ import (
 const (
 	// mostSkew is how far clocks may be apart: more spoils ages, windows, and tokens.
 	mostSkew = 30 * time.Second
-	// certificateWarning is how long before its end a certificate is told of. The hub renews its own earlier.
+	// certificateWarning is how long before its end a certificate is reported. The hub renews its own earlier.
 	certificateWarning = 7 * 24 * time.Hour
 )
 
 // oldestKubernetes is what members have to be for everything to work.
 var oldestKubernetes = version.MustParseGeneric("1.30")
 
-// chosen are conditions that a person brought about: they are told of, and are no problem.
+// chosen are conditions that a person brought about: they are reported, and are no problem.
 var chosen = []string{"Cordoned", "Paused"}
 
 // problemsOfHub finds what is wrong with the replica of the hub that answered.
@@ -43,7 +43,7 @@ func problemsOfHub(hub aboutHub, now time.Time) (problems []problem) {
 
 const remedyCertificate = "check the renewal of the certificate in api.certDir; a hub that creates its own certificate renews it, so check its log and restart it"
 
-// known tells whether a version is one of a release.
+// known reports whether a version is one of a release.
 func known(text string) bool {
 	_, err := version.ParseSemantic(text)
 	return err == nil

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // now is when the tests run.
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// canary stands for a token.
+// canary represents a token.
 const canary = "canary-token"
 
 // result is what a command line did.

@@ -25,7 +25,7 @@ var fleetPlacementKinds = []string{"fleetplacement", "fleetplacements", "fp", "f
 // fleetKey names a FleetPlacement.
 type fleetKey struct{ namespace, name string }
 
-// namesFleetPlacement tells whether arguments are fleetplacement/NAME and not a workload, whose first one is a cluster.
+// namesFleetPlacement reports whether arguments are fleetplacement/NAME and not a workload, whose first one is a cluster.
 func namesFleetPlacement(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -232,7 +232,7 @@ func fleetExplanation(to io.Writer, now time.Time, why *plimsollv1.ExplainFleetP
 	return fleetMoves(to, now, "MOVES THAT WAIT", why.GetLater())
 }
 
-// supplyLine is what is known of a supply, in one line; "": nothing that says anything.
+// supplyLine is what is known about a supply, in one line; "": nothing that says anything.
 func supplyLine(what string, s *plimsollv1.FleetSupply, now time.Time) string {
 	var said []string
 	if at := s.GetDrySince(); at != nil {

@@ -80,10 +80,10 @@ func (o *output) parse() (err error) {
 	return nil
 }
 
-// forPeople tells whether the answer is written as text for people.
+// forPeople reports whether the answer is written as text for people.
 func (o *output) forPeople() bool { return o.format == formatTable || o.format == formatWide }
 
-// wide tells whether tables have all of their columns.
+// wide reports whether tables have all of their columns.
 func (o *output) wide() bool { return o.format == formatWide }
 
 // write prints a message in the format that was asked for: as what table prints, or by its names, which are those of the resources in it.

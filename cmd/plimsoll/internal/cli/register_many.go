@@ -18,7 +18,7 @@ import (
 // together is how many members are registered at a time.
 const together = 8
 
-// candidate is one of several clusters to register, and what became of it.
+// candidate is one of several clusters to register, and what happened to it.
 type candidate struct {
 	name    string
 	member  *enroll.Context

@@ -35,7 +35,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	return report(env.Err, err)
 }
 
-// newRoot makes all commands; name is how the program was called.
+// newRoot creates all commands; name is how the program was called.
 func newRoot(name string, env Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "plimsoll",

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// none stands for what is not known or not there.
+// none represents what is not known or not there.
 const none = "-"
 
 // table prints rows in columns.

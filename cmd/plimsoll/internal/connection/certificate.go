@@ -17,7 +17,7 @@ func (s *certificateSource) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.key, "client-key", "", "PEM file with the key of --client-certificate (PLIMSOLL_CLIENT_KEY)")
 }
 
-// given tells whether a flag says which certificate it is.
+// given reports whether a flag says which certificate it is.
 func (s *certificateSource) given() bool { return s.certificate != "" || s.key != "" }
 
 // read returns the certificate that flags or else the environment name; nil: none.

@@ -45,7 +45,7 @@ type Options struct {
 	own        certificateSource
 }
 
-// New makes options with their defaults: 15 seconds for each call, the namespace in which the hub is installed, and the audience of its API.
+// New creates options with their defaults: 15 seconds for each call, the namespace in which the hub is installed, and the audience of its API.
 // getenv reads the environment; it may be nil for options that are never opened.
 func New(getenv func(string) string) *Options {
 	return &Options{getenv: getenv, timeout: 15 * time.Second, namespace: enroll.DefaultNamespace, token: tokenSource{audience: "plimsoll"}}

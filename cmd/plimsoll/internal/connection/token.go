@@ -27,7 +27,7 @@ func (s *tokenSource) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.audience, "audience", s.audience, "audience of the token that is requested")
 }
 
-// given tells whether a flag says which token it is.
+// given reports whether a flag says which token it is.
 func (s *tokenSource) given() bool { return s.token != "" || s.file != "" || s.account != "" }
 
 // read returns the token that was given or asked for by --service-account; "" when there is none, which an unauthenticated hub takes.

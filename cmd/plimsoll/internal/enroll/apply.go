@@ -28,7 +28,7 @@ func (c *Cluster) find(ctx context.Context, o object) (*unstructured.Unstructure
 	return found, nil
 }
 
-// ours tells whether an object was made by this tool.
+// ours reports whether an object was made by this tool.
 func ours(o *unstructured.Unstructured) bool { return o.GetLabels()[managedByLabel] == fieldManager }
 
 // apply brings an object into the cluster. What somebody else made is used as it is.

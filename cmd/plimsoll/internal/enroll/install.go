@@ -28,7 +28,7 @@ type Kind struct {
 // role is the ClusterRole that lets the hub keep the kind in a member, and its binding.
 func (k Kind) role() string { return "plimsoll-" + k.Plural }
 
-// AllNamespaces among [Installed.Secrets] stands for every namespace.
+// AllNamespaces among [Installed.Secrets] represents every namespace.
 const AllNamespaces = "*"
 
 // Installed says what is installed of a kind in a member.

@@ -114,7 +114,7 @@ func caOf(from *Context) ([]byte, error) {
 	return nil, nil
 }
 
-// loopback tells whether the server is on the machine of whoever asks.
+// loopback reports whether the server is on the machine of whoever asks.
 func (t target) loopback() bool {
 	parsed, err := url.Parse(t.server)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// redacted stands for a token in what is shown.
+// redacted represents a token in what is shown.
 const redacted = "REDACTED"
 
 // Render returns what [Register] would apply, as YAML, with no token. It talks to no cluster.

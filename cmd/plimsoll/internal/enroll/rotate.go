@@ -22,7 +22,7 @@ import (
 )
 
 // Rotate gives the hub another token of its account in a member, of the same life, and returns when it expires. With revoke, the account is
-// created anew first, so that no token of the old one is good for anything: from then until the hub has the new one, the member refuses it.
+// created again first, so that no token of the old one is good for anything: from then until the hub has the new one, the member refuses it.
 func Rotate(ctx context.Context, r Registration, member, hub *Context, revoke bool, report func(Change)) (time.Time, error) {
 	if err := r.Validate(); err != nil {
 		return time.Time{}, err

@@ -53,7 +53,7 @@ func (e *enrolment) sameScope(found *unstructured.Unstructured) error {
 	return nil
 }
 
-// shares tells whether another registration of the same cluster claims what this one does, and what that is.
+// shares reports whether another registration of the same cluster claims what this one does, and what that is.
 func (e *enrolment) shares(other *unstructured.Unstructured) (what string, shared bool) {
 	theirs := registeredNamespaces(other)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// Unregister undoes [Register]: first in the hub cluster, so that the hub lets go of the member, then in the member, unless
+// Unregister undoes [Register]: first in the hub cluster, so that the hub releases the member, then in the member, unless
 // that is nil. What somebody else made stays, and so does what is not there. Pods stay where they are.
 func Unregister(ctx context.Context, r Registration, member, hub *Context, report func(Change)) error {
 	if err := r.Validate(); err != nil {
@@ -180,7 +180,7 @@ func (e *enrolment) inhabitant(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// ofEveryNamespace tells what Kubernetes makes in each namespace, and what says of others what they did.
+// ofEveryNamespace reports what Kubernetes makes in each namespace, and what says of others what they did.
 func ofEveryNamespace(resource, name string) bool {
 	return resource == "events" || resource == "serviceaccounts" && name == "default" || resource == "configmaps" && name == "kube-root-ca.crt"
 }
