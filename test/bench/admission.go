@@ -101,13 +101,13 @@ func (b *bench) quietMember(ctx context.Context) (*fleet.Member, error) {
 func makeOwners(ctx context.Context, m *fleet.Member) ([]*appsv1.ReplicaSet, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: fleet.Enabled()}}
 	if err := m.Client().Create(ctx, namespace); err != nil {
-		return nil, fmt.Errorf("make owners: %w", err)
+		return nil, fmt.Errorf("create owners: %w", err)
 	}
 	owners := make([]*appsv1.ReplicaSet, admissionOwners)
 	for i := range owners {
 		deployment := fleet.Deployment(namespace.Name, fmt.Sprintf("checkout-%d", i), admissionReplicas, fleet.Policy(admissionPercent, admissionFloor))
 		if err := m.Client().Create(ctx, deployment); err != nil {
-			return nil, fmt.Errorf("make owners: %w", err)
+			return nil, fmt.Errorf("create owners: %w", err)
 		}
 		owners[i] = &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{
@@ -119,7 +119,7 @@ func makeOwners(ctx context.Context, m *fleet.Member) ([]*appsv1.ReplicaSet, err
 			},
 		}
 		if err := m.Client().Create(ctx, owners[i]); err != nil {
-			return nil, fmt.Errorf("make owners: %w", err)
+			return nil, fmt.Errorf("create owners: %w", err)
 		}
 	}
 	return owners, nil

@@ -127,7 +127,7 @@ func (w *slowWork) after(ctx context.Context, name string, moment time.Time) (ti
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("the reconcile of %s that was ordered has not begun: %w", name, ctx.Err())
+			return time.Time{}, fmt.Errorf("the reconcile of %s that was ordered has not started: %w", name, ctx.Err())
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (b *bench) noteUnplaced(ctx context.Context) error {
 	}
 	for _, sample := range samples["plimsoll_admissions_total"] {
 		if sample.Value > 0 && !sample.Has("outcome", "spot") && !sample.Has("outcome", "on_demand") {
-			b.report.note("burst: %.0f pods were let through unplaced: %s", sample.Value, sample.Labels)
+			b.report.note("burst: %.0f pods were admitted without a decision: %s", sample.Value, sample.Labels)
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (b *bench) churnOne(ctx context.Context, m *fleet.Member, percent, floor in
 	for _, sentence := range verdict.Breaks {
 		b.logf("%s: floor of %d broken: %s", w, floor, sentence)
 	}
-	b.report.note("churn, floor %d: %d pods evicted by us and %d by the hub, %d creations refused; whole at %d moments, then at least %d on-demand; at most %d pods without a slot",
+	b.report.note("churn, floor %d: %d pods evicted by us and %d by the hub, %d creations refused; all replicas ready at %d times, then at least %d on-demand; at most %d pods without a slot",
 		floor, churn.Evictions, verdict.ByHub, verdict.Refused, verdict.Whole, verdict.Lowest, verdict.Unplaced)
 	return len(verdict.Breaks), discard(ctx, w)
 }

@@ -68,7 +68,7 @@ func (b *bench) e2eFailover(ctx context.Context) (err error) {
 	b.report.record("e2e-failover-s", taken.Seconds())
 	b.report.record("e2e-floor-breaks", float64(len(after.FloorBreaks)))
 	b.report.record("e2e-double-writes", float64(len(after.DoubleWrites)))
-	b.report.note("e2e: %d changes were acknowledged before the kill and %d after it; all members converged %.1f s after the load was held still; %s",
+	b.report.note("e2e: %d changes were acknowledged before the kill and %d after it; all members converged %.1f s after the load stopped; %s",
 		before.Changes, after.Changes-before.Changes, converged.Seconds(), after)
 	return after.Err()
 }
@@ -80,5 +80,5 @@ func otherThan(replicas []*e2e.Replica, owner *e2e.Replica) (*e2e.Replica, error
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no replica beside %s", owner.Name)
+	return nil, fmt.Errorf("%s is the only replica", owner.Name)
 }

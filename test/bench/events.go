@@ -112,7 +112,7 @@ func (b *bench) measureEvents(ctx context.Context, api *fleet.API, targets []*ta
 	if err != nil {
 		return nil, err
 	}
-	b.report.note("event to reconcile: %.0f writes a second; the machine was %.0f %% busy, API servers and load included",
+	b.report.note("event to reconcile: %.0f writes a second; the machine, with API servers and load, was %.0f %% busy",
 		eventRate*(eventWarmup+eventSeconds)/time.Since(begun).Seconds(), after.busySince(before))
 	return eventDelays(targets, marks)
 }

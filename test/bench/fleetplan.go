@@ -107,7 +107,7 @@ func median(times int, run func() error) timing {
 func used() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("read the time that was used: %w", err)
+		return 0, fmt.Errorf("read the CPU time used: %w", err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }

@@ -121,7 +121,7 @@ func newFrameworkSite(ctx context.Context) (*frameworkSite, error) {
 	config := &rest.Config{Host: "https://nowhere.invalid"}
 	filled, err := cache.New(config, cache.Options{Scheme: scheme.Scheme, Mapper: mapper, NewInformer: listedInMemory})
 	if err != nil {
-		return nil, fmt.Errorf("make the cache: %w", err)
+		return nil, fmt.Errorf("create the cache: %w", err)
 	}
 	s := &frameworkSite{cache: filled}
 	if err := filled.IndexField(ctx, &appsv1.ReplicaSet{}, ownerField, byOwner); err != nil {
@@ -131,7 +131,7 @@ func newFrameworkSite(ctx context.Context) (*frameworkSite, error) {
 		return nil, fmt.Errorf("informer: %w", err)
 	}
 	if s.client, err = client.New(config, client.Options{Scheme: scheme.Scheme, Mapper: mapper, Cache: &client.CacheOptions{Reader: filled}}); err != nil {
-		return nil, fmt.Errorf("make the client: %w", err)
+		return nil, fmt.Errorf("create the client: %w", err)
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.done.Go(func() { _ = filled.Start(ctx) }) // fails only when it is started twice

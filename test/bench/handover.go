@@ -181,7 +181,7 @@ func (b *bench) whyLost(m *fleet.Member, skipped int) error {
 // handoverFigures counts the calls that nobody answered, and how soon the other replica wrote.
 func (b *bench) handoverFigures(workloads []*fleet.Workload, load *admissions, asked, ordered time.Time) error {
 	if failed := load.failed.Load(); failed != nil {
-		return fmt.Errorf("make a pod: %w", *failed)
+		return fmt.Errorf("create a pod: %w", *failed)
 	}
 	var (
 		written       time.Time
@@ -204,7 +204,7 @@ func (b *bench) handoverFigures(workloads []*fleet.Workload, load *admissions, a
 		for _, e := range pods {
 			if kube.WebhookSkipped(e) {
 				skipped++
-				b.logf("admitted without the hub in %s %.2f s after the stop was asked for, in %.2f s", w.Member.Name,
+				b.logf("admitted without the hub in %s %.2f s after the stop was requested, in %.2f s", w.Member.Name,
 					e.Received.Sub(asked).Seconds(), e.Answered.Sub(e.Received).Seconds())
 			}
 		}
@@ -221,6 +221,6 @@ func (b *bench) handoverFigures(workloads []*fleet.Workload, load *admissions, a
 	}
 	b.report.record("handover-s", written.Sub(asked).Seconds())
 	b.report.record("handover-lost-admissions", float64(lost))
-	b.report.note("handover: %d of %d admissions were not answered; the other replica wrote %.2f s after the stop was asked for", lost, created, written.Sub(asked).Seconds())
+	b.report.note("handover: %d of %d admissions were not answered; the other replica wrote %.2f s after the stop was requested", lost, created, written.Sub(asked).Seconds())
 	return nil
 }

@@ -75,7 +75,7 @@ func (b *bench) hostileLogins(ctx context.Context) (err error) {
 		return err
 	}
 	b.report.record("hostile-logins-failed", float64(failed))
-	b.report.note("hostile logins: %d good ones, each with a token of its own, answered with %v, the slowest in %.0f ms; meanwhile %.0f bad ones a second from %d addresses, of which %d were accepted",
+	b.report.note("hostile logins: %d valid tokens, each of its own, were answered with %v, the slowest in %.0f ms, beside %.0f invalid tokens a second from %d addresses, of which %d were accepted",
 		len(tokens), statuses, milliseconds(slowest), float64(flood.sent.Load())/lasted, strangers, flood.accepted.Load())
 	if flood.accepted.Load() > 0 {
 		return errors.New("a bad token was accepted")

@@ -14,7 +14,7 @@ import (
 func (b *bench) image(ctx context.Context) error {
 	said, err := exec.CommandContext(ctx, "sh", filepath.Join("deploy", "image", "files.sh"), runtime.GOARCH).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("put the image's files together: %w: %s", err, strings.TrimSpace(string(said)))
+		return fmt.Errorf("assemble the image's files: %w: %s", err, strings.TrimSpace(string(said)))
 	}
 	var bytes int64
 	err = filepath.WalkDir(filepath.Join("build", "image", runtime.GOARCH), func(_ string, entry fs.DirEntry, err error) error {

@@ -255,7 +255,7 @@ func (k *karpenterBench) endure(ctx context.Context, w *fleet.Workload, entry st
 	}
 	k.report.record(entry, float64(len(toll.Breaks)))
 	k.report.note("%s: done in %.0f s; %d nodes made and %d removed; %d pods evicted by the hub, %d of them ready; by others %v, whom budgets refused %d times; "+
-		"at least %d on-demand replicas ready of a floor of %d, whoever took them", entry, time.Since(begun).Seconds(), made, len(before)+made-len(after),
+		"at least %d on-demand replicas ready of a floor of %d, including evictions by others", entry, time.Since(begun).Seconds(), made, len(before)+made-len(after),
 		toll.ByHub, toll.ReadyByHub, toll.ByOthers, toll.RefusedToOthers, toll.Lowest, karpenterFloor)
 	return nil
 }

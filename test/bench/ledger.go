@@ -103,7 +103,7 @@ func newLedgerSite(ctx context.Context) (*ledgerSite, error) {
 	var err error
 	s.cache, err = cache.New(config, cache.Options{Scheme: s.scheme, Mapper: mapper, NewInformer: objects.informer})
 	if err != nil {
-		return nil, fmt.Errorf("make the cache: %w", err)
+		return nil, fmt.Errorf("create the cache: %w", err)
 	}
 	for _, kind := range ledgerKinds() {
 		if _, err := s.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
@@ -112,7 +112,7 @@ func newLedgerSite(ctx context.Context) (*ledgerSite, error) {
 	}
 	reader, err := client.New(config, client.Options{Scheme: s.scheme, Mapper: mapper, Cache: &client.CacheOptions{Reader: s.cache}})
 	if err != nil {
-		return nil, fmt.Errorf("make the client: %w", err)
+		return nil, fmt.Errorf("create the client: %w", err)
 	}
 	s.client = agreeing{reader}
 	ctx, s.cancel = context.WithCancel(ctx)

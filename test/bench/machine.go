@@ -15,13 +15,13 @@ type cpuTime struct{ idle, all uint64 }
 func readCPU() (t cpuTime, err error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return t, fmt.Errorf("read the processors' times: %w", err)
+		return t, fmt.Errorf("read the CPU times: %w", err)
 	}
 	line, _, _ := strings.Cut(string(content), "\n")
 	for i, field := range strings.Fields(line)[1:] {
 		ticks, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			return t, fmt.Errorf("read the processors' times: %w", err)
+			return t, fmt.Errorf("read the CPU times: %w", err)
 		}
 		t.all += ticks
 		if i == 3 || i == 4 {

@@ -79,8 +79,8 @@ func main() {
 	out := flag.String("out", filepath.Join("build", "bench.json"), "file for the figures")
 	keep := flag.Bool("logs", false, "print where the hub's logs and the clusters' logs are kept, and keep them")
 	b := newBench()
-	flag.IntVar(&b.members, "members", b.members, "how many members the run members simulates; what is promised is promised for the default")
-	hostilities := flag.String("hostilities", "", "comma-separated parts of the run hostile, default all: what its member does, and "+partLogins)
+	flag.IntVar(&b.members, "members", b.members, "number of members that the run members simulates; the goals apply to the default")
+	hostilities := flag.String("hostilities", "", "comma-separated parts of the run hostile, default all: the ways in which its member is hostile, and "+partLogins)
 	flag.Parse()
 	chosen, err := choose(*selected)
 	if err == nil {
@@ -131,7 +131,7 @@ func (b *bench) measure(ctx context.Context, chosen []run, out string, keep bool
 		}
 		b.logf("run %s", r.name)
 		if err := b.perform(ctx, r); err != nil {
-			b.logf("run %s broke: %v", r.name, err)
+			b.logf("run %s failed: %v", r.name, err)
 			problems = append(problems, fmt.Errorf("run %s: %w", r.name, err))
 		}
 	}

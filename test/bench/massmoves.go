@@ -93,7 +93,7 @@ func (b *bench) dismiss(m *fleet.Member) error {
 
 // massWorkloads makes the workloads with their budgets and waits until their pods are there.
 func (b *bench) massWorkloads(ctx context.Context, m *fleet.Member) ([]*fleet.Workload, error) {
-	b.logf("make %d workloads of %d replicas", massWorkloads, massReplicas)
+	b.logf("create %d workloads of %d replicas", massWorkloads, massReplicas)
 	workloads := make([]*fleet.Workload, massWorkloads)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(massAtOnce)
@@ -122,7 +122,7 @@ func massWorkload(ctx context.Context, m *fleet.Member, namespace, name string) 
 		},
 	}
 	if err := m.Client().Create(ctx, budget); err != nil {
-		return nil, fmt.Errorf("make a disruption budget: %w", err)
+		return nil, fmt.Errorf("create a disruption budget: %w", err)
 	}
 	return m.Create(ctx, fleet.Deployment(namespace, name, massReplicas, fleet.Policy(massBefore, massFloor)))
 }

@@ -143,7 +143,7 @@ func (b *bench) faulted(c *crowd) (float64, error) {
 		for _, change := range of {
 			if !change.Healthy() {
 				wrong[member] = true
-				b.logf("member %s was called %s, %s: %s", member, change.State, change.Reason, change.Message)
+				b.logf("member %s was reported as %s, %s: %s", member, change.State, change.Reason, change.Message)
 			}
 		}
 	}

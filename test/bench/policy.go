@@ -33,7 +33,7 @@ func (b *bench) policy(ctx context.Context) error {
 		return err
 	}
 	if err := m.Client().Create(ctx, budget(namespace)); err != nil {
-		return fmt.Errorf("make a disruption budget: %w", err)
+		return fmt.Errorf("create a disruption budget: %w", err)
 	}
 	w, err := m.Create(ctx, fleet.Deployment(namespace, "web", policyReplicas, fleet.Policy(policyBefore, policyFloor)))
 	if err != nil {

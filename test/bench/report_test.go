@@ -18,7 +18,7 @@ func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testi
 	r.record("admission-rps", 9999)
 	r.record("admission-p99-ms", 40)
 	r.record("admission-p99-ratio", 1.26)
-	r.note("as seen on a quiet machine")
+	r.note("measured on a quiet machine")
 	var out bytes.Buffer
 	g.Expect(r.print(&out)).To(Succeed())
 	g.Expect(out.String()).To(MatchRegexp(`burst-evictions\s+1\s+evictions\s+0\s+MISSED`))
@@ -26,7 +26,7 @@ func TestTheTableMarksWhatMissesItsTargetAndLeavesOutWhatWasNotMeasured(t *testi
 	g.Expect(out.String()).To(MatchRegexp(`admission-rps\s+9999\s+1/s\s+≥ 10000\s+MISSED`))
 	g.Expect(out.String()).To(MatchRegexp(`admission-p99-ms\s+40\s+ms\s+-\s+\n`))
 	g.Expect(out.String()).To(MatchRegexp(`admission-p99-ratio\s+1.26\s+times\s+≤ 1.25\s+MISSED`))
-	g.Expect(out.String()).To(ContainSubstring("as seen on a quiet machine"))
+	g.Expect(out.String()).To(ContainSubstring("measured on a quiet machine"))
 	g.Expect(out.String()).NotTo(ContainSubstring("failover-s"))
 }
 

@@ -348,7 +348,7 @@ func (b *bench) webAppsAtRest(ctx context.Context) error {
 		return err
 	}
 	if looks == count {
-		return errors.New("no WebApp was looked at again")
+		return errors.New("no WebApp was reconciled again")
 	}
 	b.report.record("webapp-noop-ms", 1000*(after-seconds)/(looks-count))
 	return nil

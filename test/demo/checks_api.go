@@ -28,7 +28,7 @@ func (c *checks) questions(ctx context.Context) {
 		}
 		return listedWorkloads(output, "prod-eu")
 	})
-	c.check(ctx, "curl without a token is turned away", func(ctx context.Context) (string, error) {
+	c.check(ctx, "the API rejects curl without a token", func(ctx context.Context) (string, error) {
 		if err := needsCurl(); err != nil {
 			return "", err
 		}
@@ -58,7 +58,7 @@ func needsCurl() error {
 func listedWorkloads(answer, member string) (string, error) {
 	var listed plimsollv1.ListWorkloadsResponse
 	if err := protojson.Unmarshal([]byte(answer), &listed); err != nil {
-		return "", fmt.Errorf("the answer is no list of workloads: %w: %s", err, cut(answer, 200))
+		return "", fmt.Errorf("the answer is not a list of workloads: %w: %s", err, cut(answer, 200))
 	}
 	var got, want []string
 	for _, w := range listed.GetWorkloads() {
@@ -70,21 +70,21 @@ func listedWorkloads(answer, member string) (string, error) {
 		}
 	}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
-		return "", fmt.Errorf("listed are %s, and it should be %s", strings.Join(got, ", "), strings.Join(want, ", "))
+		return "", fmt.Errorf("it lists %s instead of %s", strings.Join(got, ", "), strings.Join(want, ", "))
 	}
 	return strings.Join(got, ", "), nil
 }
 
 // orders checks that a reconcile can be ordered by gRPC and by the CLI.
 func (c *checks) orders(ctx context.Context) {
-	c.check(ctx, "the printed grpcurl line gives a receipt", func(ctx context.Context) (string, error) {
+	c.check(ctx, "the printed grpcurl line returns a receipt", func(ctx context.Context) (string, error) {
 		output, err := c.paste(ctx, "grpcurl")
 		if err != nil {
 			return "", err
 		}
 		var ordered plimsollv1.RequeueWorkloadResponse
 		if err := protojson.Unmarshal([]byte(output), &ordered); err != nil {
-			return "", fmt.Errorf("the answer is no receipt: %w: %s", err, cut(output, 200))
+			return "", fmt.Errorf("the answer is not a receipt: %w: %s", err, cut(output, 200))
 		}
 		key := ordered.GetReceipt().GetKey()
 		if ordered.GetReceipt().GetId() == "" || key.GetCluster() != "prod-eu" || key.GetName() != "web" {
@@ -117,7 +117,7 @@ func (c *checks) commands(ctx context.Context) {
 		}
 		result, _, _ := strings.Cut(output, "\n")
 		if !strings.Contains(result, "web of prod-eu: Done") {
-			return "", errors.New("it says: " + output)
+			return "", errors.New("it prints: " + output)
 		}
 		return result, nil
 	})
@@ -140,11 +140,11 @@ func tableShows(table string) (string, error) {
 			fields := strings.Fields(row)
 			return slices.Contains(fields, s.member) && strings.Contains(row, s.name)
 		}) {
-			return "", fmt.Errorf("no row tells of %s:\n%s", s, table)
+			return "", fmt.Errorf("no row for %s:\n%s", s, table)
 		}
 	}
 	if len(rows) != len(samples)+1 {
-		return "", fmt.Errorf("there are %d rows instead of a heading and %d:\n%s", len(rows), len(samples), table)
+		return "", fmt.Errorf("there are %d rows instead of a header and %d:\n%s", len(rows), len(samples), table)
 	}
 	return fmt.Sprintf("%d of %d clusters", len(samples), len(memberNames)), nil
 }
@@ -164,7 +164,7 @@ func slotsShown(output string, replicas int) (string, error) {
 		}
 		slot, err := strconv.Atoi(text)
 		if err != nil || slot < 0 || slot >= replicas || held[slot] {
-			return "", fmt.Errorf("a replica has the slot %q, and each should have one of its own from 0 to %d: %s", text, replicas-1, row)
+			return "", fmt.Errorf("a replica has the slot %q; each must have a different one from 0 to %d: %s", text, replicas-1, row)
 		}
 		held[slot] = true
 	}

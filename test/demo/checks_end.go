@@ -46,7 +46,7 @@ func (c *checks) leaving(ctx context.Context) {
 			now, err := traces(ctx, member)
 			more, gone := without(now, c.untouched), without(c.untouched, now)
 			if err == nil && len(more)+len(gone) > 0 {
-				err = fmt.Errorf("new since it was registered: [%s], gone: [%s]", strings.Join(more, ", "), strings.Join(gone, ", "))
+				err = fmt.Errorf("added since the registration: [%s], removed: [%s]", strings.Join(more, ", "), strings.Join(gone, ", "))
 			}
 			return err
 		})

@@ -27,7 +27,7 @@ func (c *checks) members(ctx context.Context) {
 					return fmt.Sprintf("Kubernetes %s, %d workloads", found.GetKubernetesVersion(), found.GetWorkloads().GetManaged()), nil
 				}
 			}
-			return "", fmt.Errorf("it is not, the hub says %v", all)
+			return "", fmt.Errorf("it is not: the hub reports %v", all)
 		})
 	}
 }
@@ -39,7 +39,7 @@ func (c *checks) burst(ctx context.Context) {
 			return c.awaitTold(ctx, s)
 		})
 	}
-	c.check(ctx, "a Warning event in staging tells of the invalid annotation", c.warned)
+	c.check(ctx, "a Warning event in staging names the invalid annotation", c.warned)
 	c.check(ctx, "the burst of new replicas was placed without an eviction", func(context.Context) (string, error) {
 		return c.evicted(0, memberNames...)
 	})
@@ -53,7 +53,7 @@ func (c *checks) mixInMember(ctx context.Context, s sample) (string, error) {
 	}
 	wanted := s.spotWanted(seen.wanted)
 	if seen.spot != wanted || seen.onDemand != seen.wanted-wanted {
-		return "", fmt.Errorf("of %d replicas %d belong on spot capacity, and there are %s", seen.wanted, wanted, seen)
+		return "", fmt.Errorf("of %d replicas, %d belong on spot capacity; found %s", seen.wanted, wanted, seen)
 	}
 	return fmt.Sprintf("%d replicas at %d %%, floor %d: %s", seen.wanted, s.percent, s.floor, seen), nil
 }
@@ -71,11 +71,11 @@ func (c *checks) mix(ctx context.Context, s sample) (string, error) {
 	n := int(told.GetReplicas())
 	spot, onDemand := s.spotWanted(n), n-s.spotWanted(n)
 	if int(told.GetSpotWanted()) != spot || int(told.GetOnDemandWanted()) != onDemand {
-		return "", fmt.Errorf("the hub wants %d on spot capacity and %d on-demand, by the formula it is %d and %d",
+		return "", fmt.Errorf("the hub wants %d on spot capacity and %d on-demand; the formula gives %d and %d",
 			told.GetSpotWanted(), told.GetOnDemandWanted(), spot, onDemand)
 	}
 	if int(told.GetSpotActual()) != spot || int(told.GetOnDemandActual()) != onDemand {
-		return "", fmt.Errorf("the hub sees %d on spot capacity and %d on-demand, there are %d and %d",
+		return "", fmt.Errorf("the hub reports %d on spot capacity and %d on-demand; there are %d and %d",
 			told.GetSpotActual(), told.GetOnDemandActual(), spot, onDemand)
 	}
 	if !s.broken {
@@ -105,7 +105,7 @@ func (c *checks) warned(ctx context.Context) (message string, err error) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d events is it", len(events.Items))
+		return fmt.Errorf("no such event among %d", len(events.Items))
 	})
 	return message, err
 }
@@ -139,9 +139,9 @@ func (c *checks) evicted(want int, names ...string) (string, error) {
 		total += n
 	}
 	if total != want {
-		return "", fmt.Errorf("%d evictions, by the audit logs of %s, and there should be %d", total, strings.Join(names, ", "), want)
+		return "", fmt.Errorf("%d evictions in the audit logs of %s instead of %d", total, strings.Join(names, ", "), want)
 	}
-	return fmt.Sprintf("%d evictions, by the audit logs of %s", total, strings.Join(names, ", ")), nil
+	return fmt.Sprintf("%d evictions in the audit logs of %s", total, strings.Join(names, ", ")), nil
 }
 
 // policyChange checks that the line that changes a policy moves as many replicas as the policy asks, and no more.
@@ -207,7 +207,7 @@ const hubUser = "system:serviceaccount:" + hubNamespace + ":plimsoll-hub"
 
 // rights checks that the hub got by with the rights that it was given.
 func (c *checks) rights(ctx context.Context) {
-	c.check(ctx, "the hub asked for nothing that its rights do not cover", func(context.Context) (string, error) {
+	c.check(ctx, "no API server refused a request of the hub", func(context.Context) (string, error) {
 		requests := 0
 		for _, cluster := range c.clusters() {
 			events, err := cluster.Audit().Events(kube.ByUser(hubUser))

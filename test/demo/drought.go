@@ -61,7 +61,7 @@ func (c *checks) drought(ctx context.Context) {
 			there = append(there, s)
 		}
 	}
-	c.check(ctx, "without spot nodes all replicas of "+droughtMember+" run on-demand", func(ctx context.Context) (string, error) {
+	c.check(ctx, "without spot nodes, all replicas of "+droughtMember+" run on-demand", func(ctx context.Context) (string, error) {
 		if err := c.takeSpotNodes(ctx); err != nil {
 			return "", err
 		}
@@ -75,7 +75,7 @@ func (c *checks) drought(ctx context.Context) {
 		}
 		return fmt.Sprintf("%d replicas", n), nil
 	})
-	c.check(ctx, "with spot nodes again they return", func(ctx context.Context) (string, error) {
+	c.check(ctx, "when the spot nodes are back, they return", func(ctx context.Context) (string, error) {
 		if err := c.giveSpotNodes(ctx); err != nil {
 			return "", err
 		}

@@ -114,7 +114,7 @@ func (d *demo) awaitMix(ctx context.Context, s sample, n int) error {
 	return await(ctx, fmt.Sprintf("%s to have %s", s, want), func(ctx context.Context) error {
 		seen, err := d.observe(ctx, s)
 		if err == nil && seen != want {
-			err = fmt.Errorf("of %d replicas wanted there are %s", seen.wanted, seen)
+			err = fmt.Errorf("%d replicas wanted, found %s", seen.wanted, seen)
 		}
 		return err
 	})

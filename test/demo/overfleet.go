@@ -72,10 +72,10 @@ func (d *demo) overFleetTour() []stop {
 	}
 	return []stop{
 		{overFleetStep, "The demo has placed catalog over the fleet: 12 replicas in all members.", deliver},
-		{overFleetStep, "The demo has taken the spot nodes of " + dryMember + ": catalog runs on spot elsewhere.", func(ctx context.Context) error { return d.takeSpotNodesOf(ctx, dryMember) }},
-		{overFleetStep, "The demo has given " + dryMember + " spot nodes again: catalog returns.", func(ctx context.Context) error { return d.giveSpotNodesTo(ctx, dryMember) }},
-		{overFleetStep, "The demo has " + lostMember + " answer nothing: it is made up for elsewhere.", func(context.Context) error { return d.loseMember() }},
-		{2 * overFleetStep, "The demo has " + lostMember + " answer again: catalog goes back to its plan.", func(context.Context) error { return d.findMember() }},
+		{overFleetStep, "The demo has removed the spot nodes of " + dryMember + ": catalog runs on spot in other members.", func(ctx context.Context) error { return d.takeSpotNodesOf(ctx, dryMember) }},
+		{overFleetStep, "The demo has added spot nodes to " + dryMember + " again: catalog returns.", func(ctx context.Context) error { return d.giveSpotNodesTo(ctx, dryMember) }},
+		{overFleetStep, "The demo has " + lostMember + " time out: the other members replace its replicas.", func(context.Context) error { return d.loseMember() }},
+		{2 * overFleetStep, "The demo has connected " + lostMember + " again: catalog returns to its plan.", func(context.Context) error { return d.findMember() }},
 	}
 }
 
@@ -159,16 +159,16 @@ func (c *checks) overFleet(ctx context.Context) {
 		}
 		return c.awaitOverFleet(ctx, "replicas in all members", exact, memberNames...)
 	})
-	c.check(ctx, "the FleetPlacement says where its replicas run, and why", func(ctx context.Context) (string, error) {
+	c.check(ctx, "the FleetPlacement reports where its replicas run, and why", func(ctx context.Context) (string, error) {
 		said, err := c.overFleetRun(ctx, overFleetSee)
 		for _, name := range memberNames {
 			if err == nil && !strings.Contains(said, name) {
-				err = fmt.Errorf("it does not tell of %s: %s", name, said)
+				err = fmt.Errorf("it does not name %s: %s", name, said)
 			}
 		}
 		return "", err
 	})
-	c.check(ctx, "without spot nodes in "+dryMember+" its replicas run on spot elsewhere", func(ctx context.Context) (string, error) {
+	c.check(ctx, "without spot nodes in "+dryMember+", its replicas run on spot in other members", func(ctx context.Context) (string, error) {
 		if err := c.takeSpotNodesOf(ctx, dryMember); err != nil {
 			return "", err
 		}
@@ -176,13 +176,13 @@ func (c *checks) overFleet(ctx context.Context) {
 			return seen[dryMember].spot == 0 && all.spot == overFleetReplicas-overFleetFloor && all.onDemand == overFleetFloor
 		}, memberNames...)
 	})
-	c.check(ctx, "with spot nodes again they return to "+dryMember, func(ctx context.Context) (string, error) {
+	c.check(ctx, "when the spot nodes are back, they return to "+dryMember, func(ctx context.Context) (string, error) {
 		if err := c.giveSpotNodesTo(ctx, dryMember); err != nil {
 			return "", err
 		}
 		return c.awaitOverFleet(ctx, "spot in "+dryMember, func(seen map[string]observed, all observed) bool { return seen[dryMember].spot > 0 && exact(seen, all) }, memberNames...)
 	})
-	c.check(ctx, "a member that answers nothing is made up for elsewhere, and is back at the plan when it answers", func(ctx context.Context) (string, error) {
+	c.check(ctx, "other members replace the replicas of a member that does not answer, until it answers again", func(ctx context.Context) (string, error) {
 		if err := c.loseMember(); err != nil {
 			return "", err
 		}
@@ -192,7 +192,7 @@ func (c *checks) overFleet(ctx context.Context) {
 		}
 		return c.awaitOverFleet(ctx, "the plan", exact, memberNames...)
 	})
-	c.check(ctx, "it is taken back by the commands of "+overFleetPage, func(ctx context.Context) (string, error) {
+	c.check(ctx, "the commands of "+overFleetPage+" delete it", func(ctx context.Context) (string, error) {
 		_, err := c.overFleetRun(ctx, overFleetEnd)
 		return "", err
 	})

@@ -37,7 +37,7 @@ func enterRepository() error {
 		return err
 	}
 	if err := os.Chdir(filepath.Join(bin, "..", "..", "..")); err != nil {
-		return fmt.Errorf("enter the repository: %w", err)
+		return fmt.Errorf("change to the repository's root: %w", err)
 	}
 	for _, path := range []string{hubBinary, cliBinary, grpcurl} {
 		if _, err := os.Stat(path); err != nil {
@@ -54,7 +54,7 @@ type place struct{ lock *os.File }
 // printed lines use.
 func takePlace() (*place, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("make the demo's folder: %w", err)
+		return nil, fmt.Errorf("create the demo's folder: %w", err)
 	}
 	lock, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
