@@ -32,6 +32,9 @@ func TestAConfigurationThatCannotBeReadIsRefused(t *testing.T) {
 		"network with host":     {file: "clusters: {allowedNetworks: [10.1.2.3/8]}\n", want: `: clusters.allowedNetworks[0]: 10.1.2.3/8: must be a network, not an address in it; did you mean 10.0.0.0/8?`},
 		"kind in small letters": {file: "spot: {workloadKinds: [{apiVersion: argoproj.io/v1, kind: rollout}]}\n", want: `: spot.workloadKinds: kind "rollout": want the kind as in manifests`},
 		"label without values":  {file: "spot: {nodeLabels: [{key: pool}]}\n", want: `: spot.nodeLabels: node label pool: want at least one value for spot`},
+		"node before a pod":     {file: "spot: {pendingTimeout: 3m, nodeStartTimeout: 2m, probe: {timeout: 1m}}\n", want: `: spot.nodeStartTimeout: 2m0s: must be at least spot.pendingTimeout (3m0s)`},
+		"node before a probe":   {file: "spot: {nodeStartTimeout: 90s}\n", want: `: spot.nodeStartTimeout: 1m30s: must be at least spot.probe.timeout (2m0s)`},
+		"node after the hour":   {file: "spot: {nodeStartTimeout: 61m}\n", want: `: spot.nodeStartTimeout: 1h1m0s: must be at most 1h0m0s`},
 		"open without loopback": {file: "api: {unauthenticated: true, grpcAddress: \"127.0.0.1:1\"}\n", want: `: api.unauthenticated: true: is only allowed while grpcAddress and restAddress are loopback addresses, and :8443 is not`},
 	} {
 		t.Run(name, func(t *testing.T) {
