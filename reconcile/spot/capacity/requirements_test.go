@@ -96,6 +96,38 @@ func TestAShapeHasEveryConstraintButTheSteering(t *testing.T) {
 	}
 }
 
+// Where a probe lacks a constraint of the replicas, its word that there is room is worth less.
+func TestWhatNoProbeCanHaveIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.PodSpec)
+		beyond bool
+	}{
+		"a volume": {func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		}, true},
+		"a device": {func(s *corev1.PodSpec) {
+			s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("gpu")}}
+		}, true},
+		"a topology spread": {func(s *corev1.PodSpec) {
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule}}
+		}, true},
+		"a topology spread that need not hold": {func(s *corev1.PodSpec) {
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.ScheduleAnyway}}
+		}, false},
+		"another scheduler": {func(s *corev1.PodSpec) { s.SchedulerName = "other" }, true},
+		"what a probe has": {func(s *corev1.PodSpec) {
+			*s = *constrained("")
+			s.SchedulerName, s.TopologySpreadConstraints, s.Volumes = "", nil, nil
+		}, false},
+	} {
+		var spec corev1.PodSpec
+		c.change(&spec)
+		if got := capacity.RequirementsOf(&spec, "shop", "", spottest.MustLabels(t)); got.BeyondProbes() != c.beyond {
+			t.Errorf("%s: %t: %v", name, got.BeyondProbes(), got.Constraints)
+		}
+	}
+}
+
 // A probe is a pod with the requirements of the decision, as far as a pod of another namespace can be.
 func TestAProbeIsAsHardToPlaceAsItsShape(t *testing.T) {
 	labels := spottest.MustLabels(t)

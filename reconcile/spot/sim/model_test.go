@@ -295,6 +295,7 @@ func TestWhateverHappensPlansKeepTheRulesAndFindBack(t *testing.T) {
 					h.recreate(w)
 				}
 			},
+			"forget revisions": func(t *rapid.T) { one(t).past = nil }, // as revisionHistoryLimit has it; pods that were released from them are nobody's
 			"leave": func(t *rapid.T) {
 				if h.away.IsZero() {
 					h.leave(h.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second))

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/phrase"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
@@ -211,11 +213,21 @@ func TestWhereNeitherTypeHasRoomNothingGoesToAndFro(t *testing.T) {
 	w.until("settled", time.Hour, w.settled)
 }
 
-// A volume in a zone without spot nodes keeps a replica away that a probe does not tell of.
+// spreadOverZones is what a topology spread constraint of a template asks for.
+func spreadOverZones(t *testing.T) []string {
+	spec := &corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+	return capacity.RequirementsOf(spec, "shop", "", spottest.MustLabels(t)).Constraints
+}
+
+// A volume in a zone without spot nodes, or a zone that has too many replicas already, keeps a replica away, and a probe does not tell of it.
 func TestAProbeThatIsEasierThanItsReplicasIsBelievedEverLess(t *testing.T) {
-	for name, ordinals := range map[string]bool{"Deployment": false, "StatefulSet": true} {
-		w := newSingle(t, ordinals, 10, spottest.PolicyOf(50, 1))
-		w.needs = []string{capacity.ConstraintVolume + "shop/data-db-"}
+	volume := []string{capacity.ConstraintVolume + "shop/data-db-"}
+	for name, c := range map[string]struct {
+		ordinals bool
+		needs    []string
+	}{"Deployment": {false, volume}, "StatefulSet": {true, volume}, "Deployment that is spread": {false, spreadOverZones(t)}} {
+		w := newSingle(t, c.ordinals, 10, spottest.PolicyOf(50, 1))
+		w.needs = c.needs
 		w.addNode(capacity.Spot, 20)
 		w.addNode(capacity.OnDemand, 40)
 		w.refuses = func(_ *Pod, n *Node) bool { return n.capacity == capacity.Spot }
