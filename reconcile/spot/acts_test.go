@@ -146,6 +146,36 @@ func TestAReleaseThatFailsStopsNoUrgentEvictionAndNoOtherRelease(t *testing.T) {
 	}
 }
 
+// A plan of a large workload is done in a few round trips, whatever it writes.
+func TestTheWritesOfAPlanAreUnderWaySideBySide(t *testing.T) {
+	const pods = 4 * parallelWrites
+	all := plantest.Replicas(pods, policy.Mix{Percent: 100, Managed: true})
+	stamps, releases, evictions := plan.Result{}, plan.Result{}, plan.Result{}
+	for i := range all {
+		p := &all[i]
+		stamps.Stamps = append(stamps.Stamps, plan.Stamp{Pod: p.UID, Name: p.Name, Slot: i})
+		releases.Releases = append(releases.Releases, plan.Release{Pod: p.UID, Name: p.Name, Released: plan.Released{Owner: spottest.OwnerUID, Hash: "abc", For: plan.PurposeInterruption}})
+		evictions.Evictions = append(evictions.Evictions, plan.Eviction{Pod: p.UID, Name: p.Name, Owner: spottest.OwnerUID, For: plan.PurposeInterruption})
+	}
+	for name, decided := range map[string]*plan.Result{"stamps": &stamps, "releases": &releases, "evictions": &evictions} {
+		synctest.Test(t, func(t *testing.T) {
+			answer := func(string) error {
+				time.Sleep(time.Second)
+				return nil
+			}
+			w := newWriting(answer, answer)
+			s := newShell(t, nil, false)
+			subject, began := s.acting(w, all), time.Now()
+			if _, err := s.act(t.Context(), s.follower.directory, subject, decided, began); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); len(w.order) != pods || took != pods/parallelWrites*time.Second {
+				t.Errorf("%d of %d %s took as long as %s where the server takes a second for each", len(w.order), pods, name, took)
+			}
+		})
+	}
+}
+
 func TestEveryErrorOfAPlanIsToldUpToABound(t *testing.T) {
 	pods := plantest.Replicas(40, policy.Mix{Percent: 100, Managed: true})
 	plantest.DoomSlots(pods, plan.Doom{Node: "s", Notice: "spot-itn", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}, spottest.UpTo(40)...)

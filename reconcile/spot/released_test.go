@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
@@ -226,6 +228,32 @@ func TestAWorkloadWhoseLabelIsTakenOffLeavesNothingBehind(t *testing.T) {
 	dir.owner(set.UID).searchAgain()
 	if lookFor(); !slices.Equal(r.evicted, []string{"old"}) {
 		t.Errorf("evicted %v when the replacement is ready", r.evicted)
+	}
+}
+
+// The floor is released whatever the strategy where its nodes go: then it matters whether a Service would lose it.
+func TestWhetherPodsCanBeReleasedIsFoundOutWhereTheirNodesGo(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{plan.TemplateHash: "abc"}}}
+	for name, c := range map[string]struct {
+		taint    string
+		strategy policy.Strategy
+		want     string
+	}{
+		"nothing is to be released": {"example.com/any", policy.StrategyEvict, ""},
+		"that is the strategy":      {"example.com/any", policy.StrategyRelease, "Service shop/web selects pod-template-hash"},
+		"a node goes":               {"karpenter.sh/disrupted", policy.StrategyEvict, "Service shop/web selects pod-template-hash"},
+	} {
+		s, set := newShell(t, nil, false), counted(1)
+		node := spotAndOnDemandNodes()[0].(*corev1.Node)
+		node.Spec.Taints = []corev1.Taint{{Key: c.taint}}
+		s.cache(node, namespace("true", nil), deployment(1, "true", mixed("50")), set)
+		settings := plantest.DefaultSettings
+		settings.Strategy = c.strategy
+		sub := webOf(set, indexed(interceptor.Funcs{}, running("web-1-0", "0", node.Name)), indexed(interceptor.Funcs{}, service))
+		o, _, err := s.observeSubject(t.Context(), s.follower.directory, sub, settings)
+		if err != nil || o.NoRelease != c.want {
+			t.Errorf("%s: %q, error %v", name, o.NoRelease, err)
+		}
 	}
 }
 

@@ -57,6 +57,34 @@ func TestNoReleaseBeginsThatTheWindowCouldNotSeeTheEndOf(t *testing.T) {
 	}
 }
 
+// What leaves on advice is released whatever the strategy, and must end within the window like a move.
+func TestNoReplicaLeavesOnAdviceThatTheWindowCouldNotSeeTheEndOf(t *testing.T) {
+	advice := &plan.Doom{Node: "n", Weight: plan.WeightAdvisory}
+	o := plantest.ObservedOf(releasableAll(doomed(plantest.Replicas(10, spottest.SpotOnly), advice, func(p *plan.Pod) bool { return p.Slot == 9 })), 10)
+	p := spottest.PolicyOf(100, 0)
+	p.Window = spottest.MustWindow(t, "0 4 * * *", "1h")
+	for left, releases := range map[time.Duration]int{30 * time.Minute: 1, 4 * time.Minute: 0} {
+		r := plan.Plan(o, p, plantest.DefaultSettings, spottest.Epoch.Add(5*time.Hour).Add(-left))
+		if len(r.Releases) != releases || len(r.Evictions) > 0 || (releases == 0) != (plantest.WaitOf(&r, plan.WaitWindow) != nil) {
+			t.Errorf("%s of the window are left: %+v", left, r)
+		}
+	}
+}
+
+func TestAStandInOnANodeThatGoesEndsInOrderBeforeItsNodeDoes(t *testing.T) {
+	o := releasing(1, 0, 1)
+	old := &o.Pods[len(o.Pods)-1]
+	old.Doom = &plan.Doom{Node: "n", By: spottest.Epoch.Add(time.Minute)}
+	for name, c := range map[string]struct {
+		now  time.Time
+		ends int
+	}{"there is time": {spottest.Epoch, 0}, "there is none": {old.Doom.By.Add(-plan.DoomMargin), 1}} {
+		if r := plan.Plan(o, spottest.PolicyOf(0, 0), plantest.DefaultSettings, c.now); len(r.Evictions) != c.ends {
+			t.Errorf("%s, and its replacement is not ready: %+v", name, r)
+		}
+	}
+}
+
 func TestAStandInThatOnlyWaitsForAWindowIsNotOnTheMove(t *testing.T) {
 	p := spottest.PolicyOf(0, 0)
 	p.Window = spottest.MustWindow(t, "0 2 * * 6", "1h")

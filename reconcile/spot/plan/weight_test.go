@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,22 @@ func TestANodeThatGoesForCertainIsLeftInBatchesOutsideTheWindow(t *testing.T) {
 	}
 	if r = plan.Plan(o, p, plantest.DefaultSettings, far.By.Add(-plan.DoomUrgent)); len(r.Evictions) != 20 {
 		t.Errorf("the deadline is near: %d go", len(r.Evictions))
+	}
+}
+
+// An autoscaler takes nodes away for certain, and those that it makes are not there yet: who has time waits for them.
+func TestNoReplicaThatHasTimeJoinsThoseThatWaitForANode(t *testing.T) {
+	for name, c := range map[string]struct {
+		doom plan.Doom
+		goes int
+	}{"certain": {plan.Doom{Node: "n"}, 0}, "with a deadline": {plan.Doom{Node: "n", By: spottest.Epoch.Add(time.Minute)}, 20}} {
+		o := plantest.ObservedOf(doomed(plantest.Replicas(40, spottest.SpotOnly), &c.doom, func(p *plan.Pod) bool { return p.Slot < 20 }), 40)
+		plantest.PendingFor(&o.Pods[39], 10*time.Second)
+		r := plan.Plan(o, spottest.PolicyOf(100, 0), plantest.DefaultSettings, spottest.Epoch)
+		w := plantest.WaitOf(&r, plan.WaitReplacement)
+		if len(r.Evictions) != c.goes || (c.goes == 0) != (w != nil && w.Replicas == 20 && strings.Contains(w.Reason, "waits for a node with spot")) {
+			t.Errorf("%s: %d go; %+v", name, len(r.Evictions), w)
+		}
 	}
 }
 
