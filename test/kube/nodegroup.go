@@ -71,6 +71,7 @@ type groupsNode struct {
 	emptySince time.Time // zero: it is not empty
 	deleteAt   time.Time // zero: it stays
 	goesAt     time.Time // the cloud takes it; zero: it does not
+	drained    bool      // it is taken away although it is in use
 }
 
 // NewNodeGroup starts a node group for a test, and stops it when the test ends; its nodes stay.
@@ -209,5 +210,5 @@ func (g *NodeGroup) step(ctx context.Context) error {
 	defer g.mu.Unlock()
 	now := time.Now()
 	seen := g.look(nodes.Items, pods.Items)
-	return errors.Join(g.takeBack(ctx, now), g.register(ctx, now), g.grow(ctx, seen, now), g.shrink(ctx, seen, now))
+	return errors.Join(g.takeBack(ctx, now), g.register(ctx, now), g.grow(ctx, seen, now), g.drain(ctx, pods.Items), g.shrink(ctx, seen, now))
 }

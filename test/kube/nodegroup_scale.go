@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -215,8 +214,7 @@ func (g *NodeGroup) shrink(ctx context.Context, seen sight, now time.Time) error
 		case node.deleteAt.IsZero() && now.Sub(node.emptySince) >= g.spec.IdleFor && staying > g.spec.Min:
 			staying--
 			node.deleteAt = now.Add(g.spec.DeleteDelay)
-			taint := corev1.Taint{Key: ToBeDeletedTaint, Value: strconv.FormatInt(now.Unix(), 10), Effect: corev1.TaintEffectNoSchedule}
-			problems = append(problems, g.cluster.TaintNodes(ctx, taint, name))
+			problems = append(problems, g.cluster.TaintNodes(ctx, toBeDeleted(now), name))
 		}
 	}
 	return errors.Join(problems...)

@@ -129,6 +129,29 @@ func TestANodeGroupSaysWhatTheCloudSaysAndLosesWhatTheCloudTakes(t *testing.T) {
 	g.Expect(node.Spec.Taints).To(ContainElement(HaveField("Key", kube.RebalanceTaint)))
 }
 
+func TestANodeGroupTakesNodesAwayThatAreInUseAndEvictsTheirPods(t *testing.T) {
+	g := NewWithT(t)
+	c, _ := fleet(t)
+	ns := namespace(t, c)
+	pools := group(t, c, func(spec *kube.NodeGroupSpec) { spec.IdleFor = time.Hour })
+	d := deployment(t, c, ns, 4, onGroup)
+	boundToReadyNodes(t, c, ns, 2*time.Second)
+	grown := pools.Nodes()
+	g.Expect(grown).To(HaveLen(2))
+	mark, err := c.Audit().Mark()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(pools.ScaleDown(t.Context(), grown[0])).To(Succeed())
+	g.Expect(pools.ScaleDown(t.Context(), "none")).NotTo(Succeed())
+	g.Eventually(pools.Nodes, patience).ShouldNot(ContainElement(grown[0]))
+	g.Expect(exists(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: grown[0]}})).To(BeFalse())
+	g.Eventually(func() int32 { exists(t, c, d); return d.Status.ReadyReplicas }, patience).Should(BeEquivalentTo(4))
+	evicted, err := c.Audit().Since(mark, kube.Evictions, kube.InNamespace(ns))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(evicted).To(HaveLen(2), "those that were on the node, and no others")
+	g.Expect(pools.Nodes()).To(And(ContainElement(grown[1]), HaveLen(2)), "a node has come for them")
+}
+
 func TestEachProviderLabelsItsNodesSoThatTheirCapacityIsTold(t *testing.T) {
 	g := NewWithT(t)
 	for _, provider := range []kube.Provider{kube.KarpenterNodes, kube.EKS, kube.GKE, kube.AKS} {
