@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
@@ -32,9 +34,14 @@ func TestNodeGroups(t *testing.T) {
 		t.Run(string(provider), func(t *testing.T) {
 			specs.beside(t)
 			nodeGroupSpec(t, h, f.Members[i], provider)
-			if provider == kube.EKS {
+			switch provider {
+			case kube.EKS:
 				t.Run("a rebalance recommendation for all nodes of the floor costs none of it", func(t *testing.T) {
 					adviceSpec(t, h, f.Members[i], onDemand[provider])
+				})
+			case kube.GKE:
+				t.Run("an autoscaler that takes all nodes of the floor away costs none of it, under a disruption budget", func(t *testing.T) {
+					scaleDownSpec(t, h, f.Members[i], onDemand[provider])
 				})
 			}
 		})
@@ -73,6 +80,30 @@ func adviceSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.Node
 			func(pod corev1.Pod) string { return pod.Spec.NodeName }, And(Not(BeEmpty()), Not(BeElementOf(risky))))))
 		p.mended(w, replicas, percent, floor)
 	})
+}
+
+// scaleDownSpec has Cluster Autoscaler drain all nodes that the floor is on. The budget lets it evict a pod only where the hub has made
+// another one ready before.
+func scaleDownSpec(t *testing.T, h *insideHub, m *fleet.Member, onDemand *kube.NodeGroup) {
+	const replicas, percent, floor = 6, 50, 3
+	startGroup(t, m, kube.GKE, kube.Spot, 1)
+	p := placeFor(t, h, m, fleet.Enabled(), 4*patience)
+	w := p.create(requesting(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(percent, floor))))
+	p.mended(w, replicas, percent, floor)
+	p.budget(policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}, replicas)
+	drained := onDemand.Nodes()
+	history := p.follow(w)
+	toll, err := w.Endure(p.ctx, floor, func(ctx context.Context) error {
+		p.Expect(onDemand.ScaleDown(ctx, drained...)).To(Succeed())
+		p.Eventually(onDemand.Nodes).ShouldNot(ContainElement(BeElementOf(drained)))
+		p.mended(w, replicas, percent, floor)
+		return nil
+	})
+	p.t.Logf("%+v", toll)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(toll.Breaks).To(BeEmpty())
+	p.Expect(toll.Lowest).To(BeNumerically(">=", floor))
+	p.alwaysReady(p.moments(history), replicas)
 }
 
 // startGroup starts a node group whose nodes take four pods with a request of one CPU, until the end of the test.

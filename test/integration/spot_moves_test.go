@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/test/fleet"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
 )
@@ -200,6 +201,33 @@ func othersEvictSpec(p *placing) {
 		}
 	}
 	p.Expect(p.audited(kube.Evictions, fleet.ByHub)).To(BeEmpty())
+}
+
+// protectedSpec asks in the words of Karpenter and of Cluster Autoscaler, each for one half of the pods.
+func protectedSpec(p *placing) {
+	const replicas, before, after, floor = 10, 70, 30, 1
+	asks := []string{plan.AnnotationDoNotDisrupt, plan.AnnotationSafeToEvict}
+	w := p.create(fleet.Deployment(p.namespace, "web", replicas, fleet.Policy(before, floor)))
+	p.exactly(w, replicas, before, floor)
+	ask := func(values ...string) {
+		for i, pod := range p.pods(w) {
+			patch := client.MergeFrom(pod.DeepCopy())
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, asks[i%2], values[i%2])
+			p.Expect(p.member.Client().Patch(p.ctx, &pod, patch)).To(Succeed())
+		}
+	}
+	ask("true", "false")
+	p.reconciledAgain(deploymentController, w, 2) // the hub's cache has them
+
+	p.Expect(w.Annotate(p.ctx, fleet.Policy(after, floor))).To(Succeed())
+	p.Eventually(p.reason(w)).Should(ContainSubstring("annotations forbid disruption"))
+	p.reconciledAgain(deploymentController, w, 2)
+	p.Expect(p.evictions()).To(BeEmpty())
+	p.Expect(p.shown(w)(p.WithT).GetWaits()).To(ContainElement(HaveField("Kind", plimsollv1.WaitKind_WAIT_KIND_PROTECTED)))
+
+	ask("false", "true")
+	p.mended(w, replicas, after, floor)
+	p.moved(4)
 }
 
 // reconciledAgain waits until the hub has looked at a workload so many times more, each time of its own accord.

@@ -31,6 +31,7 @@ func TestSpotPlacement(t *testing.T) {
 			"a converged workload is written to no more":                           stillnessSpec,
 			"a namespace's policy counts where the workload has none":              namespacePolicySpec,
 			"a dry run reserves nothing":                                           dryRunSpec,
+			"pods that ask not to be disrupted are not moved until they do not":    protectedSpec,
 			"pods that others evict come back on the capacity that is missing now": othersEvictSpec,
 		} {
 			t.Run(name, func(t *testing.T) {
