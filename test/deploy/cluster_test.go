@@ -104,7 +104,10 @@ var foreignCRDs = map[string][]string{
 	},
 	"github.com/cert-manager/cert-manager@v1.21.2": {"deploy/crds/cert-manager.io_certificates.yaml"},
 	"github.com/argoproj/argo-cd/v3@v3.5.7":        {"manifests/crds/application-crd.yaml", "manifests/crds/applicationset-crd.yaml"},
-	"sigs.k8s.io/gateway-api@v1.4.0":               {"config/crd/experimental/gateway.networking.k8s.io_tlsroutes.yaml"},
+	"sigs.k8s.io/gateway-api@v1.4.0": {
+		"config/crd/experimental/gateway.networking.k8s.io_tlsroutes.yaml", "config/crd/experimental/gateway.networking.k8s.io_gateways.yaml",
+	},
+	"github.com/fluxcd/kustomize-controller@v1.9.5": {"config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
 	"github.com/external-secrets/external-secrets@v1.3.2": {
 		"config/crds/bases/external-secrets.io_externalsecrets.yaml",
 	},

@@ -389,6 +389,36 @@ func TestMembersAreOneListOfTheChart(t *testing.T) {
 	}
 }
 
+// What the chart makes for Flux of the list is what the fleet repository has, which test/gitops runs, but that a cluster's workloads stay
+// when its entry goes.
+func TestTheListOfTheChartIsWhatFluxHasInTheFleetRepository(t *testing.T) {
+	var members []any
+	for name, environment := range map[string]any{"prod-eu": "production", "prod-us": "production", "staging": "staging"} {
+		members = append(members, map[string]any{"name": name, "server": "https://" + name, "environment": environment})
+	}
+	members = append(members, map[string]any{"name": "without", "server": "https://without"})
+	objects, err := Chart(Values{"flux": map[string]any{"enabled": true},
+		"registrations": map[string]any{"members": members, "secretStoreRef": map[string]any{"name": "vault"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := func(objects Objects, orphaned bool) map[string]any {
+		found := map[string]any{}
+		for key, object := range objects.Kind("Kustomization") {
+			spec := object.Object["spec"].(map[string]any)
+			if (spec["deletionPolicy"] == "Orphan") != orphaned {
+				t.Errorf("%s has the deletionPolicy %v", key, spec["deletionPolicy"])
+			}
+			delete(spec, "deletionPolicy")
+			found[key] = spec
+		}
+		return found
+	}
+	if diff := cmp.Diff(specs(newFleetRepository(t).objects("flux/members.yaml"), false), specs(objects, true)); diff != "" {
+		t.Errorf("-repository +chart:\n%s", diff)
+	}
+}
+
 // authority is the certificate of one.
 func authority(t *testing.T) []byte {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -37,14 +38,16 @@ func RenderNotes(values Values) (string, error) {
 	return files["NOTES.txt"], err
 }
 
-// renderChart returns the templates whose names end so.
-func renderChart(values Values, ending string) (map[string]string, error) {
+// renderChart returns the templates whose names end so, for a cluster that serves these kinds beside Kubernetes' own.
+func renderChart(values Values, ending string, serves ...string) (map[string]string, error) {
 	loaded, err := loadChart()
 	if err != nil {
 		return nil, err
 	}
 	release := chartutil.ReleaseOptions{Name: "plimsoll", Namespace: Namespace, IsInstall: true, Revision: 1}
-	all, err := chartutil.ToRenderValues(loaded, values, release, chartutil.DefaultCapabilities)
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.APIVersions = append(slices.Clone(cluster.APIVersions), serves...)
+	all, err := chartutil.ToRenderValues(loaded, values, release, cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,8 @@ func TestAWrongValueIsRefusedWithTheNameOfItsKey(t *testing.T) {
 		"image: {tag: latest}":                           {"/image/tag"},
 		"imagePullSecrets: [registry]":                   {"/imagePullSecrets/0"},
 		"webhook: {tlsRoute: {enabled: true}}":           {"/webhook/tlsRoute/parentRefs"},
+		"api: {tlsRoute: {enabled: true}}":               {"/api/tlsRoute/parentRefs"},
+		"gateway: {enabled: true}":                       {"/gateway/className"},
 		"api: {ingress: {enabled: true}}":                {"/api/ingress/host"},
 		"readinessProbe: {periods: 3}":                   {"/readinessProbe", "periods"},
 		"users: {viewers: [{kind: Person, name: x}]}":    {"/users/viewers/0/kind"},

@@ -42,12 +42,14 @@ webhook:
 api:
   certificate: {secretName: a, issuerRef: {name: x}}
   clientCA: {secretName: d}
+  tlsRoute: {enabled: true, annotations: {a: b}, grpcHostnames: [plimsoll-grpc.example.com], restHostnames: [plimsoll-api.example.com]}
   ingress:
     enabled: true
     className: nginx
     annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}
     host: plimsoll-api.example.com
     tls: [{hosts: [plimsoll-api.example.com], secretName: tls}]
+gateway: {enabled: true, className: internal, annotations: {a: b}, addresses: [{type: IPAddress, value: 192.0.2.7}]}
 metrics:
   certificate: {secretName: m, issuerRef: {name: x}}
   serviceMonitor:
@@ -72,7 +74,8 @@ serviceAccount: {name: plimsoll, annotations: {a: b}}
 registrations:
   registrars: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]
   secretStoreRef: {kind: SecretStore, name: vault}
-  members: [{name: prod-eu, server: "https://prod-eu:6443", caData: LS0t, tokenKey: k, tokenProperty: p, memberNamespace: m, namespaces: [shop], annotations: {a: b}}]
+  members: [{name: prod-eu, server: "https://prod-eu:6443", caData: LS0t, tokenKey: k, tokenProperty: p, memberNamespace: m, namespaces: [shop], environment: production, annotations: {a: b}}]
+flux: {enabled: true, namespace: default, interval: 5m, sourceRef: {kind: OCIRepository, name: fleet}}
 users:
   viewers: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: developers}]
   operators: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: sre}]
@@ -134,6 +137,13 @@ func TestValuesArriveInTheObjects(t *testing.T) {
 		{container(t, objects)["args"], []any{"--config=/etc/plimsoll/hub/config.yaml", "--config=/etc/other.yaml"}},
 		{container(t, objects)["readinessProbe"], map[string]any{"httpGet": map[string]any{"path": "/readyz", "port": "probes"}, "periodSeconds": int64(5), "timeoutSeconds": int64(5)}},
 		{at("TLSRoute "+Namespace+"/plimsoll-webhook", "spec", "hostnames"), []any{"plimsoll.example.com"}},
+		{at("TLSRoute "+Namespace+"/plimsoll-webhook", "spec", "parentRefs"), []any{map[string]any{"name": "public", "namespace": "gateways"}}},
+		{at("TLSRoute "+Namespace+"/plimsoll-api-grpc", "spec", "parentRefs"), []any{map[string]any{"name": "plimsoll"}}},
+		{at("TLSRoute "+Namespace+"/plimsoll-api-grpc", "spec", "rules"), []any{map[string]any{"backendRefs": []any{map[string]any{"name": "plimsoll-api", "port": int64(9090)}}}}},
+		{at("TLSRoute "+Namespace+"/plimsoll-api-rest", "spec", "hostnames"), []any{"plimsoll-api.example.com"}},
+		{at("Gateway "+Namespace+"/plimsoll", "spec", "gatewayClassName"), "internal"},
+		{at("Kustomization default/in-prod-eu", "spec", "sourceRef"), map[string]any{"kind": "OCIRepository", "name": "fleet"}},
+		{at("Gateway "+Namespace+"/plimsoll", "spec", "addresses"), []any{map[string]any{"type": "IPAddress", "value": "192.0.2.7"}}},
 		{at("ClusterRoleBinding plimsoll-metrics-reader", "subjects"), []any{map[string]any{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}}},
 		{at("ClusterRoleBinding plimsoll-hub", "subjects"), []any{map[string]any{"kind": "ServiceAccount", "name": "plimsoll", "namespace": Namespace}}},
 		{at("ConfigMap "+Namespace+"/company-roots", "metadata", "namespace"), Namespace},
@@ -147,6 +157,36 @@ func TestValuesArriveInTheObjects(t *testing.T) {
 	second := constraints[1].(map[string]any)["labelSelector"].(map[string]any)["matchLabels"].(map[string]any)
 	if first["app.kubernetes.io/name"] != "plimsoll" || second["a"] != "b" {
 		t.Errorf("the constraints are about %v and %v", first, second)
+	}
+}
+
+// The TLSRoutes of clusters that serve v1 are of v1, which newer releases of the Gateway API serve alone.
+func TestRoutesAreOfTheVersionThatTheClusterServes(t *testing.T) {
+	values := Values{}
+	if err := yaml.Unmarshal([]byte(everyValue), &values); err != nil {
+		t.Fatal(err)
+	}
+	for served, want := range map[string]string{
+		"gateway.networking.k8s.io/v1/TLSRoute":       "gateway.networking.k8s.io/v1",
+		"gateway.networking.k8s.io/v1alpha2/TLSRoute": "gateway.networking.k8s.io/v1alpha2",
+	} {
+		files, err := renderChart(values, "routes.yaml", served)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := Parse(files["routes.yaml"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes := objects.Kind("TLSRoute")
+		for key, route := range routes {
+			if route.GetAPIVersion() != want {
+				t.Errorf("%s is of %s where %s is served", key, route.GetAPIVersion(), served)
+			}
+		}
+		if len(routes) != 3 {
+			t.Errorf("%d routes", len(routes))
+		}
 	}
 }
 
