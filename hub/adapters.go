@@ -63,7 +63,7 @@ func steerBy(provider *clusters.Provider) func(member string) string {
 	}
 }
 
-// shownMembers are the members as the API shows them: with what is known of their webhook beside what is known of their
+// shownMembers are the members as the API shows them: with what is known about their webhook beside what is known about their
 // connection. What the installer knows it knows by reconciling, so only the owner adds it.
 type shownMembers struct {
 	provider interface {
@@ -85,14 +85,14 @@ type kindState struct {
 }
 
 const (
-	// conditionWebhook tells whether new pods of a member are placed as they are made.
+	// conditionWebhook reports whether new pods of a member are placed as they are made.
 	conditionWebhook = "Webhook"
 	// conditionDetached is there when a member was given up by force.
 	conditionDetached = "Detached"
 	// conditionCordoned and conditionPaused are there when a person marked the registration so.
 	conditionCordoned = "Cordoned"
 	conditionPaused   = "Paused"
-	// conditionSteering is there when a registration names what pods of the member are steered by, and tells whether it counts.
+	// conditionSteering is there when a registration names what pods of the member are steered by, and reports whether it counts.
 	conditionSteering = "Steering"
 )
 

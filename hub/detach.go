@@ -35,7 +35,7 @@ func (g *gates) detach(event clusters.Event) {
 	}
 }
 
-// detachReason tells whether a registration says that its member is given up, and why.
+// detachReason reports whether a registration says that its member is given up, and why.
 func detachReason(r clusters.Registration) (reason string, detached bool) {
 	reason, detached = r.Annotations[clusters.DetachedAnnotation]
 	return cmp.Or(plain.Text(reason, maxDetachReason), "no reason was given"), detached

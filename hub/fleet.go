@@ -17,7 +17,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// buildFleet makes what keeps FleetPlacements, after spot placement, which is told of those that there are before it begins.
+// buildFleet creates what keeps FleetPlacements, after spot placement, which is notified of those that there are before it begins.
 func (h *Hub) buildFleet(ctx context.Context) error {
 	if !h.config.Fleet.Enabled {
 		return nil

@@ -131,7 +131,7 @@ func New(ctx context.Context, config config.Config, options ...Option) (*Hub, er
 	return h, nil
 }
 
-// build makes every part, each after those that it stands on.
+// build creates every part, each after those that it stands on.
 func (h *Hub) build(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		h.buildCluster, h.buildOwnership, h.buildMembers, h.buildPlacement, h.buildWebhook, h.buildControllers, h.buildFleet, h.buildAPI, h.buildMetrics, h.buildProbes,
@@ -168,7 +168,7 @@ func (h *Hub) buildCluster(ctx context.Context) (err error) {
 	return h.registry.Register(expiryGauge("authority", h.ca.Expiry))
 }
 
-// hasAuthority tells whether any replica was here before: the first one makes the certificate authority.
+// hasAuthority reports whether any replica was here before: the first one makes the certificate authority.
 func hasAuthority(ctx context.Context, live client.Client, namespace string) (bool, error) {
 	secret := &corev1.Secret{}
 	err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: CASecret}, secret)

@@ -29,7 +29,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/webhook/kinds"
 )
 
-// buildMembers makes the runtime, the provider and the manager that engages members.
+// buildMembers creates the runtime, the provider and the manager that engages members.
 func (h *Hub) buildMembers(context.Context) (err error) {
 	if h.runtime, err = reconcile.NewRuntime(runtimeOptions(h)); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (h *Hub) buildMembers(context.Context) (err error) {
 	return h.buildTokens()
 }
 
-// buildTokens makes what renews the members' tokens.
+// buildTokens creates what renews the members' tokens.
 func (h *Hub) buildTokens() error {
 	core, err := corev1client.NewForConfig(h.hubConfig)
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *Hub) buildTokens() error {
 	return h.registry.Register(h.tokens)
 }
 
-// buildPlacement makes the engine, which follows members and answers admissions.
+// buildPlacement creates the engine, which follows members and answers admissions.
 func (h *Hub) buildPlacement(context.Context) error {
 	options, err := spotOptions(h)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *Hub) buildPlacement(context.Context) error {
 	return nil
 }
 
-// buildWebhook makes the admission endpoint for members, and the same for the other replicas beside the API's.
+// buildWebhook creates the admission endpoint for members, and the same for the other replicas beside the API's.
 func (h *Hub) buildWebhook(context.Context) (err error) {
 	if h.admission, err = webhook.NewMetrics(h.registry); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (h *Hub) askClients(serves *tls.Config, calls http.Handler) (*tls.Config, h
 	return authority.Asking(serves), webhook.WithCertificate(calls, h.admission, kinds.ConvertPattern), nil
 }
 
-// buildPeer makes the server for the other replicas.
+// buildPeer creates the server for the other replicas.
 func (h *Hub) buildPeer(admission http.Handler) error {
 	stopping, stop := context.WithCancel(context.Background())
 	between, err := api.NewPeer(stopping, h.backend(), h.ca.PeerServerTLS(), h.log)
@@ -219,7 +219,7 @@ func callersCAs(c *config.APIConfig) (func() *x509.CertPool, error) {
 	return authority.Pool, nil
 }
 
-// buildAPI makes the API's public side.
+// buildAPI creates the API's public side.
 func (h *Hub) buildAPI(context.Context) error {
 	options := h.apiOptions()
 	if !options.Unauthenticated {
@@ -279,7 +279,7 @@ func (h *Hub) readiness() []check {
 	return []check{{"registrations", h.synced}, {"members", h.warmed}, {"webhook", h.listeners.webhook.Serving}, {"stopping", h.gates.stopped}}
 }
 
-// buildProbes makes the endpoints for Kubernetes.
+// buildProbes creates the endpoints for Kubernetes.
 func (h *Hub) buildProbes(context.Context) error {
 	probes := plainServer(probeHandler(h.readiness()))
 	h.tasks = append(h.tasks, task{"probes", func(ctx context.Context) error {

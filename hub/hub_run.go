@@ -15,7 +15,7 @@ import (
 )
 
 // Run runs the replica until ctx ends or a part of it fails, and then stops it in this order: it says that it is not
-// ready, takes up no new work, lets what it began come to an end, gives the Lease up so that another replica takes over at
+// ready, takes up no new work, lets what it began come to an end, releases the Lease so that another replica takes over at
 // once, and closes its servers and caches when calls have had the time to be routed elsewhere: until then it forwards to its
 // successor, and ends the connections of those who call it one by one, with an answer. It is called once.
 func (h *Hub) Run(ctx context.Context) error {
@@ -106,7 +106,7 @@ func (h *Hub) drain() {
 	}
 }
 
-// wait waits for the parts to end, but not for ever.
+// wait waits for the parts to end, but not forever.
 func (h *Hub) wait(tasks *sync.WaitGroup) {
 	ended := make(chan struct{})
 	go func() {

@@ -135,5 +135,5 @@ func (h *Hub) apiOptions() api.Options {
 	}
 }
 
-// plaintext tells whether the API is served without TLS: without tokens there is nothing to hide on loopback.
+// plaintext reports whether the API is served without TLS: without tokens there is nothing to hide on loopback.
 func plaintext(config *config.APIConfig) bool { return config.Plaintext || config.Unauthenticated }

@@ -16,9 +16,9 @@ type Ownership interface {
 	// The address is empty when nobody is known to own the member; it stays when until has passed, for an owner that
 	// lost touch with the hub cluster still answers questions.
 	Owner(member string) (address string, until time.Time)
-	// Mine tells whether this replica may act on the member now, and until when it may if nothing changes.
+	// Mine reports whether this replica may act on the member now, and until when it may if nothing changes.
 	Mine(member string) (until time.Time, ok bool)
-	// MineAny tells whether there may be a member on which this replica may act now.
+	// MineAny reports whether there may be a member on which this replica may act now.
 	MineAny() bool
 	// Subscribe calls f, one call at a time, whenever an answer of Owner's address or of Mine has changed for any member. f
 	// must return soon.

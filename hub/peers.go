@@ -66,7 +66,7 @@ func (p *peers) Dial(address string) (grpc.ClientConnInterface, error) {
 	return conn, nil
 }
 
-// keep lets go of the connections to all addresses but these owners'.
+// keep releases the connections to all addresses but these owners'.
 func (p *peers) keep(owners map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func peerHandler(api, webhook http.Handler) http.Handler {
 	})
 }
 
-// routes tells who answers for a member: it is how webhook and API see the Ownership.
+// routes reports who answers for a member: it is how webhook and API see the Ownership.
 type routes struct {
 	ownership Ownership
 	self      string // the address at which others reach us
@@ -151,7 +151,7 @@ func (r routes) Owner(member string) string {
 	return owner
 }
 
-// Mine implements api.Ownership: the last owner goes on answering questions until there is another.
+// Mine implements api.Ownership: the last owner keeps answering questions until there is another.
 func (r routes) Mine(member string) bool { return r.Acts(member) || r.Owner(member) == r.self }
 
 // Acts implements api.Ownership.

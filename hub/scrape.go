@@ -23,7 +23,7 @@ const (
 	maxScrapes = 4
 )
 
-// buildMetrics makes the endpoint for Prometheus. What metrics say of members goes only to whom the hub cluster allows it,
+// buildMetrics creates the endpoint for Prometheus. What metrics say of members goes only to whom the hub cluster allows it,
 // unless the configuration opens it to everybody.
 func (h *Hub) buildMetrics(context.Context) error {
 	gathered := prometheus.Gatherers{h.registry, h.runtime.Gatherer(metrics.Registry)}

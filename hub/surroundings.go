@@ -22,7 +22,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/config"
 )
 
-// NewLog makes the hub's logger: JSON, one object per line.
+// NewLog creates the hub's logger: JSON, one object per line.
 func NewLog(to io.Writer, level slog.Level) *slog.Logger {
 	return plain.Log(slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
 }

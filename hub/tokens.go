@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	tokenCheck     = 5 * time.Second  // between two looks at what is known of the tokens
+	tokenCheck     = 5 * time.Second  // between two looks at what is known about the tokens
 	tokenRetry     = time.Minute      // after a renewal that failed
 	tokenTimeout   = 20 * time.Second // for one renewal
 	leastTokenLife = 10 * time.Minute // Kubernetes grants no shorter one
@@ -43,7 +43,7 @@ type tokenKeeper struct {
 	tokens map[string]*memberToken // by member
 }
 
-// memberToken is what is known of one member's token.
+// memberToken is what is known about one member's token.
 type memberToken struct {
 	version  string // of the registration Secret that it was read from
 	token    kubeconfig.Token
@@ -69,7 +69,7 @@ func newTokenKeeper(h *Hub, secrets corev1client.SecretsGetter) *tokenKeeper {
 	}
 }
 
-// run looks after the tokens until the context ends.
+// run manages the tokens until the context ends.
 func (k *tokenKeeper) run(ctx context.Context) error {
 	every := time.NewTicker(tokenCheck)
 	defer every.Stop()
@@ -106,12 +106,12 @@ func usable(state clusters.State) bool {
 	return state == clusters.StateReady || state == clusters.StateDegraded
 }
 
-// due tells whether a token is to be renewed now.
+// due reports whether a token is to be renewed now.
 func (t *memberToken) due(now time.Time, renewAt int) bool {
 	return renewAt > 0 && t.known && !t.external && !t.putBack && t.token.Life() > 0 && t.token.Spent(now) >= renewAt && !now.Before(t.next)
 }
 
-// read brings what is known of a member's token up to date, and returns a copy; nil: the Secret cannot be read.
+// read brings what is known about a member's token up to date, and returns a copy; nil: the Secret cannot be read.
 func (k *tokenKeeper) read(ctx context.Context, status *clusters.Status) *memberToken {
 	registration := status.Registration
 	k.mu.Lock()
@@ -193,7 +193,7 @@ func (k *tokenKeeper) renew(ctx context.Context, status *clusters.Status, of kub
 	return fresh, nil
 }
 
-// renewed notes what became of a renewal.
+// renewed notes the result of a renewal.
 func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -212,7 +212,7 @@ func (k *tokenKeeper) renewed(member string, token kubeconfig.Token, err error) 
 	k.log.Info("the member's token was renewed", "member", member, "expires", token.Expires)
 }
 
-// conditionToken tells whether a member's token is about to expire.
+// conditionToken reports whether a member's token is about to expire.
 const conditionToken = "TokenExpiring"
 
 // condition shows the token of a member; false: there is nothing to be shown, as with a client certificate.

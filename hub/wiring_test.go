@@ -95,7 +95,7 @@ func callersError(c *config.APIConfig) string {
 	return ""
 }
 
-// readsPlacements tells whether the hub cluster is asked for FleetPlacements.
+// readsPlacements reports whether the hub cluster is asked for FleetPlacements.
 func readsPlacements(c config.Config) bool {
 	h := &Hub{config: c, hubConfig: &rest.Config{Host: "no://address of a server"}}
 	return h.buildFleet(context.Background()) != nil

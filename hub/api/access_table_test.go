@@ -38,7 +38,7 @@ func (c tableCall) path() string {
 	return fmt.Sprintf("/%s/%s", c.method.Parent().FullName(), c.method.Name())
 }
 
-// fleet tells whether it is about what is in no member.
+// fleet reports whether it is about what is in no member.
 func (c tableCall) fleet() bool { return rights[c.path()].Group != "" }
 
 // request fills in what the method takes.

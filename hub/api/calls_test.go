@@ -213,7 +213,7 @@ func TestEveryMethodIsDeniedWithoutItsRightAndAllowedWithIt(t *testing.T) {
 			}
 		}
 	}
-	for method, call := range everyCall(s) { // after all that are denied: what serves a watch goes on for a while, and reads the backend
+	for method, call := range everyCall(s) { // after all that are denied: what serves a watch continues for a while, and reads the backend
 		if err := call(as(t, "only-"+method)); err != nil {
 			t.Errorf("%s with its right: %v", method, err)
 		}

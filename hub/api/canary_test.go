@@ -13,7 +13,7 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// canary stands for a secret that must appear nowhere.
+// canary represents a secret that must appear nowhere.
 const canary = "canary-eyJhbGciOiJSUzI1NiJ9"
 
 // TestNoTokenComesBackOrIsLogged puts a secret into every place where a caller may put one, rightly or by mistake, and

@@ -13,7 +13,7 @@ const (
 	// window is how many members are asked about at once.
 	window = 16
 	// maxChecks is how many members a call asks about one by one whether the caller may see them. A page that is cut short
-	// by it says where to go on.
+	// by it says where to continue.
 	maxChecks = 128
 	// maxChecksOfAll is the same for calls that cannot go on later: watches, lists in an order, orders of many keys.
 	maxChecksOfAll = 1024
@@ -82,10 +82,10 @@ func (c *candidates) next(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// left tells whether there are members that were not looked at.
+// left reports whether there are members that were not looked at.
 func (c *candidates) left() bool { return len(c.names) > 0 }
 
-// denied tells whether every member was looked at and the caller may see none, not even one that may come.
+// denied reports whether every member was looked at and the caller may see none, not even one that may come.
 func (c *candidates) denied() bool { return !c.all && c.first && c.allowed == 0 && !c.left() }
 
 // visible returns those of a batch that the caller may see.

@@ -31,7 +31,7 @@ func publicChain(o Options, gate access, metrics *metrics, paces *limits.Pace) [
 	}
 }
 
-// callers tells who calls, as the options say.
+// callers reports who calls, as the options say.
 func callers(o Options) auth.Identifier {
 	if o.Unauthenticated {
 		return auth.Anybody

@@ -103,7 +103,7 @@ func newFeed[T proto.Message](c *core, nameOf func(T) lists.Position, read func(
 	return f
 }
 
-// forget begins anew.
+// forget starts again.
 func (f *feed[T]) forget() {
 	f.epoch, f.revision, f.nodes, f.entries, f.gone, f.floor = uuid.NewString(), 1, map[string]map[string]*node[T]{}, nil, 0, 0
 	f.known = 0

@@ -52,7 +52,7 @@ func (f *feed[T]) wakes() time.Duration {
 	return time.Duration(f.watchers) * wakeShare * wakeCost
 }
 
-// current tells whether a member has not changed since it was read, and with which version it is read now.
+// current reports whether a member has not changed since it was read, and with which version it is read now.
 func (f *feed[T]) current(member string, all bool) (version uint64, is bool) {
 	if f.version == nil {
 		return 0, !all

@@ -19,9 +19,9 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/lists"
 )
 
-// Fleet tells what this replica knows of FleetPlacements: every replica follows those of the hub cluster. Safe for concurrent use.
+// Fleet reports what this replica knows of FleetPlacements: every replica follows those of the hub cluster. Safe for concurrent use.
 type Fleet interface {
-	// Synced tells whether those that there were at the start have been read.
+	// Synced reports whether those that there were at the start have been read.
 	Synced() bool
 	// Namespaces returns those that have any, in order.
 	Namespaces() []string

@@ -12,13 +12,13 @@ import (
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 )
 
-// notShown stands for a sentence that names a member which the caller may not see.
+// notShown represents a sentence that names a member which the caller may not see.
 const notShown = "not shown: it names a member that you may not see"
 
 // hidden are members that a caller may not see.
 type hidden []string
 
-// names tells whether a text may name one of them.
+// names reports whether a text may name one of them.
 func (h hidden) names(text string) bool {
 	return slices.ContainsFunc(h, func(member string) bool { return strings.Contains(text, member) })
 }

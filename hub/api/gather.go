@@ -69,7 +69,7 @@ func gather[T any](ctx context.Context, from *candidates, size int, here func(me
 	return p, nil
 }
 
-// add appends what a member contributed, and tells whether the page ends with it.
+// add appends what a member contributed, and reports whether the page ends with it.
 func (p *page[T]) add(member string, from *part[T], size int) bool {
 	room := size - len(p.items)
 	p.more = from.more || len(from.items) > room

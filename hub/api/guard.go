@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// allowedWithout is how long a token that was let in goes on being let in while the hub cluster cannot be asked.
+	// allowedWithout is how long a token that was let in keeps being let in while the hub cluster cannot be asked.
 	allowedWithout = time.Hour
 	// waitWithout is how long such a token's question may take. Scrapers give up after 10 s.
 	waitWithout = 2 * time.Second
@@ -49,7 +49,7 @@ func Guard(path string, authenticator auth.Authenticator, authorizer auth.Author
 	})
 }
 
-// headerKey stands for an Authorization header in memory: salted, so that a dump of it is worth nothing.
+// headerKey represents an Authorization header in memory: salted, so that a dump of it is worth nothing.
 type headerKey [sha256.Size]byte
 
 type guard struct {

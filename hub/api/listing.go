@@ -85,7 +85,7 @@ func (l *listing[T]) page(ctx context.Context) (found *page[T], next string, err
 	return found, next, nil
 }
 
-// answersHere tells whether this replica answers for a member.
+// answersHere reports whether this replica answers for a member.
 func (l *listing[T]) answersHere(member string) bool { return l.by != nil || l.ownership.Mine(member) }
 
 // place is where an item is in the list.

@@ -32,7 +32,7 @@ func twoReplicas(t *testing.T) (asked, owner *replica) {
 }
 
 func TestWhatTheOwnerKnowsIsAskedOfTheOwner(t *testing.T) {
-	for method := range rights { // each with replicas of its own: what serves a watch goes on for a while, and asks the owner
+	for method := range rights { // each with replicas of its own: what serves a watch continues for a while, and asks the owner
 		asked, owner := twoReplicas(t)
 		if err := everyCall(serve(t, asked, nil))[method](as(t, "admin")); err != nil {
 			t.Errorf("%s: %v", method, err)

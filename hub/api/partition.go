@@ -8,7 +8,7 @@ import (
 type partition struct {
 	// names returns all parts, in any order.
 	names func() []string
-	// there tells whether there is such a part still.
+	// there reports whether there is such a part still.
 	there func(name string) bool
 	// narrow makes of an access to all parts one to a part.
 	narrow func(needs auth.Access, name string) auth.Access

@@ -14,7 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/limits"
 )
 
-// NewPeer makes the internal side: the same services for the other replicas, answered here or not at all, for callers that
+// NewPeer creates the internal side: the same services for the other replicas, answered here or not at all, for callers that
 // those replicas have authorized. It lets in whoever config lets in, so config must verify client certificates, and accept
 // those of replicas only. The caller serves and stops it, and may register more services with it before. Who waits for a
 // receipt is answered at once when stopping ends.

@@ -15,18 +15,18 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
 )
 
-// Members tells what this replica knows of the registered clusters. Safe for concurrent use.
+// Members reports what this replica knows of the registered clusters. Safe for concurrent use.
 type Members interface {
 	// Statuses returns a snapshot of every registration, in any order.
 	Statuses() []clusters.Status
 	// Status returns that of one member; false: nobody registered it.
 	Status(name string) (clusters.Status, bool)
-	// Synced tells whether the registrations that there were at the start have been read. Before that nobody can say that a
+	// Synced reports whether the registrations that there were at the start have been read. Before that nobody can say that a
 	// member is not registered.
 	Synced() bool
 }
 
-// Workloads tells what this replica's last plans say of workloads. Safe for concurrent use.
+// Workloads reports what this replica's last plans say of workloads. Safe for concurrent use.
 type Workloads interface {
 	// List returns the enabled workloads of a member in the order of [policy.WorkloadKey.Compare], without their pods;
 	// namespace "" means all. The result is the caller's.
@@ -36,7 +36,7 @@ type Workloads interface {
 	// Suppose answers what the plan of a workload would be under a hypothesis; false: there is no such workload, or none that
 	// was planned.
 	Suppose(member, kind, namespace, name string, h report.Hypothesis, now time.Time) (report.WhatIf, bool)
-	// WhyNotEnabled tells why a workload that Get does not know is not placed, from a live read of its member. The error is one
+	// WhyNotEnabled reports why a workload that Get does not know is not placed, from a live read of its member. The error is one
 	// that [spot.NoWorkload] knows when there is no such workload; any other one: it cannot be told now.
 	WhyNotEnabled(ctx context.Context, member string, key policy.WorkloadKey) (spot.NotEnabled, error)
 	// Controller names the controller whose keys are the workloads of a kind; false: the kind is not placed.
@@ -58,7 +58,7 @@ type Objects interface {
 	RequeueFor(key reconcile.Key, caller string) (reconcile.Receipt, error)
 	// Version is another number whenever what RecordsIn says of a member may have changed.
 	Version(member string) uint64
-	// Closed tells whether a gate of a member is closed, and why.
+	// Closed reports whether a gate of a member is closed, and why.
 	Closed(member string, gate reconcile.Hold) (reason string, closed bool)
 	// ReceiptsIn returns the orders about a member that were accepted here, by ID.
 	ReceiptsIn(member string) []reconcile.Receipt
@@ -81,14 +81,14 @@ type Events interface {
 	Version(member string) uint64
 }
 
-// Ownership tells which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.
+// Ownership reports which replica acts on a member. Safe for concurrent use, and quick: it asks nobody.
 type Ownership interface {
 	// Owner returns the address at which the other replicas reach the owner of member, or the last one that is known;
 	// "": none is known.
 	Owner(member string) string
-	// Mine tells whether this replica answers for member: it is the owner, or was the last one that is known.
+	// Mine reports whether this replica answers for member: it is the owner, or was the last one that is known.
 	Mine(member string) bool
-	// Acts tells whether this replica may act on member at this moment. Orders are for such a replica only: the last owner
+	// Acts reports whether this replica may act on member at this moment. Orders are for such a replica only: the last owner
 	// that is known may have lost the member without having heard of it.
 	Acts(member string) bool
 }

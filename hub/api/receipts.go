@@ -28,7 +28,7 @@ type receiptID struct {
 	many             bool   // of RequeueMatching
 }
 
-// receiptPrefixes stand for what was ordered.
+// receiptPrefixes represent what was ordered.
 var receiptPrefixes = map[string]receiptID{"w": {resource: resourceWorkloads}, "o": {resource: resourceObjects}, "m": {resource: resourceObjects, many: true}}
 
 func (id receiptID) prefix() string {
@@ -82,7 +82,7 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 	})
 }
 
-// holds tells whether this replica accepted the order. The member, the namespace and the resource in an id come from the
+// holds reports whether this replica accepted the order. The member, the namespace and the resource in an id come from the
 // caller, who was authorized by them: they must be those of the order.
 func (s *objectService) holds(id receiptID) bool {
 	if id.many {
@@ -92,7 +92,7 @@ func (s *objectService) holds(id receiptID) bool {
 	return ok && found.Key.Member == id.member && found.Key.Namespace == id.namespace && (id.resource == resourceObjects || s.places(found.Key.Controller))
 }
 
-// places tells whether the keys of a controller are workloads.
+// places reports whether the keys of a controller are workloads.
 func (s *objectService) places(controller string) bool {
 	return slices.ContainsFunc(s.workloads.Placed(), func(kind spot.PlacedKind) bool { return kind.Controller == controller })
 }

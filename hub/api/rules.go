@@ -142,7 +142,7 @@ func (a access) require(ctx context.Context, needs auth.Access) error {
 	return denied(identityOf(ctx), needs)
 }
 
-// allowed tells whether the caller has it, or returns UNAVAILABLE.
+// allowed reports whether the caller has it, or returns UNAVAILABLE.
 func (a access) allowed(ctx context.Context, needs auth.Access) (bool, error) {
 	return a.has(ctx, identityOf(ctx), needs)
 }

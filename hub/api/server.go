@@ -44,7 +44,7 @@ type Server struct {
 	stop    context.CancelFunc
 }
 
-// New makes the public side. It serves when [Server.Run] is called.
+// New creates the public side. It serves when [Server.Run] is called.
 func New(options Options) (*Server, error) {
 	o, err := options.withDefaults()
 	if err != nil {

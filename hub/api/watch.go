@@ -34,9 +34,9 @@ type watching[T, R proto.Message] struct {
 	needs  auth.Access // without a member
 	member string      // only this one; "": all
 	query  []string
-	token  string // to go on behind
+	token  string // to continue behind
 	filter *lists.Filter
-	// selects tells whether an item is one of those that were asked for, but for the filter and the member.
+	// selects reports whether an item is one of those that were asked for, but for the filter and the member.
 	selects func(T) bool
 	// shown is an item as the caller may see it; nil: it is as it is. It does not change the item.
 	shown func(context.Context, T) (T, error)
@@ -239,7 +239,7 @@ func (w *watching[T, R]) look(ctx context.Context, item T) (seen T, passes bool,
 	return item, passes, err
 }
 
-// concerns tells whether the caller may see an item and has asked for its like. A filter is only evaluated for these: its errors
+// concerns reports whether the caller may see an item and has asked for its like. A filter is only evaluated for these: its errors
 // quote what it reads.
 func (w *watching[T, R]) concerns(s *seen[T]) bool {
 	member := s.node.at[0]
@@ -260,7 +260,7 @@ func (w *watching[T, R]) mark(what plimsollv1.WatchEventType) error {
 	return w.flush()
 }
 
-// anew begins anew, for a reason.
+// anew starts again, for a reason.
 func (w *watching[T, R]) anew(reason string) error {
 	w.epoch, w.upTo, w.synced, w.told = w.feed.begin(), 0, false, map[*node[T]]bool{}
 	var none T
@@ -359,7 +359,7 @@ func (w *watching[T, R]) lost(ctx context.Context, before, now map[string]bool) 
 	return nil
 }
 
-// sees tells which members the caller may see; nil: all, or the one that was asked for.
+// sees reports which members the caller may see; nil: all, or the one that was asked for.
 func (w *watching[T, R]) sees(ctx context.Context) (map[string]bool, error) {
 	if w.member != "" {
 		return nil, w.gate.require(ctx, w.parts(w.by).narrow(w.needs, w.member))

@@ -127,7 +127,7 @@ func newClusterFeed(s *clusterService) *feed[*plimsollv1.Cluster] {
 		})
 }
 
-// versionHere tells when members of this replica change. Other replicas are asked again and again.
+// versionHere reports when members of this replica change. Other replicas are asked again and again.
 func (c *core) versionHere(of interface{ Version(member string) uint64 }) func(member string) (uint64, bool) {
 	return func(member string) (uint64, bool) {
 		if !c.ownership.Mine(member) {
@@ -137,7 +137,7 @@ func (c *core) versionHere(of interface{ Version(member string) uint64 }) func(m
 	}
 }
 
-// unread is why nothing is known of a member that could not be read.
+// unread is why nothing is known about a member that could not be read.
 const unread = "it cannot be read"
 
 // all reads everything of a member. blind: what was there before may still be, for the reason in gap.

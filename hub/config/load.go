@@ -18,7 +18,7 @@ import (
 // empty file name reads no file. environ is what [os.Environ] returns.
 //
 // Anything that is unknown, has the wrong type or is out of range is an error, and all such errors come at once, one per
-// line, as "file: path.to.key: value: rule" (the variable's name stands for the file where a variable is at fault).
+// line, as "file: path.to.key: value: rule" (the variable's name represents the file where a variable is at fault).
 func Load(file string, environ []string) (Config, error) {
 	config := Default()
 	origin := map[string]string{} // of values that are not defaults, by path

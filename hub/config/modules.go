@@ -59,7 +59,7 @@ func (s *ModuleSections) takeVariable(name, value string) bool {
 	return true
 }
 
-// Equal tells whether two hold the same keys and variables, wherever they came from.
+// Equal reports whether two hold the same keys and variables, wherever they came from.
 func (s ModuleSections) Equal(other ModuleSections) bool {
 	return reflect.DeepEqual(s.sections, other.sections) && maps.Equal(s.environ, other.environ)
 }

@@ -236,7 +236,7 @@ func (v *rules) api(c *APIConfig) {
 	}
 }
 
-// isLoopback tells whether only this machine can reach address. A name counts only if it is localhost: what others
+// isLoopback reports whether only this machine can reach address. A name counts only if it is localhost: what others
 // resolve to is not known here.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)

@@ -71,7 +71,7 @@ type Journal struct {
 	versions map[string]uint64
 }
 
-// New makes an empty journal.
+// New creates an empty journal.
 func New(limits Limits) *Journal {
 	if limits.Keep <= 0 {
 		limits.Keep = 24 * time.Hour

@@ -35,7 +35,7 @@ type Lease struct {
 	watching coordinationclient.LeasesGetter
 	kick     notify.Wake // the Lease was given up: do not wait for the next try
 
-	// warm tells whether this replica is ready to act; until then it leaves the Lease to others, for warmUp at most. Nil: it is.
+	// warm reports whether this replica is ready to act; until then it leaves the Lease to others, for warmUp at most. Nil: it is.
 	warm   func() bool
 	warmUp time.Duration
 	began  time.Time
@@ -132,7 +132,7 @@ func (w *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return record, raw, err
 }
 
-// Create makes the Lease with our name in it, unless the term of another replica runs: that one creates it anew.
+// Create makes the Lease with our name in it, unless the term of another replica runs: that one creates it again.
 func (w *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if err := w.term.othersEnded(); err != nil {
 		return err
@@ -206,7 +206,7 @@ func leaseClient(config *rest.Config, timeout time.Duration) (coordinationclient
 	return client, nil
 }
 
-// newLeaseLock makes the lock of which client-go's elector speaks.
+// newLeaseLock creates the lock of which client-go's elector speaks.
 func newLeaseLock(client coordinationclient.LeasesGetter, namespace, name, identity string) resourcelock.Interface {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},

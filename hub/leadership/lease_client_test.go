@@ -63,7 +63,7 @@ func TestARenewalThatHangsIsTriedAgainOnAnotherConnection(t *testing.T) {
 	}
 }
 
-// isAnswered tells whether a server said something, if only that it found nothing.
+// isAnswered reports whether a server said something, if only that it found nothing.
 func isAnswered(_ any, err error) bool {
 	var timeout interface{ Timeout() bool }
 	return err != nil && (!errors.As(err, &timeout) || !timeout.Timeout())

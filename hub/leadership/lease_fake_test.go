@@ -79,7 +79,7 @@ type wire struct {
 	loseReceipts           bool // answers to writes
 	timeout                time.Duration
 	late                   sync.WaitGroup
-	frozen                 chan struct{} // closed when the process goes on; nil: it runs
+	frozen                 chan struct{} // closed when the process continues; nil: it runs
 }
 
 func (w *wire) set(change func(*wire)) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// A frozen process goes on where it was, and may find a request to stop when it does.
+// A frozen process continues where it was, and may find a request to stop when it does.
 func TestAReplicaThatStopsDoesNotGiveUpItsSuccessorsLease(t *testing.T) {
 	for name, watches := range map[string]bool{"successor watches": true, "successor's watch is broken": false} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestAnOwnerWhoseLeaseWasDeletedGoesOnNoLongerThanNobodyElseActs(t *testing.
 		at(7900 * time.Millisecond)
 		second.renewed(time.Now(), time.Now(), duration, 0)
 
-		at(8 * time.Second) // that one is deleted, and the first replica creates its own anew
+		at(8 * time.Second) // that one is deleted, and the first replica creates its own again
 		first.vanished()
 		first.created(duration)
 		first.renewed(time.Now(), time.Now(), duration, 0)

@@ -35,7 +35,7 @@ type Options struct {
 	// WriteTimeout is how long a write to a member may take, as in [clusters.Options].WriteTimeout: none is begun later than that
 	// before the Lease ends. Default, and at most: a third of LeaseDuration.
 	WriteTimeout time.Duration
-	// Warm tells whether this replica is ready to act. Until it is, the Lease is left to others, for WarmTime at most. Nil: it is.
+	// Warm reports whether this replica is ready to act. Until it is, the Lease is left to others, for WarmTime at most. Nil: it is.
 	Warm     func() bool
 	WarmTime time.Duration
 	// Suspect says that a replica may have been here before: when there is no Lease, it may have been deleted, and its holder may

@@ -15,7 +15,7 @@ func (t *term) Owner(string) (string, time.Time) {
 	return AddressOf(t.holder), t.until
 }
 
-// Mine tells whether this replica may act on a member now, and until when it may if nothing changes.
+// Mine reports whether this replica may act on a member now, and until when it may if nothing changes.
 func (t *term) Mine(string) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +34,7 @@ func (t *term) mineLocked() (until time.Time, ok bool) {
 	return last, !passed(now, last)
 }
 
-// passed tells whether at has come by the monotonic or by the wall clock.
+// passed reports whether at has come by the monotonic or by the wall clock.
 func passed(now, at time.Time) bool {
 	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
 }
@@ -47,7 +47,7 @@ func (t *term) Subscribe(f func()) {
 	t.subscribers = append(t.subscribers, f)
 }
 
-// MineAny tells whether there may be a member on which this replica may act now.
+// MineAny reports whether there may be a member on which this replica may act now.
 func (t *term) MineAny() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *term) MineAny() bool {
 	return ok
 }
 
-// MayWrite tells whether a write to the member may begin now; the error says why not.
+// MayWrite reports whether a write to the member may begin now; the error says why not.
 func (t *term) MayWrite(member string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -151,7 +151,7 @@ func (t *term) saw(r resourcelock.LeaderElectionRecord, newest bool) {
 	t.signal()
 }
 
-// isOld tells whether a record is from before what is known.
+// isOld reports whether a record is from before what is known.
 func (t *term) isOld(r resourcelock.LeaderElectionRecord) bool {
 	return (!t.deadline.IsZero() || t.holder != "") && r.LeaderTransitions < t.transitions ||
 		r.LeaderTransitions == t.transitions && r.RenewTime.Time.Before(t.renewal)
@@ -170,7 +170,7 @@ func (t *term) sawOurs(r resourcelock.LeaderElectionRecord, newest bool) {
 }
 
 // termOf returns until when the holder in a record that is new here may act, and when anybody else may. A replica that
-// gives the Lease up leaves a record without a holder and of one second. Any other record without a holder was written by
+// releases the Lease leaves a record without a holder and of one second. Any other record without a holder was written by
 // hand or comes from a backup, and the former holder may not know of it yet.
 func (t *term) termOf(r resourcelock.LeaderElectionRecord) (until, notBefore time.Time) {
 	duration := seconds(r.LeaseDurationSeconds)
@@ -188,7 +188,7 @@ func (t *term) termOf(r resourcelock.LeaderElectionRecord) (until, notBefore tim
 // releasedSeconds is the duration that client-go's elector writes when it gives a Lease up.
 const releasedSeconds = 1
 
-// vanished notes that the Lease was deleted. That ends our holding, for anybody may create it anew. It does not end the
+// vanished notes that the Lease was deleted. That ends our holding, for anybody may create it again. It does not end the
 // term of another replica, which may not know that it is gone.
 func (t *term) vanished() {
 	t.mu.Lock()
@@ -218,7 +218,7 @@ func (t *term) vacant() time.Duration {
 	return t.now().Sub(since)
 }
 
-// resumable tells whether the Lease was deleted under us, so that it is ours to create anew.
+// resumable reports whether the Lease was deleted under us, so that it is ours to create again.
 func (t *term) resumable() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@ type writes struct {
 	mu       sync.Mutex
 	underway map[string]int           // by member
 	ending   map[string]chan struct{} // by member: closed when none is under way
-	stopping chan struct{}            // of all members, as in ending; nil: they go on
+	stopping chan struct{}            // of all members, as in ending; nil: they continue
 }
 
 func newWrites() *writes {
@@ -67,7 +67,7 @@ func (w *writes) stopAll() (quiet <-chan struct{}) {
 	return w.stopping
 }
 
-// stopped tells whether no write to member begins any more.
+// stopped reports whether no write to member begins any more.
 func (w *writes) stopped(member string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

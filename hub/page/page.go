@@ -119,7 +119,7 @@ func compress(body []byte) ([]byte, error) {
 	return into.Bytes(), nil
 }
 
-// Serves tells whether a request is for the page, whatever its method.
+// Serves reports whether a request is for the page, whatever its method.
 func (*Handler) Serves(r *http.Request) bool {
 	return r.URL.Path == "/" || r.URL.Path == strings.TrimSuffix(Path, "/") || strings.HasPrefix(r.URL.Path, Path)
 }

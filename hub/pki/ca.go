@@ -96,7 +96,7 @@ func isEmptyCA(data map[string][]byte) bool {
 	return len(data[corev1.TLSCertKey]) == 0 && len(data[corev1.TLSPrivateKeyKey]) == 0 && len(data[TokenKeyField]) == 0
 }
 
-// newCAData makes a CA and a token key, as the Secret holds them.
+// newCAData creates a CA and a token key, as the Secret holds them.
 func newCAData(now time.Time) (map[string][]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,7 +19,7 @@ const leafLifetime = 30 * 24 * time.Hour
 
 // ServerTLS serves the webhook under the given names and addresses, to clients that trust [CA.Bundle]. The certificate
 // lives in memory only and is renewed by the handshake that finds it old, so a hub that runs for years needs no restart.
-// A name that would also stand for a peer replica is left out.
+// A name that would also represent a peer replica is left out.
 func (ca *CA) ServerTLS(dnsNames []string, ips []net.IP) *tls.Config {
 	own := &leaf{ca: ca, template: x509.Certificate{
 		Subject:     pkix.Name{CommonName: "plimsoll-hub-webhook"},

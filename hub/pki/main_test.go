@@ -22,7 +22,7 @@ const (
 	caName      = "plimsoll-ca"
 )
 
-// newCA makes a CA in a hub cluster of its own.
+// newCA creates a CA in a hub cluster of its own.
 func newCA(t testing.TB) *CA {
 	t.Helper()
 	ca, err := EnsureCA(context.Background(), fake.NewClientBuilder().Build(), caNamespace, caName)

@@ -90,7 +90,7 @@ func (r *AccessReviewer) review(ctx context.Context, key accessKey, who Identity
 	return allowed, nil
 }
 
-// keyOf stands for all of who and access, unambiguously: JSON quotes what it separates.
+// keyOf represents all of who and access, unambiguously: JSON quotes what it separates.
 func keyOf(who Identity, access Access) (accessKey, error) {
 	who.Groups = slices.Sorted(slices.Values(who.Groups))
 	text, err := json.Marshal(struct {

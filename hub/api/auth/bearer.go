@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Identifier tells who makes the call in ctx, or returns a status error.
+// Identifier reports who makes the call in ctx, or returns a status error.
 type Identifier func(ctx context.Context) (Identity, error)
 
 // Anybody is the unauthenticated mode. Behind a port-forward all callers come from one address: their connections tell them apart.

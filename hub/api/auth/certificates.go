@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// verifiedFor is how long a certificate that was good is taken for good, while the authorities are the same.
+	// verifiedFor is how long a certificate that was good is treated as good, while the authorities are the same.
 	verifiedFor = 10 * time.Second
 	// maxVerified bounds memory.
 	maxVerified = 4096
@@ -84,7 +84,7 @@ func shownBy(ctx context.Context) []*x509.Certificate {
 	return secured.State.PeerCertificates
 }
 
-// Identify verifies certificates anew, because connections last: until then one may have expired, or its authority have been taken out.
+// Identify verifies certificates again, because connections last: until then one may have expired, or its authority have been taken out.
 func (c *Certificates) Identify(shown []*x509.Certificate, now time.Time) (Identity, error) {
 	own := shown[0]
 	authorities, key := c.authorities(), sha256.Sum256(own.Raw)

@@ -19,7 +19,7 @@ func (i Identity) Share() string {
 	return i.User + "\x00" + i.Connection
 }
 
-// Authenticator tells who a bearer token belongs to. Safe for concurrent use.
+// Authenticator reports who a bearer token belongs to. Safe for concurrent use.
 type Authenticator interface {
 	// Authenticate returns the identity behind token, [ErrBadToken] when there is none, or another error when that cannot
 	// be told now. Neither error nor identity carries the token.
@@ -42,7 +42,7 @@ type Access struct {
 	Path string
 }
 
-// Authorizer tells whether somebody has an access. Safe for concurrent use.
+// Authorizer reports whether somebody has an access. Safe for concurrent use.
 type Authorizer interface {
 	// Allowed returns the answer, or an error when that cannot be told now.
 	Allowed(ctx context.Context, who Identity, access Access) (bool, error)

@@ -60,7 +60,7 @@ func newStrangers() *strangers {
 // stranger is whom bad tokens are counted for: an address, or a connection and the address that it shares with others.
 type stranger struct{ one, shared string }
 
-// strangerOf tells who calls.
+// strangerOf reports who calls.
 func strangerOf(ctx context.Context) stranger {
 	from := Origin(ctx)
 	if at, err := netip.ParseAddrPort(Remote(ctx)); err == nil && at.Addr().Unmap().IsLoopback() {
@@ -69,7 +69,7 @@ func strangerOf(ctx context.Context) stranger {
 	return stranger{one: from}
 }
 
-// suspicious tells whether somebody has shown too many bad tokens; an error, that they must wait.
+// suspicious reports whether somebody has shown too many bad tokens; an error, that they must wait.
 func (s *strangers) suspicious(who stranger) (bool, error) {
 	if known, ok := s.suspects.Get(who.one); ok && known.has(badBeforeSuspect) {
 		if !known.next.Allow() || !s.all.Allow() {
@@ -78,7 +78,7 @@ func (s *strangers) suspicious(who stranger) (bool, error) {
 		return true, nil
 	}
 	if known, ok := s.suspects.Get(who.shared); ok && who.shared != "" && known.has(badBeforeShared) {
-		if !s.all.Allow() { // a turn of its own for one who has shown none would be one for whoever connects anew
+		if !s.all.Allow() { // a turn of its own for one who has shown none would be one for whoever connects again
 			return true, ErrTooManyBadTokens
 		}
 		return true, nil
@@ -86,7 +86,7 @@ func (s *strangers) suspicious(who stranger) (bool, error) {
 	return false, nil
 }
 
-// has tells whether a suspect has shown so many bad tokens.
+// has reports whether a suspect has shown so many bad tokens.
 func (s *suspect) has(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,7 @@ type TokenReviewer struct {
 	from     *strangers
 }
 
-// tokenKey stands for a token in memory: salted, so that a dump of it is worth nothing.
+// tokenKey represents a token in memory: salted, so that a dump of it is worth nothing.
 type tokenKey [sha256.Size]byte
 
 type verdict struct {
@@ -187,7 +187,7 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (ve
 	}
 	user := answer.Status.User
 	// An API server that does not know audiences answers without them, for its own. A name is what rules are written for:
-	// somebody without one must not be taken for anybody.
+	// somebody without one must not be treated as anybody.
 	elsewhere := r.audience != "" && !slices.Contains(answer.Status.Audiences, r.audience)
 	if !answer.Status.Authenticated || elsewhere || user.Username == "" {
 		return verdict{}, nil

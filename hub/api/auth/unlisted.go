@@ -46,7 +46,7 @@ func (h *Unlisted) Of(who Identity, needs Access, members int) (*UnlistedMembers
 	return found, nil
 }
 
-// Has tells whether a member is known to be hidden.
+// Has reports whether a member is known to be hidden.
 func (m *UnlistedMembers) Has(member string) bool {
 	if m == nil {
 		return false

@@ -171,7 +171,7 @@ func bounded(is *status.Status, err error) error {
 	return status.ErrorProto(message)
 }
 
-// Internal is what a caller is told of what only the log may say.
+// Internal is what a caller gets in place of what only the log may say.
 func Internal() error {
 	return status.Error(codes.Internal, "internal error; the hub's log has the details")
 }

@@ -14,7 +14,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex // what reads an entry and then writes it holds it, and so does every write
 }
 
-// New makes one that holds at most limit answers.
+// New creates one that holds at most limit answers.
 func New[K comparable, V any](limit int) *Cache[K, V] {
 	return &Cache[K, V]{entries: utilcache.NewLRUExpireCache(limit)}
 }

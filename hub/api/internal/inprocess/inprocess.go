@@ -34,7 +34,7 @@ type unary struct {
 	handler grpc.MethodHandler
 }
 
-// New makes a connection on which services are still to be registered. stream nil: it refuses streams.
+// New creates a connection on which services are still to be registered. stream nil: it refuses streams.
 func New(chain []grpc.UnaryServerInterceptor, stream grpc.StreamServerInterceptor) *Conn {
 	return &Conn{methods: map[string]unary{}, streams: map[string]streams{}, intercept: Chain(chain), stream: stream}
 }

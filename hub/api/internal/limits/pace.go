@@ -15,7 +15,7 @@ import (
 const (
 	// paceFor is how long a caller who is quiet is remembered: by then the limit is full again.
 	paceFor = 10 * time.Second
-	// allApart is how many times the limit of one all callers have who share an identity, and are told apart by their connections.
+	// allApart is how many times the limit of one all callers have who share an identity, and are distinguished by their connections.
 	allApart = 10
 	// maxPaced bounds memory.
 	maxPaced = 8192

@@ -142,7 +142,7 @@ func (f *Filter) Spend(cost uint64) { f.spent.Add(cost) }
 // Spent is what the call has spent, in CEL's units.
 func (f *Filter) Spent() uint64 { return f.spent.Load() }
 
-// Passes tells whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
+// Passes reports whether the filter is true for an item. Not ok: the call has spent what its filter may cost, and the item was
 // not looked at. It does not look at ctx while it computes: what one item may cost is bounded, and a context of its own for each item
 // costs a tenth of what a filter does.
 func (f *Filter) Passes(ctx context.Context, item proto.Message) (passes, ok bool, err error) {
@@ -194,7 +194,7 @@ func (v *filterVariables) ResolveName(name string) (any, bool) {
 // Parent implements [cel.Activation].
 func (v *filterVariables) Parent() cel.Activation { return nil }
 
-// badFilter tells what is wrong with a filter, and where.
+// badFilter reports what is wrong with a filter, and where.
 func badFilter(mistakes []*common.Error) error {
 	var told []string
 	for _, mistake := range mistakes[:min(len(mistakes), maxFilterErrors)] {

@@ -73,7 +73,7 @@ func orderPath(name string, in protoreflect.MessageDescriptor) (path []protorefl
 	return path, nil
 }
 
-// ordered tells whether the values of a field have an order.
+// ordered reports whether the values of a field have an order.
 func ordered(field protoreflect.FieldDescriptor) bool {
 	if field.IsList() || field.IsMap() {
 		return false
@@ -126,7 +126,7 @@ func (k orderKey) value(in protoreflect.Message) string {
 // sortable writes a number so that text sorts as numbers do.
 func sortable(n int64) string { return fmt.Sprintf("%016x", uint64(n)^1<<63) }
 
-// Compare tells which of two places is first; what is behind the ranks is the name.
+// Compare reports which of two places is first; what is behind the ranks is the name.
 func (o Order) Compare(a, b Position) int {
 	for i := range min(len(a), len(b)) {
 		by := cmp.Compare(a[i], b[i])

@@ -22,7 +22,7 @@ const (
 // Position is where a list goes on: behind the item with this key.
 type Position []string
 
-// pageToken is what a page_token holds. It says where to go on and nothing about who may: every page is authorized anew.
+// pageToken is what a page_token holds. It says where to continue and nothing about who may: every page is authorized again.
 type pageToken struct {
 	Filter string   `json:"f"` // what was listed
 	After  Position `json:"a"`

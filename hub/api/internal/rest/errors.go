@@ -55,7 +55,7 @@ func writeRoutingError(ctx context.Context, mux *runtime.ServeMux, marshaler run
 	writeError(ctx, mux, marshaler, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: answer.Err()})
 }
 
-// onlyJSON refuses bodies that say they are something else than JSON. One that says nothing is taken for JSON.
+// onlyJSON refuses bodies that say they are something else than JSON. One that says nothing is treated as JSON.
 func onlyJSON(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		said := r.Header.Get("Content-Type")
@@ -93,7 +93,7 @@ func sameOrigin(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// isLoopback tells whether a Host header names this machine.
+// isLoopback reports whether a Host header names this machine.
 func isLoopback(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	ip := net.ParseIP(name)

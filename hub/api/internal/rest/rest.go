@@ -31,7 +31,7 @@ var openAPI = map[string][]byte{openAPIPath: plimsollv1.OpenAPI, openAPIv3Path: 
 // Page is a web page beside the methods. Safe for concurrent use.
 type Page interface {
 	http.Handler
-	// Serves tells whether a request is for the page and for no method.
+	// Serves reports whether a request is for the page and for no method.
 	Serves(r *http.Request) bool
 }
 
