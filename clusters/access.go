@@ -63,7 +63,7 @@ func (q question) describe(verb string) string {
 	return s.String()
 }
 
-// allowed tells whether the hub's credentials may do verb: from the member's rules if these say so, else by asking for it.
+// allowed reports whether the hub's credentials may do verb: from the member's rules if these say so, else by asking for it.
 func (p *prober) allowed(ctx context.Context, q question, verb string) (bool, error) {
 	if p.granted(ctx, q, verb) {
 		return true, nil

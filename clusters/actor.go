@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/internal/notify"
 )
 
-// actor looks after one name: it makes what runs fit the Secret of that name. It has a goroutine of its own and never
+// actor manages one name: it makes what runs fit the Secret of that name. It has a goroutine of its own and never
 // asks a member anything itself, so that it answers at once whatever state a member is in: members run in goroutines of
 // their own and wake it when something changed. Every step looks at everything again; what woke it does not matter.
 type actor struct {
@@ -125,7 +125,7 @@ func (a *actor) drop(e **engagement) {
 	*e = nil
 }
 
-// restart replaces e by a member that has to prove itself anew.
+// restart replaces e by a member that has to prove itself again.
 func (a *actor) restart(ctx context.Context, e *engagement) {
 	vetted, hash := e.vetted, e.hash
 	if e == a.running {
@@ -217,7 +217,7 @@ func (a *actor) judgeCandidate(v *view) {
 	}
 }
 
-// leave ends everything when the registration is gone, and tells whether the actor is done: a registration of the same
+// leave ends everything when the registration is gone, and reports whether the actor is done: a registration of the same
 // name may have come in the meantime.
 func (a *actor) leave() bool {
 	a.drop(&a.candidate)
@@ -228,7 +228,7 @@ func (a *actor) leave() bool {
 	return a.p.retire(a)
 }
 
-// onlyProbed tells whether two statuses differ in nothing but the time of the last probe.
+// onlyProbed reports whether two statuses differ in nothing but the time of the last probe.
 func onlyProbed(a, b Status) bool {
 	a.LastProbe, a.LastAnswer = b.LastProbe, b.LastAnswer
 	return reflect.DeepEqual(a, b)

@@ -59,7 +59,7 @@ func (a *actor) settleIdentity(ctx context.Context, want *desired) {
 // ofIdentity are the reasons for which a claim is not granted.
 var ofIdentity = []string{ReasonDuplicateCluster, ReasonOverlappingNamespaces, ReasonIdentityNotShown}
 
-// claims are what the running member and the candidate stand for, as far as it has been found out who they are.
+// claims are what the running member and the candidate represent, as far as it has been found out who they are.
 func (a *actor) claims(want *desired) []claim {
 	var claims []claim
 	for _, e := range []*engagement{a.running, a.candidate} {
@@ -76,7 +76,7 @@ func (a *actor) claims(want *desired) []claim {
 	return claims
 }
 
-// claim is what e stands for. A cluster that does not tell its UID is known by where it is.
+// claim is what e represents. A cluster that does not tell its UID is known by where it is.
 func (a *actor) claim(e *engagement, want *desired) claim {
 	c := claim{name: a.name, created: want.created, namespaces: e.vetted.Namespaces, lease: want.lease, witness: e.member.prober}
 	c.turned = a.shown.turned && a.shown.endpoint == e.vetted.Endpoint()
@@ -89,7 +89,7 @@ func (a *actor) claim(e *engagement, want *desired) claim {
 	return c
 }
 
-// rival says which other registration keeps e from what it stands for; nil if none does, or it is not known yet.
+// rival says which other registration keeps e from what it represents; nil if none does, or it is not known yet.
 func (a *actor) rival(e *engagement, want *desired) (*problem, standing) {
 	mine := a.claim(e, want)
 	rival, namespace, is := a.p.claims.rival(mine)

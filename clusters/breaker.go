@@ -26,7 +26,7 @@ type breaker struct {
 	closed   chan struct{} // nil while the breaker is closed (requests flow); else closed when it closes again
 }
 
-// isOpen tells whether requests are refused now.
+// isOpen reports whether requests are refused now.
 func (b *breaker) isOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +61,7 @@ func (b *breaker) close() {
 	}
 }
 
-// observe counts the outcome of one request; answered tells whether the member gave any answer at all.
+// observe counts the outcome of one request; answered reports whether the member gave any answer at all.
 func (b *breaker) observe(answered bool) {
 	b.mu.Lock()
 	if answered {
@@ -90,7 +90,7 @@ func (b *breaker) guard(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// tells tells whether the outcome of a request says something about the member. What the caller gave up, the budget or the
+// tells reports whether the outcome of a request says something about the member. What the caller gave up, the budget or the
 // fence stopped does not; nor does a write that was not answered in time, for an admission webhook of the member may be slow
 // while its API server is not. Probes and reads find out about that.
 func tells(req *http.Request, err error) bool {

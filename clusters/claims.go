@@ -128,7 +128,7 @@ func (c *claims) beaten(one claim, others []claim) (rival *claim, namespace stri
 	return nil, ""
 }
 
-// isPending tells whether it has to be shown first whether one is the cluster of another claim.
+// isPending reports whether it has to be shown first whether one is the cluster of another claim.
 func (c *claims) isPending(one claim, all []claim) bool {
 	return slices.ContainsFunc(all, func(other claim) bool {
 		if !one.meets(other) {
@@ -139,7 +139,7 @@ func (c *claims) isPending(one claim, all []claim) bool {
 	})
 }
 
-// meets tells whether two claims of different names say that they are one cluster, and claim a part of it both.
+// meets reports whether two claims of different names say that they are one cluster, and claim a part of it both.
 func (c claim) meets(other claim) bool {
 	if other.name == c.name || !slices.ContainsFunc(other.ids, func(id string) bool { return slices.Contains(c.ids, id) }) {
 		return false

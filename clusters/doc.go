@@ -11,7 +11,7 @@
 //   - provider.go: the [Provider], what others call; options.go its options; index.go indexes; secrets.go which Secrets it
 //     sees, shared.go those that hold for all members; registry.go who is there.
 //   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
-//     lead to one cluster, told apart by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
+//     lead to one cluster, distinguished by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
 //     layout.go: where registrations should be.
 //   - package kubeconfig: what a kubeconfig may say, and where a server may be; reasons.go: why else a registration is refused.
 //   - member.go: the [Member], report.go what it knows of itself. transport.go puts its ways to the cluster together:

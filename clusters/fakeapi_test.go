@@ -114,7 +114,7 @@ func (f *fakeAPI) release() {
 	f.cut = make(chan struct{})
 }
 
-// count tells how many requests there were whose "METHOD path" begins so.
+// count reports how many requests there were whose "METHOD path" begins so.
 func (f *fakeAPI) count(prefix string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -111,7 +111,7 @@ func (b *releasingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// isWrite tells whether req may change the member. Access reviews are questions, though they are POSTed, and so are the nonces of a
+// isWrite reports whether req may change the member. Access reviews are questions, though they are POSTed, and so are the nonces of a
 // proof: every replica has to know which cluster it is connected to.
 func isWrite(req *http.Request) bool {
 	switch req.Method {
@@ -125,7 +125,7 @@ func isWrite(req *http.Request) bool {
 	return true
 }
 
-// isAccessReview tells whether path ends in apis/authorization.k8s.io/<version>/<something>reviews, or the namespaced
+// isAccessReview reports whether path ends in apis/authorization.k8s.io/<version>/<something>reviews, or the namespaced
 // form of it. The URL of a server may have a path of its own in front.
 func isAccessReview(path string) bool {
 	segments := strings.Split(strings.Trim(path, "/"), "/")

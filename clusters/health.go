@@ -13,7 +13,7 @@ import (
 // identifyEvery is how many probes apart a healthy member is asked for its version and identity again.
 const identifyEvery = 30
 
-// health is what is known of one member's API server. Its loop probes; everyone else reads snapshots.
+// health is what is known about one member's API server. Its loop probes; everyone else reads snapshots.
 type health struct {
 	prober    *prober
 	breaker   *breaker

@@ -29,7 +29,7 @@ func identityPath(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + IdentityLease
 }
 
-// isIdentity tells whether path is that of the Lease. The URL of a server may have a path of its own in front.
+// isIdentity reports whether path is that of the Lease. The URL of a server may have a path of its own in front.
 func isIdentity(path string) bool {
 	before, found := strings.CutSuffix(path, "/leases/"+IdentityLease)
 	namespace := before[strings.LastIndex(before, "/")+1:]

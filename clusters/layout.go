@@ -11,7 +11,7 @@ import (
 // there cannot make a registration of one.
 const KubeconfigType corev1.SecretType = "plimsoll.dev/kubeconfig"
 
-// ConditionSeparate tells whether a registration is kept apart from the hub's own keys, and of type [KubeconfigType].
+// ConditionSeparate reports whether a registration is kept apart from the hub's own keys, and of type [KubeconfigType].
 const ConditionSeparate = "Separate"
 
 // Reasons of condition Separate. With [ReasonSecretType] a registration is refused outside of the hub's namespace.

@@ -118,7 +118,7 @@ func (m *Member) breakerChanged(tell func(open bool)) func(bool) {
 	}
 }
 
-// build makes the warmer and the cluster.Cluster over the transports.
+// build creates the warmer and the cluster.Cluster over the transports.
 func (m *Member) build(ways *transports, o memberOptions) error {
 	dynamic, err := apiutil.NewDynamicRESTMapper(restConfig(m.vetted, ways.probes), httpClient(ways.probes))
 	if err != nil {
@@ -186,22 +186,22 @@ func (m *Member) Status() Status {
 // Registration identifies the Secret behind the member.
 func (m *Member) Registration() Registration { return m.Status().Registration }
 
-// Ready tells whether the member can be worked in: its state is Ready or Degraded.
+// Ready reports whether the member can be worked in: its state is Ready or Degraded.
 func (m *Member) Ready() bool {
 	state := m.Status().State
 	return state == StateReady || state == StateDegraded
 }
 
-// BreakerOpen tells whether requests are refused now because the member does not answer.
+// BreakerOpen reports whether requests are refused now because the member does not answer.
 func (m *Member) BreakerOpen() bool { return m.breaker.isOpen() }
 
-// Has tells whether the kind of obj is cached now.
+// Has reports whether the kind of obj is cached now.
 func (m *Member) Has(obj client.Object) bool {
 	_, ok := m.Watch(obj)
 	return ok
 }
 
-// Watch tells whether the kind of obj is cached now; done is closed when it is disengaged again, because the member
+// Watch reports whether the kind of obj is cached now; done is closed when it is disengaged again, because the member
 // leaves or persistently says that the kind is gone or forbidden.
 func (m *Member) Watch(obj client.Object) (done <-chan struct{}, ok bool) {
 	gvk, err := caching.ItemKind(obj, m.GetScheme())

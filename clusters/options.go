@@ -78,7 +78,7 @@ type Options struct {
 	StaleLimit time.Duration
 	// RetryMin and RetryMax bound the exponential back-off (with jitter) of what is tried again: probes that failed, and
 	// kinds that could not be cached. Default 1 s and 30 s. Probes never wait for longer than ProbeInterval and its jitter:
-	// all that is held back for a member goes on with the first good one.
+	// all that is held back for a member continues with the first good one.
 	RetryMin, RetryMax time.Duration
 
 	// Log takes what happens to members. Default: discarded.

@@ -29,7 +29,7 @@ type crowd struct {
 	pods    int
 	padding int  // bytes of each pod beside its name
 	expires int  // how many continue tokens are refused
-	goesOn  bool // whether a refusal names a token to go on with
+	goesOn  bool // whether a refusal names a token to continue with
 	lists   int
 	largest int64
 }

@@ -34,7 +34,7 @@ type grantedRules struct {
 	at    time.Time
 }
 
-// granted tells whether the member has said in its rules that q may be done. False means that it has not said so, not that
+// granted reports whether the member has said in its rules that q may be done. False means that it has not said so, not that
 // it is denied: authorizers other than RBAC do not tell their rules.
 func (p *prober) granted(ctx context.Context, q question, verb string) bool {
 	namespace := q.namespace
@@ -89,7 +89,7 @@ func (p *prober) askRules(ctx context.Context, namespace string) []authorization
 	return review.Status.ResourceRules
 }
 
-// grants tells whether a rule permits what q asks for, as RBAC reads rules.
+// grants reports whether a rule permits what q asks for, as RBAC reads rules.
 func grants(rule authorizationv1.ResourceRule, q question, verb string) bool {
 	has := func(list []string, value string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, value)

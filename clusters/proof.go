@@ -32,7 +32,7 @@ func (v decision) String() string {
 	return [...]string{"unproven", "one cluster", "two clusters", "first silent", "second silent", "both silent", "disturbed"}[v]
 }
 
-// answer is what became of one request of a proof.
+// answer is the result of one request of a proof.
 type answer int
 
 const (
@@ -79,7 +79,7 @@ func conclude(ab, ba crossing, last bool) decision {
 	return twoClusters
 }
 
-// settled tells whether trying again at once would show nothing else.
+// settled reports whether trying again at once would show nothing else.
 func (v decision) settled() bool { return v == oneCluster || v == twoClusters }
 
 // witness asks a member for its part of a proof.

@@ -7,7 +7,7 @@ import "slices"
 // pair names two claims, by name and server; the lesser one is first.
 type pair [2]string
 
-// proof is what is known of two claims. It is dropped when one of them changes.
+// proof is what is known about two claims. It is dropped when one of them changes.
 type proof struct {
 	decision decision
 	running  bool
@@ -30,7 +30,7 @@ func pairOf(a, b claim) (_ pair, swapped bool) {
 	return pair{a.key(), b.key()}, false
 }
 
-// provable tells whether two claims can have it shown whether they lead to one cluster, and need to: one address is one cluster, and
+// provable reports whether two claims can have it shown whether they lead to one cluster, and need to: one address is one cluster, and
 // who said something else before loses without it.
 func (c claim) provable(other claim) bool {
 	return c.lease != "" && c.lease == other.lease && c.turned == other.turned && c.name != other.name &&
@@ -50,7 +50,7 @@ func (c *claims) relation(a, b claim) (conflict, pending bool) {
 	return known.decision != twoClusters, false
 }
 
-// isSilent tells whether a claim did not do its part of a proof that another one did.
+// isSilent reports whether a claim did not do its part of a proof that another one did.
 func (c *claims) isSilent(mine claim) bool {
 	for key, known := range c.proofs {
 		if key[0] == mine.key() && known.decision == firstSilent || key[1] == mine.key() && known.decision == secondSilent {

@@ -57,7 +57,7 @@ var (
 	_ multicluster.ProviderRunnable = (*Provider)(nil)
 )
 
-// New makes a provider; it does nothing before Start. An error names the option that is wrong.
+// New creates a provider; it does nothing before Start. An error names the option that is wrong.
 func New(opts Options) (*Provider, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -175,7 +175,7 @@ func (p *Provider) begin(ctx context.Context, aware multicluster.Aware) error {
 	return nil
 }
 
-// Synced tells whether the registrations that existed at the start have been seen.
+// Synced reports whether the registrations that existed at the start have been seen.
 func (p *Provider) Synced() bool {
 	for _, informer := range p.secrets.informers {
 		if !informer.HasSynced() {

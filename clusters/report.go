@@ -26,7 +26,7 @@ func (m *Member) report() *report {
 	return r
 }
 
-// settled tells whether every kind has been tried once.
+// settled reports whether every kind has been tried once.
 func (r *report) settled() bool {
 	for _, kind := range r.kinds {
 		if !kind.tried {
@@ -36,7 +36,7 @@ func (r *report) settled() bool {
 	return r.admitted
 }
 
-// warm tells whether any kind is cached.
+// warm reports whether any kind is cached.
 func (r *report) warm() bool {
 	for _, kind := range r.kinds {
 		if kind.Engaged {
@@ -46,7 +46,7 @@ func (r *report) warm() bool {
 	return false
 }
 
-// covers tells whether r caches every kind that other caches.
+// covers reports whether r caches every kind that other caches.
 func (r *report) covers(other *report) bool {
 	for i, kind := range other.kinds {
 		if kind.Engaged && !r.kinds[i].Engaged {

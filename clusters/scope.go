@@ -76,10 +76,10 @@ func named(names []string) []scope {
 	return scopes
 }
 
-// byName tells whether the parts of a kind are found by the names of objects, and not by their namespaces.
+// byName reports whether the parts of a kind are found by the names of objects, and not by their namespaces.
 func (k declaredKind) byName() bool { return k.gvk == namespaceKind || k.Names != nil }
 
-// sameParts tells whether two lists of scopes of one kind cover the same namespaces.
+// sameParts reports whether two lists of scopes of one kind cover the same namespaces.
 func sameParts(a, b []scope) bool {
 	return slices.EqualFunc(a, b, func(a, b scope) bool { return a.part == b.part })
 }

@@ -29,7 +29,7 @@ const (
 	// KubeconfigKey is the key of a registration Secret that holds the kubeconfig, for multicluster-runtime as well.
 	KubeconfigKey = kubeconfig.SecretKey
 	// DetachedAnnotation on a registration Secret says that the member is gone for good, and why: nothing is to wait for it.
-	// It means nothing to this package, which goes on trying to reach the member.
+	// It means nothing to this package, which keeps trying to reach the member.
 	DetachedAnnotation = "plimsoll.dev/force-detached"
 	// CordonedAnnotation on a registration Secret, with any value but "false", says that the member gets no further replicas and
 	// that nothing is moved there. It means nothing to this package.
@@ -111,7 +111,7 @@ func (w *secretWatch) add(namespace string, changed func(name string)) error {
 	return nil
 }
 
-// listSecrets lists and watches the Secrets that selector selects. It is told of getter to ask it what it supports.
+// listSecrets lists and watches the Secrets that selector selects. It is given getter to ask it what it supports.
 func listSecrets(getter corev1client.SecretsGetter, secrets corev1client.SecretInterface, selector string) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

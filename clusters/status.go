@@ -55,7 +55,7 @@ type Status struct {
 	Registration Registration
 }
 
-// KindStatus tells whether one kind of a member is cached, and if not, why.
+// KindStatus reports whether one kind of a member is cached, and if not, why.
 type KindStatus struct {
 	Kind    string // for example "apps/v1 Deployment"
 	Engaged bool

@@ -140,7 +140,7 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 	return warm, suspects, nil
 }
 
-// newCache makes the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
+// newCache creates the cache of one kind, with a part and a watch for each scope. It needs nothing from the member: the mapping
 // is known from check.
 func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, budget *intake.KindBudget, suspects, broken notify.Wake) (cache.Cache, []*watchState, error) {
 	watches := make([]*watchState, len(scopes))
@@ -164,7 +164,7 @@ func (w *warmer) newCache(ctx context.Context, k *memberKind, scopes []scope, bu
 	return caching.NewParted(mapping.Resource.GroupResource(), k.byName(), parts), watches, nil
 }
 
-// newPart makes the cache of one scope of a kind. What comes is trimmed by its meter.
+// newPart creates the cache of one scope of a kind. What comes is trimmed by its meter.
 func (w *warmer) newPart(k *memberKind, in scope, watch *watchState, budget *intake.KindBudget, suspects, broken notify.Wake) (cache.Cache, error) {
 	keep := caching.Guarded(caching.Trim(k.Keep), w.panicked(k, broken))
 	return cache.New(w.config, cache.Options{
@@ -219,7 +219,7 @@ func start(ctx context.Context, kindCache cache.Cache, budget *intake.KindBudget
 	}
 }
 
-// panicked makes the function that is told when an object of k cannot be trimmed. Of the panic's value it logs what the
+// panicked makes the function that is notified when an object of k cannot be trimmed. Of the panic's value it logs what the
 // runtime says and nothing else, for that may be something that the member said.
 func (w *warmer) panicked(k *memberKind, broken notify.Wake) func(any, any) {
 	return func(in, p any) {
@@ -256,7 +256,7 @@ func awaitSync(ctx context.Context, warm *warmCache, k *memberKind) error {
 
 // awaitLoss returns when the member has sent too much of the kind, has said persistently that the kind is gone or forbidden (the error tells which), or
 // lets other namespaces of it be watched than the cache holds (errOtherNamespaces), or when ctx ends. An informer whose kind
-// is gone goes on serving what it had.
+// is gone keeps serving what it had.
 func (w *warmer) awaitLoss(ctx context.Context, k *memberKind, warm *warmCache, suspect <-chan struct{}) error {
 	again := w.retry
 	for {

@@ -128,7 +128,7 @@ func (w *watching) note() {
 	w.last = time.Now()
 }
 
-// passing tells whether a failure is one that may be over in a moment.
+// passing reports whether a failure is one that may be over in a moment.
 func passing(resp *http.Response, err error) bool {
 	if err != nil {
 		return classify(err).state == StateUnreachable

@@ -9,7 +9,7 @@ import (
 )
 
 // dropUnacked has the kernel close the connection when the other side acknowledges nothing for that long. Without it a
-// write that was sent before the network was cut is sent again when the network is mended, long after its caller has given
+// write that was sent before the network was cut is sent again when the network is repaired, long after its caller has given
 // up and another replica acts: the fence stands before the kernel's buffers and cannot call it back.
 func dropUnacked(conn syscall.RawConn, after time.Duration) error {
 	if after <= 0 {

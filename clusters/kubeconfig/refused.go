@@ -20,7 +20,7 @@ const (
 	ReasonCertificateNotTrusted   = "CertificateNotTrusted"   // the member's certificate does not fit the CA or the name
 )
 
-// RefusedError says why a registration is refused, for a person to mend. It never carries a secret value, nor anything
+// RefusedError says why a registration is refused, for a person to fix. It never carries a secret value, nor anything
 // else that is quoted from the kubeconfig but IP addresses.
 type RefusedError struct {
 	Reason  string // CamelCase, one of the Reason constants

@@ -185,7 +185,7 @@ func isIP(text string) bool {
 	return err == nil
 }
 
-// vetTrust takes over what tells whether the server is the right one.
+// vetTrust takes over what reports whether the server is the right one.
 func vetTrust(cluster *api.Cluster, rules Rules, into *rest.Config) error {
 	if cluster.InsecureSkipTLSVerify {
 		if !rules.AllowInsecure {

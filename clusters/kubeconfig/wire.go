@@ -41,7 +41,7 @@ func (v *Vetted) Transport(unacked time.Duration) (http.RoundTripper, func(), er
 	if err != nil {
 		return nil, nil, Refuse(ReasonInvalidKubeconfig, "clusters[].cluster.server: must be a URL")
 	}
-	// client-go caches transports for ever by their configuration, and pings every 30 s only; so only the credentials
+	// client-go caches transports forever by their configuration, and pings every 30 s only; so only the credentials
 	// are left to it, and the transport is our own.
 	credentials, err := config.TransportConfig()
 	if err != nil {

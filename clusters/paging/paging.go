@@ -53,7 +53,7 @@ func Pages(ctx context.Context, reader client.Reader, into client.ObjectList, ea
 	return fmt.Errorf("the list has more than %d pages", mostPages)
 }
 
-// continuation is the token with which a list that has expired may go on, with the state of now; empty: there is none.
+// continuation is the token with which a list that has expired may continue, with the state of now; empty: there is none.
 func continuation(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

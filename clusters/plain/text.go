@@ -38,7 +38,7 @@ func Text(text string, limit int) string {
 	return line.String()
 }
 
-// harmful tells whether a character is more than a mark on the line: C0 and C1 controls, line and paragraph separators, and
+// harmful reports whether a character is more than a mark on the line: C0 and C1 controls, line and paragraph separators, and
 // formatting characters, such as those that reverse the direction of text.
 func harmful(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Cf, unicode.Co)

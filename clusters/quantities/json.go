@@ -81,7 +81,7 @@ func (w *jsonWalker) value(at *state, depth int, root bool) bool {
 	}
 }
 
-// ends tells which bytes end a number or a word.
+// ends reports which bytes end a number or a word.
 var ends = [256]bool{' ': true, '\t': true, '\n': true, '\r': true, ',': true, ']': true, '}': true, '{': true, '[': true, '"': true, ':': true}
 
 func (w *jsonWalker) clamp(at *state, text []byte, plain bool) bool {

@@ -103,7 +103,7 @@ func readKind(data []byte, into *schema.GroupVersionKind) bool {
 	return !f.bad
 }
 
-// countItems counts what would be the objects of a list; in an object the same number stands for its one spec.
+// countItems counts what would be the objects of a list; in an object the same number represents its one spec.
 func (w *protoWalker) countItems(data []byte) bool {
 	f := fields{data: data}
 	for f.next() {

@@ -50,7 +50,7 @@ func NewShapes(scheme *runtime.Scheme) *Shapes {
 	return s
 }
 
-// builder makes a graph of nodes from Go types, which may contain themselves.
+// builder creates a graph of nodes from Go types, which may contain themselves.
 type builder struct {
 	nodes map[reflect.Type]*node
 	all   []*node

@@ -25,7 +25,7 @@ func ItemKind(object runtime.Object, scheme *runtime.Scheme) (schema.GroupVersio
 	return gvk, err
 }
 
-// IsUntyped tells whether object is of a Go type that stands for many kinds.
+// IsUntyped reports whether object is of a Go type that represents many kinds.
 func IsUntyped(object runtime.Object) bool {
 	switch object.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:

@@ -28,7 +28,7 @@ type partedCache struct {
 
 var _ cache.Cache = (*partedCache)(nil)
 
-// NewParted makes one cache of parts, each of a namespace.
+// NewParted creates one cache of parts, each of a namespace.
 func NewParted(resource schema.GroupResource, byName bool, parts map[string]cache.Cache) cache.Cache {
 	return &partedCache{resource: resource, byName: byName, parts: parts, order: slices.Sorted(maps.Keys(parts))}
 }
@@ -192,7 +192,7 @@ func (p partedInformer) AddIndexers(indexers toolscache.Indexers) error {
 	return nil
 }
 
-// HasSynced tells whether all parts have.
+// HasSynced reports whether all parts have.
 func (p partedInformer) HasSynced() bool {
 	return !slices.ContainsFunc(p, func(part cache.Informer) bool { return !part.HasSynced() })
 }
@@ -206,7 +206,7 @@ func (p partedInformer) HasSyncedChecker() toolscache.DoneChecker {
 	return all
 }
 
-// IsStopped tells whether any part has stopped.
+// IsStopped reports whether any part has stopped.
 func (p partedInformer) IsStopped() bool { return slices.ContainsFunc(p, cache.Informer.IsStopped) }
 
 // GetByKey returns what the store of any part has under a key of the form namespace/name.
@@ -226,7 +226,7 @@ func (p partedInformer) GetByKey(key string) (item any, exists bool, err error) 
 // partedRegistration is a handler in each part.
 type partedRegistration []toolscache.ResourceEventHandlerRegistration
 
-// HasSynced tells whether the handler has been given the first list of every part.
+// HasSynced reports whether the handler has been given the first list of every part.
 func (r *partedRegistration) HasSynced() bool {
 	return !slices.ContainsFunc(*r, func(one toolscache.ResourceEventHandlerRegistration) bool { return !one.HasSynced() })
 }

@@ -31,7 +31,7 @@ func NewMemberBudget(bytes, kindBytes int64, objects int) *MemberBudget {
 	return &MemberBudget{bytes: bytes, kindBytes: min(kindBytes, bytes), objects: objects, lists: NewDecodes(listsAtOnce)}
 }
 
-// KindBudget is told when a kind exceeds what is allowed, by the transport and by its meters.
+// KindBudget is notified when a kind exceeds what is allowed, by the transport and by its meters.
 type KindBudget struct {
 	of       *MemberBudget
 	used     atomic.Int64 // by the kind
@@ -153,7 +153,7 @@ func (m *Meter) ListWithContext(ctx context.Context, options metav1.ListOptions)
 // pageShrink is by what a page is divided that is too large, as of objects of a MiB each.
 const pageShrink = 10
 
-// page reads a page with fewer and fewer objects until it is no longer too large. The kind's budget is told of what even the
+// page reads a page with fewer and fewer objects until it is no longer too large. The kind's budget is notified of what even the
 // smallest page exceeds.
 func (m *Meter) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for ; ; options.Limit /= pageShrink {

@@ -41,7 +41,7 @@ var ErrTooLarge = errors.New("response is larger than allowed")
 var errWatchOver = errors.New("the watch has lasted long enough")
 
 const (
-	// longestWatch ends watches for which no time-out was asked for, and watchGrace those that the member goes on with after
+	// longestWatch ends watches for which no time-out was asked for, and watchGrace those that the member continues with after
 	// the one that was: what is missing in a watch shows when the next one begins.
 	longestWatch = 10 * time.Minute
 	watchGrace   = 30 * time.Second
@@ -181,7 +181,7 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// IsStream tells whether the answer to req goes on for as long as both sides like.
+// IsStream reports whether the answer to req goes on for as long as both sides like.
 func IsStream(req *http.Request) bool {
 	if req.Method != "" && req.Method != http.MethodGet {
 		return false

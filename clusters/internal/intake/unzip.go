@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxRatio is how many bytes of an answer a compressed byte may stand for. Lists of real objects stay below a fiftieth;
+	// maxRatio is how many bytes of an answer a compressed byte may represent. Lists of real objects stay below a fiftieth;
 	// the format allows for a thousand.
 	maxRatio = 100
 	// anyRatio is how many bytes an answer may have whatever its ratio.
@@ -46,7 +46,7 @@ type unzippedBody struct {
 	err  error
 }
 
-// Read decompresses. After an answer was refused, or could not be decompressed, it goes on failing.
+// Read decompresses. After an answer was refused, or could not be decompressed, it keeps failing.
 func (b *unzippedBody) Read(p []byte) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err

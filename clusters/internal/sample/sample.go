@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Canary stands for every secret value; it must not appear in anything that is shown.
+// Canary represents every secret value; it must not appear in anything that is shown.
 const Canary = "c4n4ry-s3cr3t"
 
 // KubeconfigOf writes a kubeconfig from the lines of its cluster and its user.
