@@ -21,7 +21,7 @@ func appendAnswer(into []byte, uid string, patch []byte) []byte {
 	return append(into, `}}`...)
 }
 
-// plainUID tells whether a UID can be written between quotes as it is. API servers send hexadecimal digits and dashes.
+// plainUID reports whether a UID can be written between quotes as it is. API servers send hexadecimal digits and dashes.
 func plainUID(uid string) bool {
 	return uid != "" && len(uid) <= 128 && jsonscan.PlainUntil([]byte(uid), 0, jsonscan.HighBits) == len(uid)
 }

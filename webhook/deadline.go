@@ -21,7 +21,7 @@ type timedContext struct {
 	stop context.CancelFunc
 }
 
-// over stands for the timer of a call that is over.
+// over represents the timer of a call that is over.
 var over = func() *timedContext {
 	ctx, stop := context.WithCancel(context.Background())
 	stop()

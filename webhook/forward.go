@@ -52,7 +52,7 @@ func (f *Forwarder) Close() { f.client.CloseIdleConnections() }
 
 // forward appends the owner's answer to into.
 func (f *Forwarder) forward(ctx context.Context, owner, member string, body []byte, into *bytes.Buffer) error {
-	// A transport may go on reading a body after it has returned, and ours goes back into a pool.
+	// A transport may continue reading a body after it has returned, and ours goes back into a pool.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+owner+"/peer/v1/members/"+member+"/pods", bytes.NewReader(bytes.Clone(body)))
 	if err != nil {
 		return fmt.Errorf("forward to %s: %w", owner, err)

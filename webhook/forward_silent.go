@@ -9,7 +9,7 @@ import (
 const (
 	// pingOwner is the time without an answer after which the connection to an owner is pinged, and that for the ping's answer.
 	pingOwner = time.Second
-	// askSilentEvery is how often an owner that does not answer is asked by one admission; the others go on without it.
+	// askSilentEvery is how often an owner that does not answer is asked by one admission; the others continue without it.
 	askSilentEvery = time.Second
 )
 
@@ -22,7 +22,7 @@ type silentOwners struct {
 	next map[string]time.Time // by address: when it may be asked again
 }
 
-// mayAsk tells whether a call may be forwarded. It lets one try pass at a time.
+// mayAsk reports whether a call may be forwarded. It lets one try pass at a time.
 func (s *silentOwners) mayAsk(owner string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ type Handler struct {
 	refusals     *calls.Refusals
 }
 
-// NewHandler makes the handler of both [CallPattern] and, as [Handler.Peer], [PeerPattern].
+// NewHandler creates the handler of both [CallPattern] and, as [Handler.Peer], [PeerPattern].
 func NewHandler(options HandlerOptions) *Handler {
 	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux(), refusals: calls.NewRefusals()}
 	h.calls.HandleFunc(CallPattern, h.fromMember)

@@ -37,7 +37,7 @@ const (
 	ReasonUnproven = "Unproven"
 )
 
-// Installation tells how the webhook configuration of a member is.
+// Installation reports how the webhook configuration of a member is.
 type Installation struct {
 	// Reason is one of ReasonMissing, ReasonCurrent, ReasonFailed, ReasonUnreachable and ReasonUnproven; Message a sentence without any secret value.
 	Reason, Message string
@@ -51,7 +51,7 @@ type InstallerOptions struct {
 	Tokens *Tokens
 	// Further makes the webhooks of the configuration that are not about pods, and returns the tokens that are in them; nil: there are none.
 	Further func(wanted Wanted, member string) (webhooks []admissionregistrationv1.MutatingWebhook, tokens []string, err error)
-	// Wanted tells what configurations follow from now; it is asked at every reconcile, as certificates change.
+	// Wanted reports what configurations follow from now; it is asked at every reconcile, as certificates change.
 	Wanted func() Wanted
 	// Namespaces are those that a member is registered for; nil: the whole cluster. Nil as a function: always that.
 	Namespaces func(member string) []string
@@ -136,7 +136,7 @@ func (i *Installer) name(member string) string {
 	return i.options.Name
 }
 
-// Installation tells how the configuration of a member was when last seen.
+// Installation reports how the configuration of a member was when last seen.
 func (i *Installer) Installation(member string) Installation {
 	name := i.name(member)
 	i.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newCA makes a CA in a hub cluster of its own.
+// newCA creates a CA in a hub cluster of its own.
 func newCA(t testing.TB) *pki.CA {
 	t.Helper()
 	ca, err := pki.EnsureCA(context.Background(), fake.NewClientBuilder().Build(), "plimsoll-system", "plimsoll-ca")

@@ -9,7 +9,7 @@ import (
 
 // A Placer decides where a pod goes; *spot.Engine is one. It is called concurrently.
 type Placer interface {
-	// Reads tells whether it looks at the pod's label, or annotation, with that key; others are not given to it.
+	// Reads reports whether it looks at the pod's label, or annotation, with that key; others are not given to it.
 	Reads(key []byte) bool
 	// Place is done when ctx is, which has a deadline: once it is done nobody hears the answer, so nothing should be reserved
 	// any more. The pod is used again for another call as soon as Place returns.

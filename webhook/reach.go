@@ -79,7 +79,7 @@ func (r reach) checked(is reached, why string, now time.Time) reach {
 	return after
 }
 
-// checks keeps what is known of every member. Safe for concurrent use.
+// checks keeps what is known about every member. Safe for concurrent use.
 type checks struct {
 	mu      sync.Mutex
 	members map[string]reach

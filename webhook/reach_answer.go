@@ -9,10 +9,10 @@ import (
 // outcomeCheck is that of a pod by which a hub checks whether it is called.
 const outcomeCheck = "check"
 
-// isCheck tells whether the key of an annotation is that of a check, which every replica answers.
+// isCheck reports whether the key of an annotation is that of a check, which every replica answers.
 func isCheck(key []byte) bool { return string(key) == checkAnnotation }
 
-// reads tells which labels and annotations of a pod are looked at.
+// reads reports which labels and annotations of a pod are looked at.
 func (h *Handler) reads(key []byte) bool { return isCheck(key) || h.Placer.Reads(key) }
 
 // checkPatch marks the pod of a check; false: the call is none. Only dry runs are.
@@ -28,7 +28,7 @@ func checkPatch(call *review, into []byte) (patch []byte, is bool) {
 	return append(into, `"}]`...), true
 }
 
-// ClusterLocal tells whether a URL is a name that only the hub's own cluster resolves: that of a Service.
+// ClusterLocal reports whether a URL is a name that only the hub's own cluster resolves: that of a Service.
 func ClusterLocal(base *url.URL) bool {
 	host := strings.TrimSuffix(base.Hostname(), ".")
 	if net.ParseIP(host) != nil {

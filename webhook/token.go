@@ -71,7 +71,7 @@ func (t *Tokens) Current(member string) (string, error) {
 	return string(token[:]), nil
 }
 
-// Verify tells whether token is the member's token of this generation or the one before. While the annotation is not a
+// Verify reports whether token is the member's token of this generation or the one before. While the annotation is not a
 // number, no token is good. How long it takes tells neither how much of a token is right nor whether the member exists.
 func (t *Tokens) Verify(member, token string) bool {
 	registration, ok := t.registrations(member)

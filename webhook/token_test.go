@@ -63,7 +63,7 @@ func TestATokenIsGoodForItsMemberAndRegistrationOnly(t *testing.T) {
 	gone := current(g, tokens, "b")
 	delete(members, "b")
 	g.Expect(tokens.Verify("b", gone)).To(BeFalse())
-	nobody := registered{"b": {}} // what an unknown member must not be taken for
+	nobody := registered{"b": {}} // what an unknown member must not be treated as
 	g.Expect(tokens.Verify("b", current(g, NewTokens(tokenKey, nobody.look), "b"))).To(BeFalse())
 	_, err := tokens.Current("b")
 	g.Expect(err).To(MatchError("member b: webhook token: not registered"))

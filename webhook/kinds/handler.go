@@ -44,7 +44,7 @@ type Handler struct {
 	log      *slog.Logger
 }
 
-// NewHandler makes the handler of what members ask about kinds, and registers its metric. No two kinds may have one plural.
+// NewHandler creates the handler of what members ask about kinds, and registers its metric. No two kinds may have one plural.
 func NewHandler(tokens *webhook.Tokens, kinds []module.Resource, registerer prometheus.Registerer, log *slog.Logger) (*Handler, error) {
 	h := &Handler{tokens: tokens, kinds: kinds, calls: http.NewServeMux(), turns: newTurns(), refusals: calls.NewRefusals(), log: log}
 	h.answered = prometheus.NewCounterVec(prometheus.CounterOpts{

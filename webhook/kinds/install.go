@@ -122,7 +122,7 @@ func (k *Installer) Kinds(controller *reconcile.Controller) []clusters.Kind {
 	return kinds
 }
 
-// State tells how a kind is in a member, as last seen: what is wrong with its definition, else with the configuration beside it.
+// State reports how a kind is in a member, as last seen: what is wrong with its definition, else with the configuration beside it.
 // Only kinds with a definition are known.
 func (k *Installer) State(kind *module.Resource, member string) webhook.Installation {
 	how := "a person"
@@ -162,7 +162,7 @@ func (k *Installer) setValidation(member string, is webhook.Installation) {
 	k.validations[member] = is
 }
 
-// Forget drops what is known of a member.
+// Forget drops what is known about a member.
 func (k *Installer) Forget(member string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -173,7 +173,7 @@ func (k *Installer) Forget(member string) {
 	delete(k.validations, member)
 }
 
-// tenant tells whether a member is only some namespaces of a cluster.
+// tenant reports whether a member is only some namespaces of a cluster.
 func (k *Installer) tenant(member string) bool { return k.options.Namespaces(member) != nil }
 
 // kindOf is the kind with a definition of that name; nil: it is none of ours.

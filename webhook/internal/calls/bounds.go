@@ -12,7 +12,7 @@ const (
 	// MaxMessage is how many bytes a message may have that is shown to whoever sent the object, or about a member; it may repeat
 	// what they wrote.
 	MaxMessage = 2 << 10
-	// Timeout is how many seconds an API server waits for us before it goes on without us.
+	// Timeout is how many seconds an API server waits for us before it continues without us.
 	Timeout = 2
 	// ReviewVersion is that of the AdmissionReviews that are read and written.
 	ReviewVersion = "admission.k8s.io/v1"

@@ -48,7 +48,7 @@ const (
 	HighBits = 0x80 * ones
 )
 
-// PlainUntil returns the index, from i on, of the first byte that does not stand for itself in a string: a quote, a
+// PlainUntil returns the index, from i on, of the first byte that does not represent itself in a string: a quote, a
 // backslash or a control character; len(data) if there is none. stopAt is HighBits to stop at bytes beyond ASCII, too,
 // else 0. It looks at eight bytes at a time: of the bits that a subtraction sets, the lowest is always right.
 func PlainUntil(data []byte, i int, stopAt uint64) int {
