@@ -179,7 +179,7 @@ func TestAFailureIsOneLogLineThatSaysWhatAndWhen(t *testing.T) {
 	})
 }
 
-// forgetter is a reconciler that is told of objects that are gone.
+// forgetter is a reconciler that is notified of objects that are gone.
 type forgetter struct {
 	reconciler
 	forgotten *calls

@@ -31,7 +31,7 @@ const (
 // ApplyOption changes what [Request.Apply] does.
 type ApplyOption = apply.Option
 
-// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
+// ContestedError says that another field manager sets a field differently again and again, so that it is only corrected
 // now and then. [Request.Apply] wraps it.
 type ContestedError = apply.ContestedError
 
@@ -58,11 +58,11 @@ func Leave(paths ...string) ApplyOption {
 // Apply makes an object in the member have the fields that obj has, by server-side apply under the controller's own field
 // manager, "plimsoll-<controller>". It is what a reconciler writes its objects with:
 //
-//   - obj says what is wanted and nothing else: name, namespace, labels, annotations, spec. It is made anew each time, never
+//   - obj says what is wanted and nothing else: name, namespace, labels, annotations, spec. It is rebuilt each time, never
 //     read from the cache. Fields that are not set stay whoever's they are, an autoscaler's replicas for instance.
-//   - Fields that a person or another manager changed are set right (but see [YieldConflicts]); fields that were applied
+//   - Fields that a person or another manager changed are corrected (but see [YieldConflicts]); fields that were applied
 //     before and no longer are, are removed (but see [Leave]).
-//   - A field that another manager changes back again and again is set right three times at once, and then less and less
+//   - A field that another manager changes back again and again is corrected three times at once, and then less and less
 //     often, up to every 5 min; in between Apply returns a [ContestedError] that names the field and the manager.
 //   - Nothing is written when the cached object has our fields with our values already. The kind must therefore be one
 //     that the controller [Builder.Owns], [Builder.Watches] or [Builder.Uses]. Field managers are not cached; what we
@@ -86,7 +86,7 @@ func (r Request[T]) Apply(ctx context.Context, obj client.Object, opts ...ApplyO
 }
 
 // Delete deletes an object that is no longer wanted, if the cache has it, the request's object controls it and it is not
-// being deleted already; else it does nothing. Only name and namespace of obj are read. It tells whether it deleted, with
+// being deleted already; else it does nothing. Only name and namespace of obj are read. It reports whether it deleted, with
 // background propagation and the UID as a precondition.
 func (r Request[T]) Delete(ctx context.Context, obj client.Object) (bool, error) {
 	a, err := apply.NewCall(r.scope, r.where(), obj, nil)
@@ -106,8 +106,8 @@ func (r Request[T]) where() apply.Caller {
 }
 
 // ApplyAll applies objects that do not need each other as [Request.Apply] does, side by side, a few at a time: most of the time of
-// an apply is spent waiting for the member. All are tried, whatever becomes of the others. When all that failed is refused for
-// good, the error is a TerminalError that names each; else it is one that a retry may mend. A panic goes on in the caller.
+// an apply is spent waiting for the member. All are tried, whatever happens to the others. When all that failed is refused for
+// good, the error is a TerminalError that names each; else it is one that a retry may fix. A panic goes on in the caller.
 func (r Request[T]) ApplyAll(ctx context.Context, objects ...client.Object) error {
 	var (
 		errs   = make([]error, len(objects))

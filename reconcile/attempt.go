@@ -79,7 +79,7 @@ func (a *adapter[T]) conclude(e *engagement, req Request[T], before StatusObject
 	return nil
 }
 
-// worthTelling tells whether an ending is one for the object's status. What ended because somebody else was faster, or
+// worthTelling reports whether an ending is one for the object's status. What ended because somebody else was faster, or
 // because this replica may not act any more, says nothing about the object; one that was cleaned up is about to go.
 func (e ending) worthTelling() bool {
 	switch e.outcome {
@@ -89,7 +89,7 @@ func (e ending) worthTelling() bool {
 	return e.err == nil || (!apierrors.IsConflict(e.err) && !errors.Is(e.err, clusters.ErrNotOwner) && !errors.Is(e.err, context.Canceled))
 }
 
-// isGone tells whether an object that was read is no more, or another one of its name is.
+// isGone reports whether an object that was read is no more, or another one of its name is.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errReplacedObject) }
 
 var errReplacedObject = errors.New("another object of this name has taken its place")

@@ -52,7 +52,7 @@ func When(keep func(old, now client.Object) bool) WatchOption {
 // that are shared, or that a controller of somebody else controls. [Request.ListOwned] finds those that are controlled.
 func AnyOwner() WatchOption { return func(w *watch) { w.anyOwner = true } }
 
-// counts tells whether an event of another kind than the reconciled one wakes anything.
+// counts reports whether an event of another kind than the reconciled one wakes anything.
 func (w *watch) counts(e *engagement, old, now client.Object) (counts bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -45,7 +45,7 @@ type Change[T client.Object] = stream.Change[T]
 //
 // The sequence ends when ctx ends or the loop is left. That of a single member also ends, after [ChangeDisengaged], when the
 // member or the kind goes, or is not there to begin with. That of all members goes on, and follows members that come, and
-// come back. It may be used any number of times, also concurrently; each use begins anew.
+// come back. It may be used any number of times, also concurrently; each use starts again.
 func Changes[T client.Object](ctx context.Context, rt *Runtime, member string) iter.Seq[Change[T]] {
 	return stream.Follow[T](ctx, &rt.instances, member)
 }

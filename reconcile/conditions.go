@@ -106,7 +106,7 @@ func (c *Conditions) Get(condition string) (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// isTrue tells whether a condition is there and True.
+// isTrue reports whether a condition is there and True.
 func (c *Conditions) isTrue(condition string) bool {
 	found, _ := c.Get(condition)
 	return found.Status == metav1.ConditionTrue
@@ -142,7 +142,7 @@ func (c *Conditions) stall(reason, message string) {
 	c.Remove(ConditionReconciling)
 }
 
-// fill says that it goes on.
+// fill says that it continues.
 func (c *Conditions) fill(reason, message string) {
 	c.False(ConditionReady, reason, "%s", message)
 	c.True(ConditionReconciling, reason, "%s", message)

@@ -46,7 +46,7 @@ var (
 	_ manager.LeaderElectionRunnable = (*Controller)(nil)
 )
 
-// newInner makes controller-runtime's half of a controller: its workers.
+// newInner creates controller-runtime's half of a controller: its workers.
 func newInner(c *Controller, r mcreconcile.Reconciler) (controller.TypedController[mcreconcile.Request], error) {
 	log := logr.FromSlogHandler(c.rt.log.Handler()).WithValues("controller", c.name)
 	yes, no := true, false
@@ -97,9 +97,9 @@ func (c *Controller) Start(ctx context.Context) error {
 // Engage lets the controller work in a member until ctx ends. It waits for nothing, and is a no-op for the instance that
 // is engaged, so it may be called whenever something about the member changed: when a needed kind is missing it does
 // nothing, when an optional kind has come it is watched from then on. When a needed kind goes, the engagement ends by
-// itself, and a later call starts anew.
+// itself, and a later call starts again.
 //
-// Another instance under the same name replaces the first: its keys are dropped and listed anew, without back-off; what
+// Another instance under the same name replaces the first: its keys are dropped and listed again, without back-off; what
 // still runs for the old one is cancelled, and runs again only after it has ended; accepted orders are kept.
 func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	if cl == nil {
@@ -130,7 +130,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	return nil
 }
 
-// complete tells whether a member has every kind that is not optional.
+// complete reports whether a member has every kind that is not optional.
 func (c *Controller) complete(cl cluster.Cluster) bool {
 	for i := range c.watches {
 		if _, ok := members.Presence(cl, c.watches[i].kind.Object); !ok && !c.watches[i].kind.Optional {

@@ -103,7 +103,7 @@ func judgeResult(end ending, attempts uint32, p retry.Pace, random float64) deci
 	return v
 }
 
-// terminal tells whether no retry can mend the error.
+// terminal reports whether no retry can fix the error.
 func (e ending) terminal() bool { return e.err != nil && e.outcome == codeNone && IsTerminal(e.err) }
 
 // reasonStalled is shown of a key that ended with a terminal error and is tried again slowly.
@@ -115,7 +115,7 @@ var retryReasons = map[outcomeCode]string{
 	codeTimeout: "backing off after a missed deadline",
 }
 
-// failed tells whether the decision is an error, a panic or a missed deadline.
+// failed reports whether the decision is an error, a panic or a missed deadline.
 func (v decision) failed() bool {
 	switch v.outcome {
 	case codeError, codeTerminal, codePanic, codeTimeout:

@@ -71,7 +71,7 @@ func WaitFor(unmet *Unmet) Result {
 //
 // A dependency is watched where it is, also in another member ([Dependency.In]), so its change wakes whoever waits for it at
 // once. Objects that wait for each other in a circle are told so. A reconciler that can do a part of its work without its
-// dependencies, or that wants to go on when one that it had is gone, asks with [Request.Require] instead.
+// dependencies, or that wants to continue when one that it had is gone, asks with [Request.Require] instead.
 func (b *Builder[T]) DependsOn(of func(obj T) []Dependency) *Builder[T] {
 	if of == nil {
 		b.fail("DependsOn: the function is nil")
@@ -119,7 +119,7 @@ func (a *adapter[T]) waits(ctx context.Context, req Request[T]) *Unmet {
 	return req.Require(ctx, a.dependsOn(req.Object)...)
 }
 
-// said tells whether the reconciler has set or removed a condition.
+// said reports whether the reconciler has set or removed a condition.
 func (c *Conditions) said(condition string) bool { return c != nil && c.touched[condition] }
 
 // Watched is how many watches are held in a member for what objects depend on.

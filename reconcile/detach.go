@@ -41,7 +41,7 @@ func (rt *Runtime) Attach(member string) {
 	m.tidy()
 }
 
-// Detached tells whether a member was detached by force, and why.
+// Detached reports whether a member was detached by force, and why.
 func (rt *Runtime) Detached(member string) (why string, detached bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package reconcile is the operator framework: typed reconcilers that run in every member, over one fair queue whose
 // table is the ledger that the API reads.
 //
-// It never decides who owns a member, and never writes to one on its own account, except Events, the finalizers of
+// It never decides who owns a member, and never writes to one on its own initiative, except Events, the finalizers of
 // controllers that ask for one, and the status of kinds that have it kept.
 //
 // What a user of the package writes and calls:

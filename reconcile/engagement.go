@@ -61,7 +61,7 @@ func (e *engagement) start() {
 	e.follow()
 }
 
-// live tells whether the engagement is not over.
+// live reports whether the engagement is not over.
 func (e *engagement) live() bool { return e.ctx.Err() == nil }
 
 // follow attaches to the kinds that are there and not followed yet; later calls pick up optional kinds that came later.
@@ -85,7 +85,7 @@ func (e *engagement) follow() {
 	}
 }
 
-// whole tells whether the engagement goes on: it is live, and no kind that it needs has gone.
+// whole reports whether the engagement goes on: it is live, and no kind that it needs has gone.
 func (e *engagement) whole() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -208,9 +208,9 @@ func (e *engagement) end() {
 	e.controller.ended(e)
 }
 
-// known tells whether the reconciled object of a key is in the cache, as far as that can be told without asking anybody.
+// known reports whether the reconciled object of a key is in the cache, as far as that can be told without asking anybody.
 // An object that comes later brings its own event; one that is gone must not come back into the ledger because something
-// that pointed at it changes after it, or the queue of a standby would grow for ever.
+// that pointed at it changes after it, or the queue of a standby would grow forever.
 func (e *engagement) known(key types.NamespacedName) bool {
 	known := e.primary.Load()
 	if known == nil {

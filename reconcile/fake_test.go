@@ -44,7 +44,7 @@ type fakeKind struct {
 	handlers atomic.Int32
 }
 
-// newFakeCluster makes a cluster that has the given kinds until ctx ends.
+// newFakeCluster creates a cluster that has the given kinds until ctx ends.
 func newFakeCluster(ctx context.Context, objects ...client.Object) *fakeCluster {
 	c := &fakeCluster{
 		client: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build(),

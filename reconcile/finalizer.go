@@ -26,7 +26,7 @@ type Finalizer[T client.Object] interface {
 	// Finalize is called in place of Reconcile while the object is being deleted and carries the controller's finalizer,
 	// under the same deadline. It is called again after a crash, a conflict or an error, so it must bear being repeated
 	// after it has already cleaned up. An error backs off exponentially, and the finalizer stays. When the object has been
-	// in deletion for longer than [Builder.FinalizeDeadline], it is shown as Stalled, and Finalize goes on being called.
+	// in deletion for longer than [Builder.FinalizeDeadline], it is shown as Stalled, and Finalize keeps being called.
 	Finalize(ctx context.Context, req Request[T]) (FinalizeResult, error)
 }
 

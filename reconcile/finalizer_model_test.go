@@ -211,7 +211,7 @@ func (m *finalizerModel) create(t *rapid.T) {
 	if err := m.live.Create(context.Background(), g); err != nil {
 		t.Fatal(err)
 	}
-	// The fake begins to count versions anew, and would take a patch made from the object before for one of this object.
+	// The fake begins to count versions again, and would take a patch made from the object before for one of this object.
 	for before := m.version; m.version <= before; {
 		m.changeLive(func(g *gadget) { g.Labels = map[string]string{"version": g.ResourceVersion} })
 		m.read()

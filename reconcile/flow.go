@@ -62,7 +62,7 @@ func (l *flow) handle(key types.NamespacedName, asked asking) {
 
 func (l *flow) name() flowName { return flowName{controller: l.queue.name, member: l.member.name} }
 
-// open tells whether a worker may take a key of this flow now, if there is one.
+// open reports whether a worker may take a key of this flow now, if there is one.
 func (l *flow) open() bool {
 	return !l.gone && !l.queue.down && !l.member.shut && l.running < l.queue.perMember &&
 		l.member.running < l.queue.rt.opts.WorkersPerMember && (l.running == 0 || !l.queue.scarce())
@@ -107,7 +107,7 @@ func (l *flow) dequeue(r *record) {
 }
 
 // A line is a first-in, first-out list that runs through its records. Those that were never reconciled stand before all others, in
-// their own order: somebody waits for what is to come of a new object, and to follow what becomes of others can wait.
+// their own order: somebody waits for what is to come of a new object, and to follow what happens to others can wait.
 type line struct {
 	head, tail *record
 	lastNew    *record // of those that were never reconciled; nil: there are none
@@ -197,7 +197,7 @@ func (o *round) remove(s *seat) {
 }
 
 // join gives a member a flow in the queue. A flow that it still has is over: its keys are dropped, as the new engagement
-// lists them anew and starts without back-off. Only orders that were accepted and not yet followed are carried over, also
+// lists them again and starts without back-off. Only orders that were accepted and not yet followed are carried over, also
 // from a flow that ended a moment ago.
 func (q *queue) join(name string, e *engagement) *flow {
 	q.rt.mu.Lock()
@@ -216,7 +216,7 @@ func (q *queue) join(name string, e *engagement) *flow {
 	return l
 }
 
-// leave ends a flow, and tells whether the member has none now in this queue, and in any queue.
+// leave ends a flow, and reports whether the member has none now in this queue, and in any queue.
 func (q *queue) leave(l *flow) (noneHere, noneAnywhere bool) {
 	q.rt.mu.Lock()
 	defer q.rt.mu.Unlock()

@@ -146,7 +146,7 @@ func (rt *Runtime) setAll(g Hold, s setting) {
 	}
 }
 
-// Held tells whether a hold of the member applies, or it was detached by force, and why.
+// Held reports whether a hold of the member applies, or it was detached by force, and why.
 func (rt *Runtime) Held(member string) (reason string, held bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

@@ -32,7 +32,7 @@ type hub struct {
 	recorders chan Recorder // of eventHub: those of further objects
 }
 
-// newHub makes a hub that is stopped when the test ends.
+// newHub creates a hub that is stopped when the test ends.
 func newHub(t *testing.T, opts Options) *hub {
 	t.Helper()
 	h := &hub{t: t, registry: prometheus.NewRegistry(), log: &recordingLog{}}

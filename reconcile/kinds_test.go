@@ -102,7 +102,7 @@ type plant struct {
 	held chan struct{}    // nil: the cache follows
 }
 
-// newPlant makes a member with these kinds, whose requests go through funcs first.
+// newPlant creates a member with these kinds, whose requests go through funcs first.
 func newPlant(ctx context.Context, t *testing.T, funcs interceptor.Funcs, kinds ...client.Object) *plant {
 	t.Helper()
 	s := &plant{t: t, live: fake.NewClientBuilder().WithScheme(gadgetScheme).WithStatusSubresource(&gadget{}).WithReturnManagedFields().Build()}

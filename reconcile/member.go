@@ -55,7 +55,7 @@ func (m *member) tidy() {
 	}
 }
 
-// closed tells whether a hold of the member applies, and why.
+// closed reports whether a hold of the member applies, and why.
 func (m *member) closed() (string, bool) { return m.reason, m.shut }
 
 // regate recomputes whether the member is shut, and lets its flows know.
@@ -92,7 +92,7 @@ func (m *member) reseat() {
 	}
 }
 
-// full tells whether the member's budget is used up.
+// full reports whether the member's budget is used up.
 func (m *member) full() bool { return m.running >= m.rt.opts.WorkersPerMember }
 
 // serve gives the member's free budget to idle workers, one key per controller in turn, so that no controller can keep

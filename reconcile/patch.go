@@ -23,7 +23,7 @@ func Locked() PatchOption { return func(o *patchOptions) { o.locked = true } }
 // PatchMerge changes a few fields of obj, which was read from the member and which somebody else keeps: a label, an annotation, a
 // field of the spec. What a reconciler makes and keeps itself it writes with [Request.Apply].
 //
-// The difference is sent as a JSON merge patch; lists are replaced whole, so lock the patch when it changes one. It tells whether
+// The difference is sent as a JSON merge patch; lists are replaced whole, so lock the patch when it changes one. It reports whether
 // anything was sent: nothing is when there is nothing to change. What was not read is not sent, so it is safe for kinds whose
 // cache is trimmed, where an Update is refused. After an error obj holds the change that was not made.
 func PatchMerge[T client.Object](ctx context.Context, c client.Client, obj T, change func(T), opts ...PatchOption) (bool, error) {

@@ -272,7 +272,7 @@ func (q *queue) done(req mcreconcile.Request) {
 // spare is how many workers hold no key.
 func (q *queue) spare() int { return q.rt.opts.Workers - len(q.running) }
 
-// scarce tells whether the workers that are left are kept for members of which no key runs. Members that hang hold what they
+// scarce reports whether the workers that are left are kept for members of which no key runs. Members that hang hold what they
 // were given until the deadline, and with half of the workers nobody else could be served for as long.
 func (q *queue) scarce() bool { return q.reserve > 0 && q.spare() <= q.reserve }
 

@@ -19,7 +19,7 @@ type bucket struct {
 	armed   bool // a timer will look again
 }
 
-// newBucket makes a full one; nil when there is no limit.
+// newBucket creates a full one; nil when there is no limit.
 func newBucket(limit rateLimit) *bucket {
 	if limit.perSecond <= 0 {
 		return nil
@@ -29,7 +29,7 @@ func newBucket(limit rateLimit) *bucket {
 
 func (b *bucket) level(now int64) float64 { return b.limiter.TokensAt(time.Unix(0, now)) }
 
-// empty tells whether nothing may begin now.
+// empty reports whether nothing may begin now.
 func (b *bucket) empty(now int64) bool { return b.level(now) < 1 }
 
 // take notes that one begins.
@@ -40,7 +40,7 @@ func (b *bucket) wait(now int64) time.Duration {
 	return time.Duration(math.Ceil((1-b.level(now))/float64(b.limiter.Limit())*float64(time.Second))) + time.Microsecond
 }
 
-// limited tells whether the flow's rate limit keeps it from beginning a key of a priority now, and sees to it that it is seated
+// limited reports whether the flow's rate limit keeps it from beginning a key of a priority now, and sees to it that it is seated
 // again when it does no more. What a person ordered is not limited.
 func (l *flow) limited(b Priority) bool {
 	if l.bucket == nil || b == PriorityOrdered || !l.bucket.empty(l.queue.rt.now()) {

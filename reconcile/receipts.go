@@ -157,7 +157,7 @@ func (rs *receipts) end(r *record, last Record) {
 	rs.keep(r, nil)
 }
 
-// strand keeps the open receipts of a flow that is gone, and tells whether there are any.
+// strand keeps the open receipts of a flow that is gone, and reports whether there are any.
 func (rs *receipts) strand(l *flow) bool {
 	name := l.name()
 	for r, open := range rs.of(l) {
@@ -247,7 +247,7 @@ func (rt *Runtime) RequeueFor(key Key, caller string) (Receipt, error) {
 	return rc.snapshot(), nil
 }
 
-// Receipt returns what is known of an order now. Not ok: there is no such receipt (any more).
+// Receipt returns what is known about an order now. Not ok: there is no such receipt (any more).
 func (rt *Runtime) Receipt(id string) (Receipt, bool) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

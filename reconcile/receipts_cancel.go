@@ -63,7 +63,7 @@ func (rt *Runtime) CancelReceipt(id string) (Receipt, error) {
 	return rc.snapshot(), nil
 }
 
-// Closed tells whether a hold keeps the keys of a member from running, and why.
+// Closed reports whether a hold keeps the keys of a member from running, and why.
 func (rt *Runtime) Closed(member string, g Hold) (reason string, closed bool) {
 	if g >= holds {
 		return "", false

@@ -38,5 +38,5 @@ func RequeueAfter(d time.Duration, reason string) Result {
 // TerminalError marks an error that no retry can fix: the key waits for a change of the object.
 func TerminalError(err error) error { return retry.Terminal(err) }
 
-// IsTerminal tells whether err, or an error it wraps, was marked with [TerminalError].
+// IsTerminal reports whether err, or an error it wraps, was marked with [TerminalError].
 func IsTerminal(err error) bool { return retry.IsTerminal(err) }

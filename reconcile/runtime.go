@@ -105,7 +105,7 @@ type Runtime struct {
 	dependencies *depend.Index
 }
 
-// NewRuntime makes a runtime and registers its metrics. It starts nothing.
+// NewRuntime creates a runtime and registers its metrics. It starts nothing.
 func NewRuntime(opts Options) (*Runtime, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func TestRecordsComeInOrderAndMayBeLeftEarly(t *testing.T) {
 		t.Errorf("%d records of a member, want %d", len(ofA), len(want))
 	}
 	for range b.rt.Records("") {
-		break // nothing may go on behind our back
+		break // nothing may continue behind our back
 	}
 }
 

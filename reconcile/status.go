@@ -50,7 +50,7 @@ func (s *Status) DeepCopy() *Status {
 //     never writes the status itself. When the reconcile has ended, however it ended, everything that changed is written
 //     with one patch, and when nothing changed, nothing is.
 //   - The patch carries only what this reconcile changed, and the resourceVersion it was computed from. When another
-//     writer was faster, it is computed anew from the live object, so that neither loses anything.
+//     writer was faster, it is computed again from the live object, so that neither loses anything.
 //   - What the reconciler leaves open of Ready, Reconciling and Stalled follows from its result; see [Conditions].
 //   - A change of nothing but the status wakes no key, so that writing it does not reconcile again.
 //   - A TerminalError is tried again slowly; see [Builder.StalledRetry].

@@ -28,7 +28,7 @@ const (
 // writeStatus writes what differs between the status an object had before and the one it has after. It is a JSON merge
 // patch that carries the resourceVersion it was made for: custom resources know no strategic merge, and server-side apply
 // would send everything each time and could not tell a condition of ours that somebody else changed. When the object has
-// changed meanwhile, or the cache was behind, the same difference is made anew for the live object. Nothing is sent when
+// changed meanwhile, or the cache was behind, the same difference is rebuilt for the live object. Nothing is sent when
 // nothing differs.
 func writeStatus(ctx context.Context, c client.Client, live client.Reader, before, after StatusObject) error {
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
@@ -57,7 +57,7 @@ func writeStatus(ctx context.Context, c client.Client, live client.Reader, befor
 	}
 }
 
-// newerThan tells whether a status is about a later generation than another.
+// newerThan reports whether a status is about a later generation than another.
 func newerThan(live, ours *Status) bool { return live.ObservedGeneration > ours.ObservedGeneration }
 
 // statusPatch makes the patch that does to base what happened between before and after; nil: base shows it already.
@@ -135,7 +135,7 @@ func statusOf(obj client.Object) any {
 	return reflect.ValueOf(obj).Elem().FieldByName(statusField).Interface()
 }
 
-// checkStatus tells what keeps the framework from keeping the status of a kind.
+// checkStatus reports what keeps the framework from keeping the status of a kind.
 func checkStatus(obj StatusObject) error {
 	t := reflect.TypeOf(obj).Elem()
 	field, ok := t.FieldByName(statusField)

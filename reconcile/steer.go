@@ -18,7 +18,7 @@ type primary struct {
 	keep      func(old, obj client.Object) bool
 }
 
-// weigh tells whether an event of a reconciled object wakes its key, and in which priority. old is nil for an object that is new
+// weigh reports whether an event of a reconciled object wakes its key, and in which priority. old is nil for an object that is new
 // in the cache. What people order by annotation, and what decides about cleaning up, is nothing that a predicate may drop.
 func (p *primary) weigh(old, obj client.Object, initial bool) (Priority, bool) {
 	switch {
@@ -36,7 +36,7 @@ func (p *primary) weigh(old, obj client.Object, initial bool) (Priority, bool) {
 	return PriorityChanged, p.keep(old, obj)
 }
 
-// requested tells whether a person asks for a reconcile that has not been yet. An object that is new in the cache, as after
+// requested reports whether a person asks for a reconcile that has not been yet. An object that is new in the cache, as after
 // a restart, tells it only when its status says what was handled last.
 func (p *primary) requested(old, obj client.Object) bool {
 	request := obj.GetAnnotations()[AnnotationRequestedAt]
@@ -50,7 +50,7 @@ func (p *primary) requested(old, obj client.Object) bool {
 	return ok && s.CommonStatus().LastHandledRequest != request
 }
 
-// steered tells whether deletion, cleaning up or a pause changed.
+// steered reports whether deletion, cleaning up or a pause changed.
 func (p *primary) steered(old, obj client.Object) bool {
 	deleting := obj.GetDeletionTimestamp() != nil
 	if deleting != (old.GetDeletionTimestamp() != nil) || pauseOf(old) != pauseOf(obj) {
@@ -65,7 +65,7 @@ func (p *primary) steered(old, obj client.Object) bool {
 	return controllerutil.ContainsFinalizer(old, p.finalizer) && !controllerutil.ContainsFinalizer(obj, p.finalizer)
 }
 
-// onlyStatusChanged tells whether nothing changed that a reconcile of a kind with a status subresource could depend on but
+// onlyStatusChanged reports whether nothing changed that a reconcile of a kind with a status subresource could depend on but
 // its own status. The API server counts changes of everything but metadata and status in the generation.
 func onlyStatusChanged(old, obj client.Object) bool {
 	return old.GetUID() == obj.GetUID() && old.GetGeneration() == obj.GetGeneration() &&

@@ -13,7 +13,7 @@ import (
 
 // workQueue is the face that controller-runtime's controller sees. Its workers take keys with GetWithPriority and give
 // them back with Done, which applies the outcome that the adapter has reported. Keys of members that are not engaged are
-// dropped, as their engagement lists them anew. Priorities are priorities: above zero ordered, zero changed, below background.
+// dropped, as their engagement lists them again. Priorities are priorities: above zero ordered, zero changed, below background.
 type workQueue struct{ *queue }
 
 var _ priorityqueue.PriorityQueue[mcreconcile.Request] = workQueue{}
@@ -134,7 +134,7 @@ func (w workQueue) ShutDownWithDrain() {
 	_ = w.active.wait(context.Background(), &w.rt.mu)
 }
 
-// ShuttingDown tells whether the queue was shut down.
+// ShuttingDown reports whether the queue was shut down.
 func (w workQueue) ShuttingDown() bool {
 	w.rt.mu.Lock()
 	defer w.rt.mu.Unlock()

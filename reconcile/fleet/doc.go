@@ -4,7 +4,7 @@
 // It is pure: it does no I/O, never asks for the time and draws no random number, so a controller, the API's explain and
 // what-if, the property tests and the replay of recorded spot capacity (package replay) all get the same answer from it.
 //
-//   - supply.go: what is known of the members ([Fleet], [Member], [Supply]);
+//   - supply.go: what is known about the members ([Fleet], [Member], [Supply]);
 //   - history.go: how start times and lifetimes are learned from what was seen ([History]);
 //   - policy.go, policy_bounds.go: what a placement asks for, and the nearest that can be had ([Policy], [Condition]);
 //   - result.go: the words that a plan is made of ([Placement], [Result], [Move]);

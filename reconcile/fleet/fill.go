@@ -98,7 +98,7 @@ func (pl *planner) rank(p *place, c Capacity) candidate {
 	return r
 }
 
-// unsteady tells how short the predicted lifetime of a supply is, in powers of two: a difference that is smaller than what can
+// unsteady reports how short the predicted lifetime of a supply is, in powers of two: a difference that is smaller than what can
 // be predicted does not outweigh an even load.
 func unsteady(s *Supply) int {
 	if s.Life <= 0 {
@@ -125,12 +125,12 @@ func (pl *planner) sink(i int) {
 	}
 }
 
-// fits tells whether one more replica of a type may be in a member.
+// fits reports whether one more replica of a type may be in a member.
 func (pl *planner) fits(p *place, c Capacity) bool {
 	return pl.below(p) && p.target[c] < pl.roomFor(p, c)
 }
 
-// below tells whether the policy allows one more replica in a member.
+// below reports whether the policy allows one more replica in a member.
 func (pl *planner) below(p *place) bool {
 	most := pl.capMember
 	if p.choice.Max > 0 {
@@ -162,7 +162,7 @@ func (pl *planner) roomFor(p *place, c Capacity) int {
 	return have.have() + room
 }
 
-// dear tells whether spot costs no less than on-demand there.
+// dear reports whether spot costs no less than on-demand there.
 func (p *place) dear() bool {
 	return p.Spot.Price > 0 && p.OnDemand.Price > 0 && p.Spot.Price >= p.OnDemand.Price
 }

@@ -11,7 +11,7 @@ const startWeight = 0.3
 // History is what was seen of one capacity type of a member. The zero value has seen nothing. Times must not go backwards.
 //
 // Lifetimes of spot capacity have a heavy tail: what has lasted for some time lasts about as long again. So the prediction is
-// the time for which capacity was seen to hold, and a loss starts it anew; older losses say nothing more.
+// the time for which capacity was seen to hold, and a loss starts it again; older losses say nothing more.
 type History struct {
 	held    time.Duration
 	since   time.Time // since when it holds; zero: nothing runs there

@@ -208,7 +208,7 @@ func (h *jointHub) taken(m *jointMember, p *jointPod, why string) {
 	}
 }
 
-// atRest tells whether everything is as the plan has it and serves, and no drought is left of which the end would be news.
+// atRest reports whether everything is as the plan has it and serves, and no drought is left of which the end would be news.
 func (h *jointHub) atRest() bool {
 	if len(h.result.Moves)+len(h.result.Later) > 0 || h.result.Unplaced > 0 {
 		return false

@@ -22,7 +22,7 @@ type jointPod struct {
 	readyAt time.Time // when it will be ready, if it has a node
 }
 
-// serves tells whether the pod does its work and nothing takes that away.
+// serves reports whether the pod does its work and nothing takes that away.
 func (p *jointPod) serves() bool { return p.Ready && p.Supply() }
 
 // jointMember is a cluster with one ReplicaSet, whose controller, scheduler and kubelets are the model's, and whose spot placement
@@ -249,10 +249,10 @@ func (m *jointMember) place() {
 	}
 }
 
-// settled tells whether the pods have the slots of the split, so that those go that should when the workload shrinks.
+// settled reports whether the pods have the slots of the split, so that those go that should when the workload shrinks.
 func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
 
-// restart forgets what a hub process knows of the member, and lists its pods anew.
+// restart forgets what a hub process knows of the member, and lists its pods again.
 func (m *jointMember) restart() {
 	m.slots = slots.NewAccounting(false)
 	m.last, m.lastMove = plan.Result{Stamps: []plan.Stamp{{}}}, time.Time{}

@@ -93,7 +93,7 @@ func drawJointPolicy(t *rapid.T, h *jointHub) {
 	}
 }
 
-// back lets a member be in reach again. Its pods are listed anew.
+// back lets a member be in reach again. Its pods are listed again.
 func (h *jointHub) back(m *jointMember) {
 	if !m.away.IsZero() {
 		m.away = time.Time{}
@@ -101,7 +101,7 @@ func (h *jointHub) back(m *jointMember) {
 	}
 }
 
-// restart starts the hub anew: it knows what the status says, and what members show from now on.
+// restart starts the hub again: it knows what the status says, and what members show from now on.
 func (h *jointHub) restart() {
 	h.moved = time.Time{}
 	clear(h.seen)

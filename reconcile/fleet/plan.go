@@ -142,7 +142,7 @@ type freeze uint8
 const (
 	moves freeze = iota // they do not
 	grace               // out of reach, and its replicas still count
-	lost                // out of reach for longer than the grace: made up for elsewhere
+	lost                // out of reach for longer than the grace: compensated for elsewhere
 	out                 // takes no part
 )
 

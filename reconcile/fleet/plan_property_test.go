@@ -74,7 +74,7 @@ func drawPlacement(t *rapid.T, f *Fleet) Placement {
 	return p
 }
 
-// reachable tells whether a member's replicas can be changed.
+// reachable reports whether a member's replicas can be changed.
 func reachable(f *Fleet, name string) bool {
 	for _, m := range f.Members {
 		if m.Name == name {
@@ -202,7 +202,7 @@ func TestThePlanComesToRestAndIsEmptyThere(t *testing.T) {
 			t.Fatalf("it goes on: %v", r.Moves)
 		}
 		if r.Unplaced > 0 {
-			return // what has no place elsewhere goes on serving where it should not be
+			return // what has no place elsewhere keeps serving where it should not be
 		}
 		if len(r.Later) > 0 {
 			t.Fatalf("it goes on: now %v, later %v", r.Moves, r.Later)

@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// DefaultGrace is how long a member may be out of reach before its replicas are made up for elsewhere.
+// DefaultGrace is how long a member may be out of reach before its replicas are compensated for elsewhere.
 const DefaultGrace = time.Minute
 
 // DefaultPriceRatio is what an on-demand replica costs, as a multiple of a spot replica, where no prices are known.
@@ -29,7 +29,7 @@ type Policy struct {
 	Tiers []Tier
 	// Spread limits how much may be in one place.
 	Spread Spread
-	// Grace is how long a member may be out of reach before it is made up for; zero: [DefaultGrace].
+	// Grace is how long a member may be out of reach before it is compensated for; zero: [DefaultGrace].
 	Grace time.Duration
 	// Pace limits what is moved although it serves where it is.
 	Pace Pace

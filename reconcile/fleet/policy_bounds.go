@@ -85,7 +85,7 @@ func (pl *planner) condition(t ConditionType, format string, args ...any) {
 	pl.result.Conditions = append(pl.result.Conditions, Condition{Type: t, Message: fmt.Sprintf(format, args...)})
 }
 
-// tellMinima says which minima cannot be met, where it is not for want of replicas: spread does not allow them, or there is no room.
+// tellMinima says which minima cannot be met, where it is not for lack of replicas: spread does not allow them, or there is no room.
 func (pl *planner) tellMinima() {
 	for i := range pl.places {
 		p := &pl.places[i]

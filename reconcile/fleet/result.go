@@ -7,7 +7,7 @@ type Placement struct {
 	// Name identifies the placement, as in namespace/name.
 	Name   string
 	Policy Policy
-	// Members is what is known of members as this placement sees them, by name, in place of what the fleet says: capacity may
+	// Members is what is known about members as this placement sees them, by name, in place of what the fleet says: capacity may
 	// have no room for its pods alone, and failure domains are what it says. Nil: as the fleet says.
 	Members map[string]*Member
 	// Running is what runs, by member; members that run none may be left out.
@@ -42,7 +42,7 @@ type Result struct {
 	Name string
 	// Members says what each member is to have: those of the tiers, in the order of the tiers, and then others that run some.
 	Members []Wanted
-	// Moves are to be made now, in this order. They can be made at once, whatever becomes of the ones before.
+	// Moves are to be made now, in this order. They can be made at once, whatever happens to the ones before.
 	Moves []Move
 	// Later are moves that wait for others to be done.
 	Later []Move

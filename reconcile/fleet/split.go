@@ -50,7 +50,7 @@ func (pl *planner) divide() {
 	}
 }
 
-// anyTrial tells whether a dry supply may be tried, and asks for another plan when the next one may.
+// anyTrial reports whether a dry supply may be tried, and asks for another plan when the next one may.
 func (pl *planner) anyTrial() bool {
 	any := false
 	for i := range pl.places {
@@ -64,7 +64,7 @@ func (pl *planner) anyTrial() bool {
 	return any
 }
 
-// mayTry tells whether one replica may find out whether a dry supply has room again. One that does so already goes on.
+// mayTry reports whether one replica may find out whether a dry supply has room again. One that does so already goes on.
 func (pl *planner) mayTry(p *place) bool {
 	if p.tier < 0 || p.frozen != moves || p.Spot.DrySince.IsZero() || p.Spot.TryAt.IsZero() {
 		return false

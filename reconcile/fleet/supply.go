@@ -25,7 +25,7 @@ func (c Capacity) String() string {
 	return "on-demand"
 }
 
-// Fleet is what is known of the members, whatever the workload.
+// Fleet is what is known about the members, whatever the workload.
 type Fleet struct {
 	Members []Member
 	// Domains are the failure domains of which more is known than their names.
@@ -60,7 +60,7 @@ func (m *Member) of(c Capacity) *Supply {
 	return &m.OnDemand
 }
 
-// Supply is what is known of one capacity type of a member.
+// Supply is what is known about one capacity type of a member.
 type Supply struct {
 	// Room is how many replicas it takes beyond what runs, as far as that is known; [Unbounded]: no limit is known.
 	Room int
@@ -68,7 +68,7 @@ type Supply struct {
 	DrySince time.Time
 	// TryAt is from when a dry supply may be tried with one replica; zero: not before a probe has found room.
 	TryAt time.Time
-	// Assured says that nothing has been refused there of late, and that whoever looks after the replicas says when one is: what
+	// Assured says that nothing has been refused there of late, and that whoever manages the replicas says when one is: what
 	// is started counts as sure to come, and nothing is started in its place meanwhile.
 	Assured bool
 	// Price of a replica, in any unit that is the same for all; zero or below: not known, see [DefaultPriceRatio].
@@ -81,10 +81,10 @@ type Supply struct {
 	Notice time.Duration
 }
 
-// dry tells whether the supply is not to be counted on for more.
+// dry reports whether the supply is not to be counted on for more.
 func (s *Supply) dry() bool { return !s.DrySince.IsZero() || s.Room <= 0 }
 
-// tryable tells whether a dry supply may be tried with one replica.
+// tryable reports whether a dry supply may be tried with one replica.
 func (s *Supply) tryable(now time.Time) bool {
 	return !s.DrySince.IsZero() && s.Room > 0 && !s.TryAt.IsZero() && !now.Before(s.TryAt)
 }

@@ -126,7 +126,7 @@ func (d *Definition) Refusal(there *apiextensionsv1.CustomResourceDefinition) st
 	return ""
 }
 
-// Kept tells whether the hub may change a definition in a member.
+// Kept reports whether the hub may change a definition in a member.
 func (d *Definition) Kept(there *metav1.ObjectMeta) bool {
 	return there.Annotations[d.KeepAnnotation()] != "false"
 }

@@ -53,7 +53,7 @@ type Host struct {
 	Resync  time.Duration
 	// Keys are the labels and annotations of spot placement, as the hub's configuration names them.
 	Keys policy.Keys
-	// Placements tells where replicas of workloads are.
+	// Placements reports where replicas of workloads are.
 	Placements Placements
 	// Log is the hub's.
 	Log *slog.Logger

@@ -18,7 +18,7 @@ import (
 // concurrently, with whatever somebody in a member wrote.
 type Resource struct {
 	// Title is how the kind is called in sentences, in the plural and as one word: "WebApps". The condition of a member that
-	// tells whether the kind is current there has this name.
+	// reports whether the kind is current there has this name.
 	Title string
 	// Group, Kind and Plural as in the definition. The plural is unique in a hub: it is in the URLs that members call.
 	Group, Kind, Plural string
@@ -46,7 +46,7 @@ type Resource struct {
 	// Convert rewrites an object, as JSON, in another version; it may keep or return the object's memory. Its errors name what is
 	// wrong and quote no value. Nil: the kind has one version, or versions that differ in nothing.
 	Convert func(object []byte, desiredAPIVersion string) ([]byte, error)
-	// Complete sets labels that an object should have and lacks, whatever its version, and tells whether it changed any. Nil:
+	// Complete sets labels that an object should have and lacks, whatever its version, and reports whether it changed any. Nil:
 	// members do not ask.
 	Complete func(object *metav1.ObjectMeta) bool
 	// Review judges an object that is about to be stored. Nil: members do not ask.
@@ -89,7 +89,7 @@ func (r *Resource) validate() error {
 	return errors.Join(errs...)
 }
 
-// IsOf tells whether an API version is one of the kind's.
+// IsOf reports whether an API version is one of the kind's.
 func (r *Resource) IsOf(apiVersion string) bool {
 	for _, version := range r.Versions {
 		if r.Group+"/"+version == apiVersion {

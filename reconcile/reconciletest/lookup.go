@@ -33,7 +33,7 @@ func (s *story) object(t Target, word string) (*unstructured.Unstructured, error
 	return u, nil
 }
 
-// holds tells why a check does not hold for an object.
+// holds reports why a check does not hold for an object.
 func holds(check string, obj *unstructured.Unstructured, exists bool) error {
 	switch {
 	case check == "gone" && exists:

@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// action is one plan while it is carried out, and what became of its writes.
+// action is one plan while it is carried out, and the result of its writes.
 type action struct {
 	*Engine
 	dir     *directory
@@ -53,7 +53,7 @@ func (e *Engine) act(ctx context.Context, dir *directory, s *subject, decided *p
 	return reconcile.RequeueAfter(decided.Recheck.Sub(now), decided.Reason), nil
 }
 
-// searchAgain looks for pods without a slot anew when one of them is gone: no event tells of those.
+// searchAgain looks for pods without a slot again when one of them is gone: no event tells of those.
 func (a *action) searchAgain(decided *plan.Result) {
 	if !a.gone {
 		return
@@ -66,7 +66,7 @@ func (a *action) searchAgain(decided *plan.Result) {
 	decided.Recheck = when.Earlier(decided.Recheck, a.now.Add(plan.SearchPatience))
 }
 
-// comesFirst tells whether what is done for the purpose depends on no slot that this plan gives.
+// comesFirst reports whether what is done for the purpose depends on no slot that this plan gives.
 func comesFirst(p plan.Purpose) bool { return p.Urgent() || p == plan.PurposeFinish }
 
 // evictionsOf returns the evictions for some purposes.

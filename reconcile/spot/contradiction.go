@@ -6,7 +6,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// contradictionLocked tells which nodes are not what an owner's template asks for, and since when. The caller holds the
+// contradictionLocked reports which nodes are not what an owner's template asks for, and since when. The caller holds the
 // directory's mu.
 func (d *directory) contradictionLocked(o *owner) (plan.Contradiction, time.Time) {
 	if o.template == nil {

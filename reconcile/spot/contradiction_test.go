@@ -142,7 +142,7 @@ func TestEachContradictionIsOneWarningThatSaysWhatFollows(t *testing.T) {
 		plan.ContradictionBoth:     "New replicas wait",
 	} {
 		view := &report.Workload{State: plan.StateWaiting, Contradiction: c}
-		for _, known := range []bool{false, true} { // what a person has to mend is said after a restart, too
+		for _, known := range []bool{false, true} { // what a person has to fix is said after a restart, too
 			all := report.Announcements(&report.Workload{State: plan.StateWaiting}, known, view)
 			if len(all) != 1 || !all[0].Warning || all[0].Reason != "Contradiction" || !strings.Contains(all[0].Message, follows) {
 				t.Errorf("%q: %+v", c, all)

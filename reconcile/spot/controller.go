@@ -53,7 +53,7 @@ func (r deploymentReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	})
 }
 
-// stalledRollout tells whether nothing comes of a rollout of the Deployment: somebody paused it, or its controller has given it up.
+// stalledRollout reports whether nothing comes of a rollout of the Deployment: somebody paused it, or its controller has given it up.
 func stalledRollout(d *appsv1.Deployment) bool {
 	return d.Spec.Paused || slices.ContainsFunc(d.Status.Conditions, gaveUp)
 }
@@ -82,7 +82,7 @@ func (r statefulSetReconciler) Reconcile(ctx context.Context, req reconcile.Requ
 	})
 }
 
-// rollingSet tells whether the StatefulSet's controller is at work. With updates on deletion only, two revisions side by side
+// rollingSet reports whether the StatefulSet's controller is at work. With updates on deletion only, two revisions side by side
 // are a state of rest; with a partition they are when all ordinals above it are updated.
 func rollingSet(set *appsv1.StatefulSet) bool {
 	if set.Status.ObservedGeneration < set.Generation {

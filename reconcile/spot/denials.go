@@ -43,7 +43,7 @@ func denialOf(err error) (message string, denied bool) {
 	return phrase.Line(answer.Message, maxDenialMessage), true
 }
 
-// byAdmission tells whether an admission webhook or policy refused the request, in the words that the API server has for it,
+// byAdmission reports whether an admission webhook or policy refused the request, in the words that the API server has for it,
 // and not the permissions of the hub, which are the same for every pod.
 func byAdmission(message string) bool {
 	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")

@@ -131,7 +131,7 @@ type standing struct {
 	selector         *metav1.LabelSelector // of its pods; nil: unknown
 }
 
-// lookup tells what is known of an owner. ok is false when the owner, or its workload, is not known, or is known only from
+// lookup reports what is known about an owner. ok is false when the owner, or its workload, is not known, or is known only from
 // a live read that is too old to be believed.
 func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 	d.mu.RLock()
@@ -152,7 +152,7 @@ func (d *directory) lookup(uid types.UID, now time.Time) (s standing, ok bool) {
 		dry: !spot.IsZero(), onDemandDry: !onDemand.IsZero()}, true
 }
 
-// stale tells whether a live read is too old; a zero time is that of a fact from the cache.
+// stale reports whether a live read is too old; a zero time is that of a fact from the cache.
 func stale(readAt, now time.Time) bool { return !readAt.IsZero() && now.Sub(readAt) > liveReadTTL }
 
 // wanted is how many replicas the owner is known to want. When a Deployment was scaled and its controller has not written

@@ -5,7 +5,7 @@
 // so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it. Its parts are
 // packages of their own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
 // (labels, annotations, the mix), plan (what a workload needs now), slots (which slot and capacity type a new pod gets), admission
-// (the patch that puts it there) and shortage (insufficient capacity). Packages nodes and report are not pure: nodes keeps what is known of
+// (the patch that puts it there) and shortage (insufficient capacity). Packages nodes and report are not pure: nodes keeps what is known about
 // a member's nodes, report what the API, metrics and Events show of workloads.
 //
 // This package is the shell: it feeds the core from informers and does what it says:

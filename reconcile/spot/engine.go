@@ -42,12 +42,12 @@ type Options struct {
 	// ReadOnlyBy returns what puts a member into read-only mode, "the hub" or "the member"; empty: nothing does. It is called by every
 	// admission and reconcile. Nil: no member is.
 	ReadOnlyBy func(member string) string
-	// CordonedMember tells whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
+	// CordonedMember reports whether nothing is to be moved in a member; new pods are placed. It is asked by every reconcile. Nil: none is.
 	CordonedMember func(member string) bool
 	// SteerBy returns what a member's registration names to steer its pods by, empty for nothing; see
 	// [capacity.Labels.CheckSteerBy]. It is asked by every admission. Nil: none names anything.
 	SteerBy func(member string) string
-	// Acts tells whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
+	// Acts reports whether this replica may act on a member now; see also [Engine.OwnershipChanged]. It is asked by every
 	// admission. Nil: it always may, and no other replica ever did.
 	Acts func(member string) bool
 	// Ceilings bound the moves of members and of the hub.
@@ -58,7 +58,7 @@ type Options struct {
 	Probes ProbeOptions
 	// SpotTolerations are added to pods that are sent to spot capacity.
 	SpotTolerations []corev1.Toleration
-	// Happened is told of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
+	// Happened is notified of what happens in members where this replica acts: moves, droughts, and nodes that are about to go. It must
 	// be quick, and call nothing of the engine. Nil: nobody is told.
 	Happened func(Happening)
 	// Log defaults to discarding.
@@ -81,7 +81,7 @@ type Engine struct {
 	metrics *report.Metrics
 	splits  splits
 
-	// held tells whether this replica may not act on a member now; nil until [Engine.Controllers].
+	// held reports whether this replica may not act on a member now; nil until [Engine.Controllers].
 	held atomic.Pointer[func(member string) (reason string, held bool)]
 
 	mu      sync.RWMutex
@@ -93,7 +93,7 @@ type Cluster interface {
 	cluster.Cluster
 	// Live reads from the API server.
 	Live() client.Reader
-	// Watch tells whether the kind of obj is cached, and until when.
+	// Watch reports whether the kind of obj is cached, and until when.
 	Watch(obj client.Object) (done <-chan struct{}, ok bool)
 }
 
@@ -179,7 +179,7 @@ func (e *Engine) forgetIfGone(name string) {
 	}
 }
 
-// heldMember tells whether this replica may not act on a member now, and why.
+// heldMember reports whether this replica may not act on a member now, and why.
 func (e *Engine) heldMember(name string) (reason string, held bool) {
 	if ask := e.held.Load(); ask != nil {
 		return (*ask)(name)
@@ -193,7 +193,7 @@ func (e *Engine) member(name string) *member {
 	return e.members[name]
 }
 
-// directory returns what is known of a member; nil while its caches are not complete.
+// directory returns what is known about a member; nil while its caches are not complete.
 func (e *Engine) directory(name string) *directory {
 	m := e.member(name)
 	if m == nil {

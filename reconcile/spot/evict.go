@@ -39,7 +39,7 @@ type refusal struct {
 	retry   time.Duration
 }
 
-// evict takes pods away, and collects what became of it.
+// evict takes pods away, and collects what happened to it.
 func (a *action) evict(ctx context.Context, batch []plan.Eviction) {
 	a.eviction.run(ctx, a.subject.client, a.dir, a.subject.key.Namespace, batch)
 	for _, d := range a.eviction.denied {
@@ -167,7 +167,7 @@ func (o *owner) failed(pod types.UID, purpose plan.Purpose, doubt bool) {
 	}
 }
 
-// unanswered tells whether a write that failed may have been done: the member did not answer, or what answered does not know,
+// unanswered reports whether a write that failed may have been done: the member did not answer, or what answered does not know,
 // such as a load balancer before an API server, or an API server whose storage did not tell it. An internal error that an API
 // server explains, of a webhook for instance, came before its storage.
 func unanswered(err error) bool {

@@ -93,7 +93,7 @@ func (e *Engine) Revisit(member string, key policy.WorkloadKey) {
 	e.wake(rt, member, key)
 }
 
-// readPolicies reads the policies of workloads anew.
+// readPolicies reads the policies of workloads again.
 func (d *directory) readPolicies(keys []policy.WorkloadKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -163,7 +163,7 @@ func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// forgetPod takes a pod that is gone out of the accounting and tells whether none is left.
+// forgetPod takes a pod that is gone out of the accounting and reports whether none is left.
 func (o *owner) forgetPod(uid types.UID, version uint64, now time.Time) (last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -83,7 +83,7 @@ func dryShapes(d *shortage.Trackers) map[dryShape]time.Time {
 	return found
 }
 
-// toldDroughts tells which droughts have begun and ended since known, and returns those that stand now.
+// toldDroughts reports which droughts have begun and ended since known, and returns those that stand now.
 func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
 	if len(known) == 0 && !d.AnyDry.Load() {
 		return known

@@ -117,7 +117,7 @@ func (e *Engine) listOf(kind string) client.ObjectList {
 	return configured.list()
 }
 
-// placesItself tells whether a ReplicaSet is a workload: all are cached, and most belong to a Deployment.
+// placesItself reports whether a ReplicaSet is a workload: all are cached, and most belong to a Deployment.
 func (e *Engine) placesItself(set client.Object) bool {
 	return metav1.GetControllerOfNoCopy(set) == nil && set.GetLabels()[e.Keys.Enabled()] == policy.EnabledValue
 }

@@ -130,7 +130,7 @@ func (m *member) follow(ctx context.Context) {
 }
 
 // publish shows a directory to everybody, and to those who wait for it at once. Series of workloads that went unseen, before a
-// kind was lost or the member was registered anew, go: nothing was planned with the directory yet.
+// kind was lost or the member was registered again, go: nothing was planned with the directory yet.
 func (m *member) publish(dir *directory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +150,7 @@ func (m *member) withdraw() {
 	}
 }
 
-// awaitDirectory returns what is known of the member, which right after its start comes a moment later than its caches; nil
+// awaitDirectory returns what is known about the member, which right after its start comes a moment later than its caches; nil
 // when it does not come in time.
 func (m *member) awaitDirectory(ctx context.Context) *directory {
 	if dir := m.directory.Load(); dir != nil {

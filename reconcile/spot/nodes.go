@@ -56,7 +56,7 @@ func (e *Engine) workloadsOfNode(kind string) reconcile.Mapper {
 }
 
 // nodeChanged brings the table up to date with the cache, for the directory may hear of the change later than who is woken
-// here, and tells whether the node goes, or was to go before the change.
+// here, and reports whether the node goes, or was to go before the change.
 func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.Reader, event client.Object) bool {
 	now := time.Now()
 	var node corev1.Node
@@ -73,13 +73,13 @@ func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.R
 	return dir.nodes.DoomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
 }
 
-// nodeComing tells whether anything says that a node is on its way for a pod.
+// nodeComing reports whether anything says that a node is on its way for a pod.
 func (d *directory) nodeComing(ctx context.Context, pod *nodes.Awaited, now time.Time) bool {
 	limit := d.droughts.NodeStart()
 	return d.nodes.Starting(pod, d.capacity, now, limit) || (d.signs != nil && d.signs.Coming(ctx, d.nodes, pod, d.capacity, now, limit))
 }
 
-// spotFits tells whether a spot node is what an owner's pods ask for.
+// spotFits reports whether a spot node is what an owner's pods ask for.
 func (d *directory) spotFits(o *owner) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -35,7 +35,7 @@ type NotEnabled struct {
 // ErrNotKnown says that nobody can tell now what keeps a workload from being placed.
 var ErrNotKnown = errors.New("the member's caches are not synced, or the kind is not placed")
 
-// WhyNotEnabled tells why a workload is not placed. Workloads without the label are in no cache, so it reads the workload live, once,
+// WhyNotEnabled reports why a workload is not placed. Workloads without the label are in no cache, so it reads the workload live, once,
 // within two seconds. The error is that of the API server, NotFound when there is no such workload, or [ErrNotKnown]. Safe for
 // concurrent use.
 func (e *Engine) WhyNotEnabled(ctx context.Context, memberName string, key policy.WorkloadKey) (NotEnabled, error) {
@@ -97,7 +97,7 @@ func (d *directory) whyNotEnabled(key policy.WorkloadKey, obj client.Object) Not
 	return why
 }
 
-// namespaceLacks tells whether a namespace does not have the label as it must be.
+// namespaceLacks reports whether a namespace does not have the label as it must be.
 func (d *directory) namespaceLacks(namespace string) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -130,13 +130,13 @@ func (d *directory) lackOfNamespace(namespace string) string {
 	return ""
 }
 
-// NoWorkload tells whether an error of [Engine.WhyNotEnabled] says that there is no such workload.
+// NoWorkload reports whether an error of [Engine.WhyNotEnabled] says that there is no such workload.
 func NoWorkload(err error) bool { return apierrors.IsNotFound(err) }
 
 // lacks remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
 type lacks struct{ said sync.Map } // WorkloadKey → sentence
 
-// isNew tells whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
+// isNew reports whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
 func (l *lacks) isNew(key policy.WorkloadKey, sentence string) bool {
 	if sentence == "" {
 		l.said.Delete(key)

@@ -62,7 +62,7 @@ func working(sources []source) int {
 	return n
 }
 
-// stillHolds makes the function that tells whether pods of an owner are known.
+// stillHolds makes the function that reports whether pods of an owner are known.
 func (e *Engine) stillHolds(member string) func(types.UID) bool {
 	dir := e.directory(member)
 	return func(uid types.UID) bool {

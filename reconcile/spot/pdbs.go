@@ -71,13 +71,13 @@ func budgetOf(b *policyv1.PodDisruptionBudget) plan.Budget {
 		Healthy:         b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0,
 		UnhealthyAlways: b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
 	}
-	if b.Status.ObservedGeneration < b.Generation { // nothing is known of it yet, and it may keep as many as it likes
+	if b.Status.ObservedGeneration < b.Generation { // nothing is known about it yet, and it may keep as many as it likes
 		budget.Allowed, budget.Desired = 0, math.MaxInt
 	}
 	return budget
 }
 
-// selects tells whether a budget's selector matches; an empty one does, none does not.
+// selects reports whether a budget's selector matches; an empty one does, none does not.
 func selects(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 	if selector == nil {
 		return false
@@ -94,7 +94,7 @@ func selects(selector *metav1.LabelSelector, podLabels map[string]string) bool {
 	return err == nil && parsed.Matches(labels.Set(podLabels))
 }
 
-// namesHash tells whether a selector looks at the label that a release changes.
+// namesHash reports whether a selector looks at the label that a release changes.
 func namesHash(selector *metav1.LabelSelector) bool {
 	_, named := selector.MatchLabels[plan.TemplateHash]
 	return named || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == plan.TemplateHash })

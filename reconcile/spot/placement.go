@@ -65,7 +65,7 @@ type Placement struct {
 	Reason string
 }
 
-// Reads tells whether placement looks at a pod's label or annotation with that key.
+// Reads reports whether placement looks at a pod's label or annotation with that key.
 func (e *Engine) Reads(key []byte) bool { return e.patcher.Reads(key) }
 
 // Place decides where a pod goes. It makes no API call but one live read of an owner that the cache does not know, shared

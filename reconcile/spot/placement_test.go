@@ -44,7 +44,7 @@ type apiServer struct {
 func (s *apiServer) Live() client.Reader                         { return s.reader }
 func (s *apiServer) Watch(client.Object) (<-chan struct{}, bool) { return nil, false }
 
-// newShell makes an engine whose member has the live objects; hang makes every live read wait for its context.
+// newShell creates an engine whose member has the live objects; hang makes every live read wait for its context.
 func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Object) *shell {
 	t.Helper()
 	keys, err := policy.NewKeys("")

@@ -66,7 +66,7 @@ const (
 	tendMaxRetry = time.Minute
 )
 
-// isProbe tells whether a pod is one of our probes.
+// isProbe reports whether a pod is one of our probes.
 func isProbe(pod client.Object) bool {
 	for key, value := range pod.GetLabels() {
 		if value == probeSlot && strings.HasSuffix(key, "/slot") {
@@ -76,7 +76,7 @@ func isProbe(pod client.Object) bool {
 	return false
 }
 
-// tend looks after the probes of a member until ctx ends: whenever something is heard of its droughts, and from time to time.
+// tend manages the probes of a member until ctx ends: whenever something is heard of its droughts, and periodically.
 func (m *member) tend(ctx context.Context, dir *directory) {
 	retry := tendRetry
 	for ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (m *member) askForProbes(ctx context.Context, dir *directory, now time.Time
 	}
 }
 
-// mayTend tells whether this replica acts on the member now, and may write there at all.
+// mayTend reports whether this replica acts on the member now, and may write there at all.
 func (m *member) mayTend() bool {
 	e := m.engine
 	if _, held := e.heldMember(m.name); held {
@@ -241,7 +241,7 @@ func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name
 	return nil
 }
 
-// steeredOtherwise tells whether a probe was made when pods were steered another way: it could wait for nodes that never come.
+// steeredOtherwise reports whether a probe was made when pods were steered another way: it could wait for nodes that never come.
 func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespace string, steering *capacity.Steering, name string) bool {
 	var pod corev1.Pod
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pod, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})

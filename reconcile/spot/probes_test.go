@@ -115,7 +115,7 @@ func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	}
 }
 
-// What is known of the nodes may change while a probe stands behind its gate, where its way to spot cannot be changed any more.
+// What is known about the nodes may change while a probe stands behind its gate, where its way to spot cannot be changed any more.
 func TestAProbeThatGoesAnotherWayThanReplicasIsMadeAgainBeforeItIsOpened(t *testing.T) {
 	s := newShell(t, nil, false)
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()

@@ -61,7 +61,7 @@ func (m *member) prove(ctx context.Context, dir *directory, s *standing, namespa
 	case done := <-result:
 		return done.Err
 	case <-late.C:
-		return errProofLate // it goes on, for those that come next
+		return errProofLate // it continues, for those that come next
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -135,7 +135,7 @@ func (o *owner) noteProof(err error, now time.Time) {
 	}
 }
 
-// proofFailed tells whether a live list has failed a moment ago.
+// proofFailed reports whether a live list has failed a moment ago.
 func (o *owner) proofFailed(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

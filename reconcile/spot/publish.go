@@ -47,7 +47,7 @@ func (d *directory) noteMove(o *owner, m report.Move) {
 		return
 	}
 	d.mu.RLock()
-	defer d.mu.RUnlock() // not before it is noted: what is known of a workload is forgotten under the lock
+	defer d.mu.RUnlock() // not before it is noted: what is known about a workload is forgotten under the lock
 	if o.kind != "" && d.workloads[o.workload] != nil {
 		d.journal.RecordMove(o.workload, m)
 		if d.toldMove != nil {

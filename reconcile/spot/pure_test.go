@@ -51,7 +51,7 @@ func TestPackagesThatDecideCallNobodyAndAskForNoTime(t *testing.T) {
 	}
 }
 
-// callsSomebody tells whether a package reaches beyond the process, or draws random numbers.
+// callsSomebody reports whether a package reaches beyond the process, or draws random numbers.
 func callsSomebody(path string) bool {
 	return slices.ContainsFunc([]string{"k8s.io/client-go", "sigs.k8s.io/", "net", "os", "math/rand", "crypto/rand"}, func(prefix string) bool {
 		return path == strings.TrimSuffix(prefix, "/") || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/")

@@ -90,7 +90,7 @@ func (e *Engine) removeEnded(ctx context.Context, s *subject, pods []plan.Pod, s
 	return problems.join()
 }
 
-// inCare tells whether the workload of the ReplicaSet that a pod was released from is there and cached: then its own plans end
+// inCare reports whether the workload of the ReplicaSet that a pod was released from is there and cached: then its own plans end
 // the release. A namesake of the workload does not count.
 func (d *directory) inCare(r *plan.Released) bool {
 	d.mu.RLock()

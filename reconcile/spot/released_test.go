@@ -66,7 +66,7 @@ func newReleases(t *testing.T, change func(*Options), objects ...client.Object) 
 	return r
 }
 
-// round reconciles the Deployment, if there is one, as its controller does, and then looks after strays.
+// round reconciles the Deployment, if there is one, as its controller does, and then manages strays.
 func (r *releases) round(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	if d != nil {
@@ -81,7 +81,7 @@ func (r *releases) round(t *testing.T, d *appsv1.Deployment) {
 	}
 }
 
-// Its ReplicaSet has fallen out of the history, or the Deployment was deleted and created anew: a Deployment of the name does not
+// Its ReplicaSet has fallen out of the history, or the Deployment was deleted and created again: a Deployment of the name does not
 // know the pod.
 func TestAReleasedPodWhoseReplicaSetIsGoneIsTakenAwayWhateverHasItsWorkloadsName(t *testing.T) {
 	for name, enabled := range map[string]string{"the Deployment is enabled": "true", "it is disabled": "false"} {

@@ -43,7 +43,7 @@ func (a *action) release(ctx context.Context, list []plan.Release) {
 	_ = group.Wait() // the errors are collected
 }
 
-// releaseOne releases a pod, and tells whether it did. That the API server refuses it holds for the pods of the owner: they are
+// releaseOne releases a pod, and reports whether it did. That the API server refuses it holds for the pods of the owner: they are
 // evicted for a while; see [plan.Observed.NoRelease].
 func (a *action) releaseOne(ctx context.Context, r plan.Release) (done bool, _ denial, _ error) {
 	namespace := a.subject.key.Namespace

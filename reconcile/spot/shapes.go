@@ -91,7 +91,7 @@ func shapeOf(obj client.Object) (capacity.Requirements, bool) {
 	return shape, err == nil
 }
 
-// template is what is known of an owner's pod template.
+// template is what is known about an owner's pod template.
 type template struct {
 	labels map[string]string
 	shape  capacity.Requirements

@@ -54,7 +54,7 @@ func (a *action) stamp(ctx context.Context, stamps []plan.Stamp) (unchanged map[
 	return unchanged
 }
 
-// stampOutcome is what became of one stamp: one of its fields is set, or none when it was not tried.
+// stampOutcome is the result of one stamp: one of its fields is set, or none when it was not tried.
 type stampOutcome struct {
 	done, gone bool // gone or replaced
 	denied     denial

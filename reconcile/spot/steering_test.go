@@ -84,7 +84,7 @@ func steered(t spottest.TB, labels capacity.Labels, carried ...map[string]string
 	return c.Steering()
 }
 
-// schedulable tells whether the scheduler would let a pod onto a node, as far as labels and taints go.
+// schedulable reports whether the scheduler would let a pod onto a node, as far as labels and taints go.
 func schedulable(pod *corev1.PodSpec, labels map[string]string, taints ...corev1.Taint) bool {
 	for key, value := range pod.NodeSelector {
 		if labels[key] != value {
@@ -245,7 +245,7 @@ func TestWhatNodesCarriedStaysKnownWhenTheyAreGone(t *testing.T) {
 	}
 }
 
-// While Karpenter has nodes of a type it makes more of them; when it has none, nothing is known of it but its label.
+// While Karpenter has nodes of a type it makes more of them; when it has none, nothing is known about it but its label.
 func TestAMixedMemberUsesItsOtherNodesWhereKarpenterHasNone(t *testing.T) {
 	var c nodes.Census
 	c.Begin(spottest.MustLabels(t), nil, nil)
@@ -384,7 +384,7 @@ func TestSteeringComesOnTopOfWhatATemplateAsksFor(t *testing.T) {
 	})
 }
 
-// fitsAny tells whether a pod fits any of the nodes, which are all in zone a and have an SSD.
+// fitsAny reports whether a pod fits any of the nodes, which are all in zone a and have an SSD.
 func fitsAny(pod *corev1.PodSpec, nodes []map[string]string) bool {
 	return slices.ContainsFunc(nodes, func(labels map[string]string) bool {
 		at := maps.Clone(labels)
@@ -393,7 +393,7 @@ func fitsAny(pod *corev1.PodSpec, nodes []map[string]string) bool {
 	})
 }
 
-// asksForCapacity tells whether a template asks for a capacity label itself.
+// asksForCapacity reports whether a template asks for a capacity label itself.
 func asksForCapacity(labels capacity.Labels, pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(labels.Keys(), func(key string) bool { return strings.Contains(capacity.JSONOf(pod), key) })
 }

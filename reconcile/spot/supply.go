@@ -15,7 +15,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
-// observeSupply adds to what was observed of a workload what is known of the capacity for its pods: what the nodes leave out,
+// observeSupply adds to what was observed of a workload what is known about the capacity for its pods: what the nodes leave out,
 // which nodes are coming, and what is dry. It tells when to look again although nothing has changed.
 func (d *directory) observeSupply(ctx context.Context, key policy.WorkloadKey, o *plan.Observed, settings plan.Settings, now time.Time) (recheck time.Time) {
 	d.observeContradictions(o)

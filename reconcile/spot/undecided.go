@@ -7,7 +7,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// freshObject is how old an object may be when it is first seen and still be taken for one that was enabled from the start.
+// freshObject is how old an object may be when it is first seen and still be treated as one that was enabled from the start.
 const freshObject = 10 * time.Second
 
 // enabledFrom is since when a workload that is seen for the first time gets decisions, if it is enabled; zero: since it is seen
@@ -70,7 +70,7 @@ func (d *directory) enabledSince(key policy.WorkloadKey) (time.Time, *policy.Pol
 	return w.enabledAt, w.policy
 }
 
-// UndecidedAt tells when pods of a member were last found that had come without a decision of the webhook; zero: none were.
+// UndecidedAt reports when pods of a member were last found that had come without a decision of the webhook; zero: none were.
 func (e *Engine) UndecidedAt(member string) time.Time {
 	m := e.member(member)
 	if m == nil || m.undecidedAt.Load() == 0 {

@@ -72,7 +72,7 @@ func (o *owner) searchAgain() {
 	o.search.Repeat()
 }
 
-// remembered returns what the last search found, with what is known of the nodes now.
+// remembered returns what the last search found, with what is known about the nodes now.
 func (e *Engine) remembered(dir *directory, o *owner) []plan.Pod {
 	o.mu.Lock()
 	pods := slices.Clone(o.search.Found())

@@ -167,7 +167,7 @@ func (k WorkloadKind) counted(obj *unstructured.Unstructured) int {
 	return n
 }
 
-// rolling tells whether the kind's controller is at work: it has not seen the spec yet, or not updated what it is to update
+// rolling reports whether the kind's controller is at work: it has not seen the spec yet, or not updated what it is to update
 // (a partition leaves the rest as it is).
 func (k WorkloadKind) rolling(obj *unstructured.Unstructured) bool {
 	if seen, ok := numberAt(obj, observedGenerationPath); ok && int64(seen) < obj.GetGeneration() {
@@ -178,7 +178,7 @@ func (k WorkloadKind) rolling(obj *unstructured.Unstructured) bool {
 	return counts && bounded && updated < expected
 }
 
-// stalled tells whether somebody paused its rollout.
+// stalled reports whether somebody paused its rollout.
 func (k WorkloadKind) stalled(obj *unstructured.Unstructured) bool {
 	for _, path := range [][]string{pausedPath, updatePausedPath} {
 		if paused, ok, err := unstructured.NestedBool(obj.Object, path...); ok && err == nil && paused {

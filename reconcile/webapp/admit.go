@@ -10,7 +10,7 @@ import (
 	v1 "github.com/plimsoll-dev/plimsoll/reconcile/webapp/v1"
 )
 
-// ImagePolicy says what becomes of images that name neither a tag nor a digest, and so change under a WebApp's feet.
+// ImagePolicy says what happens to images that name neither a tag nor a digest, and so change under a WebApp's feet.
 type ImagePolicy string
 
 // Image policies.
@@ -120,7 +120,7 @@ func (p Policy) images(path *field.Path, app, old *v1.WebApp) (refusals field.Er
 	return refusals, warnings
 }
 
-// Pinned tells whether an image names a tag or a digest. A colon before the last slash is that of a port.
+// Pinned reports whether an image names a tag or a digest. A colon before the last slash is that of a port.
 func Pinned(image string) bool {
 	name := image[strings.LastIndex(image, "/")+1:]
 	at := strings.IndexAny(name, ":@")
@@ -145,7 +145,7 @@ func headless(app *v1.WebApp) bool { return app.Spec.Service != nil && app.Spec.
 // LabelName is the usual label that a WebApp gets when it has none.
 const LabelName = "app.kubernetes.io/name"
 
-// Complete sets what a WebApp should have and may leave open, beyond the defaults in the CRD, and tells whether it changed
+// Complete sets what a WebApp should have and may leave open, beyond the defaults in the CRD, and reports whether it changed
 // anything.
 func Complete(app *v1.WebApp) bool {
 	if app.Name == "" || app.Labels[LabelName] != "" { // the name is still to be generated

@@ -29,7 +29,7 @@ type Desired struct {
 	Others, Unwanted []client.Object
 }
 
-// Desire says what a WebApp is to consist of. deployed tells whether its Deployment is there already. app must have its
+// Desire says what a WebApp is to consist of. deployed says whether its Deployment is there already. app must have its
 // defaults, as everything has that comes from an API server.
 func Desire(app *v1.WebApp, keys policy.Keys, deployed bool) Desired {
 	d := Desired{Deployment: deployment(app, keys)}

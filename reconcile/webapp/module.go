@@ -99,7 +99,7 @@ func review(reviewer Reviewer, asked module.Review) (module.Judgement, error) {
 	return module.Judgement{Refusals: refusals, Warnings: warnings}, nil
 }
 
-// unreadable tells what cannot be read, and nothing of what is in it.
+// unreadable reports what cannot be read, and nothing of what is in it.
 func unreadable(what string) error { return errors.New(what + ": not a WebApp") }
 
 // readDefaulted reads one with its defaults, which an API server has set already.

@@ -15,7 +15,7 @@ import (
 const placementRetry = time.Second
 
 // placed writes into the WebApp where its replicas are, and tells when to look again; 0: when something changes. enabled
-// tells whether its namespace has the label that placement needs.
+// reports whether its namespace has the label that placement needs.
 func placed(app *v1.WebApp, conditions *reconcile.Conditions, keys policy.Keys, enabled bool, view report.Workload, known bool) time.Duration {
 	status := &app.Status
 	status.SpotReplicas, status.OnDemandReplicas = nil, nil

@@ -18,10 +18,10 @@ type Progress struct {
 	Message string
 }
 
-// Ready tells whether there is nothing left to wait for.
+// Ready reports whether there is nothing left to wait for.
 func (p Progress) Ready() bool { return p.Reason == v1.ReasonReady }
 
-// Stalled tells whether nothing happens before a person does something.
+// Stalled reports whether nothing happens before a person does something.
 func (p Progress) Stalled() bool {
 	return p.Reason == v1.ReasonPodsRefused || p.Reason == v1.ReasonStuck
 }
@@ -65,7 +65,7 @@ func stalled(deployment *appsv1.Deployment) (Progress, bool) {
 	return Progress{}, false
 }
 
-// next tells whether pods that are not as wanted are a matter of scaling.
+// next reports whether pods that are not as wanted are a matter of scaling.
 func next(before *v1.WebAppStatus, want int32) string {
 	for _, c := range before.Conditions {
 		if c.Type != reconcile.ConditionReady {

@@ -92,7 +92,7 @@ func (r *Reconciler) apply(ctx context.Context, req reconcile.Request[*v1.WebApp
 	return desired.Deployment, errors.Join(refused...)
 }
 
-// exists tells whether the WebApp's Deployment is there.
+// exists reports whether the WebApp's Deployment is there.
 func exists(ctx context.Context, c client.Reader, app *v1.WebApp) (bool, error) {
 	err := c.Get(ctx, client.ObjectKeyFromObject(app), &appsv1.Deployment{}, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
 	if apierrors.IsNotFound(err) {
@@ -101,7 +101,7 @@ func exists(ctx context.Context, c client.Reader, app *v1.WebApp) (bool, error) 
 	return err == nil, err
 }
 
-// place tells what is known of where the replicas are.
+// place reports what is known about where the replicas are.
 func (r *Reconciler) place(ctx context.Context, req reconcile.Request[*v1.WebApp]) (again time.Duration, err error) {
 	app := req.Object
 	if app.Spec.Spot == nil {

@@ -121,7 +121,7 @@ func (c *Controller) do(ctx context.Context, member string, t *task) {
 	c.wake()
 }
 
-// recall returns what is known of a member, and what is to be written there now; failed says that the last write did.
+// recall returns what is known about a member, and what is to be written there now; failed says that the last write did.
 func (c *Controller) recall(uid, member string) (known facts, order *policy.FleetSplit, failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *Controller) recall(uid, member string) (known facts, order *policy.Flee
 	return facts{}, nil, false
 }
 
-// after is what is known of a member after it was asked once more: one that does not answer has not changed.
+// after is what is known about a member after it was asked once more: one that does not answer has not changed.
 func (f facts) after(before facts, now time.Time) facts {
 	if f.problem != "" {
 		problem := f.problem

@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
-// archive is where the fleet's history is kept. It is read before it is written, and read anew after an error. One thing is asked of it
+// archive is where the fleet's history is kept. It is read before it is written, and read again after an error. One thing is asked of it
 // at a time.
 type archive interface {
 	read(ctx context.Context) (*replay.History, error)

@@ -14,7 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
-// Whatever is asked for in vain of a fleet that serves, it goes on to serve, a condition gives the reason, and it comes to rest.
+// Whatever is asked for without success of a fleet that serves, it continues to serve, a condition gives the reason, and it comes to rest.
 func TestBadInputLosesNothingThatServes(t *testing.T) {
 	ready, feasible := reconcile.ConditionReady, v1alpha1.ConditionFeasible
 	for name, test := range map[string]struct {

@@ -59,9 +59,9 @@ type Options struct {
 	Workloads Workloads
 	// Kinds are those of modules: one with a Workload may be a FleetPlacement's target.
 	Kinds []module.Resource
-	// Acts tells whether this replica may act on a member now.
+	// Acts reports whether this replica may act on a member now.
 	Acts func(member string) bool
-	// ActsAny tells whether there may be a member on which it may.
+	// ActsAny reports whether there may be a member on which it may.
 	ActsAny func() bool
 	// Enabled is the label that makes a workload and its namespace take part.
 	Enabled string
@@ -108,7 +108,7 @@ type Controller struct {
 	memory map[string]*memory
 }
 
-// New makes a controller, and reads which FleetPlacements there are, so that spot placement knows of them before it places
+// New creates a controller, and reads which FleetPlacements there are, so that spot placement knows of them before it places
 // anything. A hub cluster that does not know the kind has none.
 func New(ctx context.Context, o Options) (*Controller, error) {
 	if o.Log == nil {
@@ -142,7 +142,7 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 	return c, nil
 }
 
-// absent tells whether a kind is not known.
+// absent reports whether a kind is not known.
 func absent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // Run keeps FleetPlacements until ctx ends, a round at a time; [loop] says when.
@@ -179,7 +179,7 @@ func (c *Controller) objects() []*v1alpha1.FleetPlacement {
 	return all
 }
 
-// items reads what every FleetPlacement is about, and what is known of it in each of the members.
+// items reads what every FleetPlacement is about, and what is known about it in each of the members.
 func (c *Controller) items(members []Member, now time.Time) []*item {
 	placed := c.Workloads.Placed()
 	var all []*item

@@ -12,7 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// item is one FleetPlacement in a round: what is known of it, and what is decided.
+// item is one FleetPlacement in a round: what is known about it, and what is decided.
 type item struct {
 	object *v1alpha1.FleetPlacement
 	target target
@@ -175,7 +175,7 @@ func (it *item) settle() {
 	}
 }
 
-// handedBack tells whether nothing is left to be done for a FleetPlacement that is being deleted.
+// handedBack reports whether nothing is left to be done for a FleetPlacement that is being deleted.
 func (it *item) handedBack() bool {
 	return it.object.Spec.OnDelete != v1alpha1.Gather || it.stop != nil || it.ungathered() == ""
 }

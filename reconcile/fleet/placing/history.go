@@ -14,7 +14,7 @@ const (
 	historyRetry  = 5 * time.Minute
 )
 
-// past is the fleet's own history: what became of the supply of members, kept where somebody has made room for it.
+// past is the fleet's own history: the result of the supply of members, kept where somebody has made room for it.
 type past struct {
 	known   *replay.History // nil: it was not read yet
 	shapes  map[place]string
@@ -98,7 +98,7 @@ func (it *item) shape() string {
 	return ""
 }
 
-// remember notes what became of the supply since the last round, and has it written when that is due. It is read and written in the
+// remember notes the result of the supply since the last round, and has it written when that is due. It is read and written in the
 // background, one thing at a time; only a replica that acts comes here.
 func (c *Controller) remember(ctx context.Context, items []*item, now time.Time) {
 	p := &c.past
@@ -126,7 +126,7 @@ func (c *Controller) readPast(ctx context.Context) (err error) {
 	return err
 }
 
-// ready tells whether nothing is under way, and something may be. After an error the history is read anew.
+// ready reports whether nothing is under way, and something may be. After an error the history is read again.
 func (p *past) ready(now time.Time, c *Controller) bool {
 	if p.busy != nil {
 		select {

@@ -21,7 +21,7 @@ func (c *Controller) known() toolscache.Indexer {
 	return c.store
 }
 
-// Synced tells whether the FleetPlacements of the hub cluster have been read. It is safe for concurrent use, as are the functions
+// Synced reports whether the FleetPlacements of the hub cluster have been read. It is safe for concurrent use, as are the functions
 // below.
 func (c *Controller) Synced() bool { return c.synced.Load() }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// memory is what this process remembers of a FleetPlacement, by member. Nothing of it is needed to go on after a restart.
+// memory is what this process remembers of a FleetPlacement, by member. Nothing of it is needed to continue after a restart.
 type memory struct {
 	// begun is when this replica, as the one that acts, saw it first; zero: it has not.
 	begun time.Time
@@ -94,7 +94,7 @@ func (c *Controller) forget(items []*item) {
 	}
 }
 
-// look finds out what is known of a FleetPlacement in each member that matters to it: those of its tiers, those for which
+// look finds out what is known about a FleetPlacement in each member that matters to it: those of its tiers, those for which
 // something was decided, and those that run some.
 func (c *Controller) look(it *item, members []Member, now time.Time) {
 	chosen := map[string]bool{}
@@ -128,7 +128,7 @@ func (c *Controller) look(it *item, members []Member, now time.Time) {
 	}
 }
 
-// warm tells whether everything is seen that was seen when the status was written, and all members were asked: which of them
+// warm reports whether everything is seen that was seen when the status was written, and all members were asked: which of them
 // another autoscaler scales is in no cache.
 func (it *item) warm() bool {
 	for _, s := range it.sights {
@@ -142,7 +142,7 @@ func (it *item) warm() bool {
 	return true
 }
 
-// waits tells whether nothing is to be decided for a FleetPlacement yet, since so little is known of its members. After some
+// waits reports whether nothing is to be decided for a FleetPlacement yet, since so little is known of its members. After some
 // time it is decided anyway: one member that does not answer must not hold it up.
 func (c *Controller) waits(it *item, now time.Time) bool {
 	c.mu.Lock()

@@ -94,7 +94,7 @@ func (m *metrics) seen(items []*item) {
 type counted map[[3]string]float64
 
 // gauges have as many series as there are labels in what they were set to last. One that stays is there at any time with its whole
-// value: an alert that waits for some minutes begins anew when a scrape finds its series missing.
+// value: an alert that waits for some minutes starts again when a scrape finds its series missing.
 type gauges struct {
 	*prometheus.GaugeVec
 	labels int

@@ -10,7 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// sight is what is known of a placement's workload in one member.
+// sight is what is known about a placement's workload in one member.
 type sight struct {
 	member *Member
 	// view is what the member's cache shows; known is false where it shows nothing.

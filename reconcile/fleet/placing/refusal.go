@@ -17,7 +17,7 @@ const (
 	failureHolds = 15 * time.Second
 )
 
-// refusal is what became of the last writes to a member, where they failed. The zero value: they did not.
+// refusal is the result of the last writes to a member, where they failed. The zero value: they did not.
 type refusal struct {
 	why   string
 	since time.Time // when the first of them failed
@@ -36,17 +36,17 @@ func (r refusal) again(err error, now time.Time) refusal {
 	return r
 }
 
-// forbidden tells whether a write fails however often it is tried.
+// forbidden reports whether a write fails however often it is tried.
 func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// stopped tells whether a write failed only because this replica is ending, or because somebody else has written.
+// stopped reports whether a write failed only because this replica is ending, or because somebody else has written.
 func stopped(ctx context.Context, err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(context.Cause(ctx), context.Canceled)
 }
 
-// due tells whether it is time to try again.
+// due reports whether it is time to try again.
 func (r refusal) due(now time.Time) bool {
 	holds := refusalHolds
 	if !r.forbidden {

@@ -19,7 +19,7 @@ const (
 	// hubWrite bounds a write to the hub cluster.
 	hubWrite = 10 * time.Second
 	// slotPatience is how long a change of the number of replicas waits for pods to get the slots that say which of them go. After
-	// it the number counts more than the mix, which is then put right by moves.
+	// it the number counts more than the mix, which is then corrected by moves.
 	slotPatience = 30 * time.Second
 )
 
@@ -145,10 +145,10 @@ func (c *Controller) carryOut(ctx context.Context, it *item, now time.Time) {
 	}
 }
 
-// workable tells whether the member can be written to as far as this replica knows.
+// workable reports whether the member can be written to as far as this replica knows.
 func (s *sight) workable() bool { return s.member.Reachable && s.acts && s.known }
 
-// slotted tells whether the pods have the slots by which the right ones go, and the right ones come.
+// slotted reports whether the pods have the slots by which the right ones go, and the right ones come.
 func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time.Time) bool {
 	c.mu.Lock()
 	m := c.of(string(it.object.UID), s.member.Name)
@@ -167,7 +167,7 @@ func (c *Controller) slotted(it *item, s *sight, set policy.FleetSplit, now time
 	return now.Sub(decided) > slotPatience
 }
 
-// stale tells whether a member is to be asked again.
+// stale reports whether a member is to be asked again.
 func (f *facts) stale(known bool, now time.Time) bool {
 	patience := 15 * time.Second
 	switch {

@@ -9,7 +9,7 @@ import (
 // Open is the capacity of a supply that is not known to have a limit.
 const Open = 10_000
 
-// changeGap is how many seconds a sample of changes stands for, and maxChanged how many there are at most.
+// changeGap is how many seconds a sample of changes represents, and maxChanged how many there are at most.
 const (
 	changeGap  = 60
 	maxChanged = 2_000_000

@@ -2,10 +2,10 @@ package replay
 
 import "math"
 
-// curvePoints is how many points a curve has: more cannot be told apart in a plot.
+// curvePoints is how many points a curve has: more cannot be distinguished in a plot.
 const curvePoints = 1500
 
-// Curve is what a run looked like over time. Each point stands for an equal part of it.
+// Curve is what a run looked like over time. Each point represents an equal part of it.
 type Curve struct {
 	Name string
 	// Ready is the smallest number of replicas that were ready; above that are spells too short to be seen otherwise.
@@ -13,7 +13,7 @@ type Curve struct {
 	// Cost is the average cost, as a share of what all replicas cost on-demand.
 	Cost []float64
 
-	// Part is how many seconds a point stands for.
+	// Part is how many seconds a point represents.
 	Part float64
 
 	all float64

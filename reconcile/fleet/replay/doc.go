@@ -12,7 +12,7 @@
 //   - table.go: the policies, and the table;
 //   - curve.go: ready replicas and cost over time.
 //
-// What a policy is told: what became of its own instances (a node or none, ready, notice). Nobody sees the capacity itself.
+// What a policy is told: the result of its own instances (a node or none, ready, notice). Nobody sees the capacity itself.
 //
 // The command line and the command in test/replay use it. It does not draw: what draws is large.
 package replay

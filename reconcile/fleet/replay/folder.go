@@ -68,7 +68,7 @@ func (f Folder) Read() (*History, error) {
 	return ReadHistory(files)
 }
 
-// Write writes the files that have changed, in at most [MaxHistoryFiles] bytes of all. After an error the history is to be read anew.
+// Write writes the files that have changed, in at most [MaxHistoryFiles] bytes of all. After an error the history is to be read again.
 func (f Folder) Write(h *History) error {
 	root, err := os.OpenRoot(f.Path)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 const historyFile, historyBetween = ".json", "_"
 
 // maxPlacements is how many names of placements a file has, and maxShape how many bytes of its shape, which is there for people to
-// read: the file's name has the checksum of the whole. So no shape, however much its pods ask for, pushes out what is known of others.
+// read: the file's name has the checksum of the whole. So no shape, however much its pods ask for, pushes out what is known about others.
 const (
 	maxPlacements = 16
 	maxShape      = 4 << 10
@@ -42,7 +42,7 @@ type History struct {
 // historyZone is one file.
 type historyZone struct {
 	zoneFile
-	text    []byte // nil: it is to be written anew
+	text    []byte // nil: it is to be written again
 	changed bool   // since [History.Changed] was called
 	noted   int64  // when it was noted last, whether that was a change or not; 0: not since it was read
 }
@@ -84,7 +84,7 @@ func ReadHistory(files map[string]string) (*History, error) {
 	return h, nil
 }
 
-// Note notes what was seen, and tells whether that is a change. What was seen at an earlier time than the last change counts as seen
+// Note notes what was seen, and reports whether that is a change. What was seen at an earlier time than the last change counts as seen
 // then: clocks are set back, and those of two replicas differ.
 func (h *History) Note(o *Observation) bool {
 	key := HistoryKey(o.Shape, o.Member)

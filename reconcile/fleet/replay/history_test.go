@@ -245,7 +245,7 @@ func TestOneShapeTakesNoRoomFromOthers(t *testing.T) {
 	}
 }
 
-// A FleetPlacement that is paused while a hub starts is not observed, and what is known of its shape is not forgotten for that.
+// A FleetPlacement that is paused while a hub starts is not observed, and what is known about its shape is not forgotten for that.
 func TestWhatAStartDoesNotShowAtOnceIsNotForgottenFirst(t *testing.T) {
 	h, began := newHistory(t), int64(1_000_000)
 	h.Note(observed("paused", "eu", Open, began))

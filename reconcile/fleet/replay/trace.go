@@ -135,7 +135,7 @@ type zoneFile struct {
 	} `json:"metadata"`
 	Data   []int     `json:"data,omitempty"`
 	Prices []float64 `json:"prices,omitempty"`
-	// Changes stand for Data in what a hub recorded.
+	// Changes represent Data in what a hub recorded.
 	Changes []Change `json:"changes,omitempty"`
 }
 

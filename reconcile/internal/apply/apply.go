@@ -62,7 +62,7 @@ type Caller struct {
 	Owner  client.Object
 }
 
-// NewCall makes the call for one object. A nil scope is an error: nobody has said under which names to write.
+// NewCall creates the call for one object. A nil scope is an error: nobody has said under which names to write.
 func NewCall(s *Scope, t Caller, obj client.Object, opts []Option) (*Call, error) {
 	if s == nil {
 		return nil, fmt.Errorf("apply or delete a %T: the request was not made by a controller", obj)
@@ -163,7 +163,7 @@ func (a *Call) cached(ctx context.Context) (client.Object, error) {
 	return have, nil
 }
 
-// belongs tells what may be done about an object that exists: an error says that it is not ours; goes, that it is about to
+// belongs reports what may be done about an object that exists: an error says that it is not ours; goes, that it is about to
 // be deleted, also with an earlier owner of the same name.
 func (a *Call) belongs(have client.Object) (goes bool, err error) {
 	if have.GetDeletionTimestamp() != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// quickRepairs is how often a field of an object is set right at once: a person who changes it by hand learns of it.
+	// quickRepairs is how often a field of an object is corrected at once: a person who changes it by hand learns of it.
 	quickRepairs = 3
 	// calmAfter is the time without a repair after which the next ones are quick again, beside the wait itself.
 	calmAfter = 10 * time.Minute
@@ -65,7 +65,7 @@ func (m *Memory) named(key appliedKey, rivals string) {
 	}
 }
 
-// ContestedError says that another field manager sets a field differently again and again, so that it is only set right
+// ContestedError says that another field manager sets a field differently again and again, so that it is only corrected
 // now and then.
 type ContestedError struct {
 	Field   string        // for example "spec.replicas"

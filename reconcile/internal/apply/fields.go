@@ -41,7 +41,7 @@ func differsIn(have, want map[string]any, shared lists) (at fieldpath.Path, diff
 	return nil, false
 }
 
-// differs tells whether have lacks something of want, and where below it.
+// differs reports whether have lacks something of want, and where below it.
 func differs(have, want any, shared lists) (at fieldpath.Path, differ bool) {
 	switch want := want.(type) {
 	case map[string]any:

@@ -30,7 +30,7 @@ func (a *Call) leaveFields(ctx context.Context, have map[string]any) error {
 	return nil
 }
 
-// leaveTries is how often the member's object is read anew when somebody changes it at the same time.
+// leaveTries is how often the member's object is read again when somebody changes it at the same time.
 const leaveTries = 5
 
 // leaveField hands one field over. It is refused as a conflict when the object has changed since it was read: perhaps it was

@@ -62,7 +62,7 @@ func makeRoom[V any](m map[appliedKey]V, key appliedKey) {
 	}
 }
 
-// settled tells whether the cached object, of this version, is known to have the configuration, or to be about to: an older
+// settled reports whether the cached object, of this version, is known to have the configuration, or to be about to: an older
 // version than the one that has it is, for a while, one that the cache will replace, which wakes the key.
 func (m *Memory) settled(key appliedKey, hash, version string) bool {
 	m.mu.Lock()

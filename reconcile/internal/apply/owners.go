@@ -18,7 +18,7 @@ func setOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
 	return set, set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil
 }
 
-// ownsField tells whether a set has a field, or fields in it.
+// ownsField reports whether a set has a field, or fields in it.
 func ownsField(set *fieldpath.Set, path fieldpath.Path) bool {
 	last := len(path) - 1
 	for _, element := range path[:last] {
@@ -27,7 +27,7 @@ func ownsField(set *fieldpath.Set, path fieldpath.Path) bool {
 	return set.Members.Has(path[last]) || !set.WithPrefix(path[last]).Empty()
 }
 
-// onlyOwner tells whether a manager applied a field, and nobody else owns it.
+// onlyOwner reports whether a manager applied a field, and nobody else owns it.
 func onlyOwner(entries []metav1.ManagedFieldsEntry, manager string, path fieldpath.Path) bool {
 	mine := false
 	for i := range entries {

@@ -91,7 +91,7 @@ var (
 	configMapKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-// external tells whether it is outside the fleet.
+// external reports whether it is outside the fleet.
 func (d Dependency) external() bool { return d.url != "" }
 
 // retry is when to look again.

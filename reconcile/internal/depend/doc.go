@@ -2,7 +2,7 @@
 //
 //	dependency.go  a dependency, and what is said of one that is not met
 //	index.go       who depends on what: edges are drawn by a run, and kept until a later run does without
-//	entries.go     what is known of each target, and whom a change of it wakes
+//	entries.go     what is known about each target, and whom a change of it wakes
 //	facts.go       what is kept of a target, never a value; live.go: asked without the index
 //	watch.go       how facts stay current; retry.go: when a watch that ended is opened again
 //	endpoint.go    endpoints outside the fleet

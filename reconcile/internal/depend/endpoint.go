@@ -106,7 +106,7 @@ type Outside struct {
 	Client *http.Client
 }
 
-// NewOutside makes the caller of endpoints in these networks, whose certificates roots have signed; see reconcile.Options.
+// NewOutside creates the caller of endpoints in these networks, whose certificates roots have signed; see reconcile.Options.
 func NewOutside(networks []netip.Prefix, roots *x509.CertPool) *Outside {
 	connections := &http.Transport{
 		DialContext:         kubeconfig.Rules{AllowedNetworks: networks}.DialContext(),

@@ -19,7 +19,7 @@ type entry struct {
 	events     uint64 // how many the watch delivered
 }
 
-// serves tells whether what is known of the target answers for a dependency now. What no watch keeps is good for half the
+// serves reports whether what is known about the target answers for a dependency now. What no watch keeps is good for half the
 // time until it is looked at again.
 func (e *entry) serves(d Dependency) bool {
 	if e.known && e.watch != nil && e.watch.synced {
@@ -47,7 +47,7 @@ func (e *entry) update(f facts) (concerned []wakeUp) {
 	before, knew := e.facts, e.known
 	e.known = true
 	if knew && before.problem == "" && before.version == f.version {
-		return nil // what is known of its keys still holds
+		return nil // what is known about its keys still holds
 	}
 	e.facts = f
 	for one := range e.dependents {

@@ -46,7 +46,7 @@ type fact struct {
 // maxFacts bounds how many conditions of an object are kept.
 const maxFacts = 64
 
-// sufficient tells whether the facts are enough to judge a dependency.
+// sufficient reports whether the facts are enough to judge a dependency.
 func (f *facts) sufficient(d Dependency) bool {
 	return f.problem == "" && (d.keys == "" || f.keysKnown || f.version == "")
 }

@@ -60,7 +60,7 @@ type Flow struct {
 	over bool
 }
 
-// NewIndex makes an index. It looks for members in instances, and calls endpoints as outside lets it.
+// NewIndex creates an index. It looks for members in instances, and calls endpoints as outside lets it.
 func NewIndex(instances *members.Instances, outside *Outside, log *slog.Logger) *Index {
 	ds := &Index{
 		instances: instances, Outside: outside, log: log, entries: map[target]*entry{}, watches: map[place]*placeWatch{}, nodes: map[node]map[*dependent]struct{}{},
@@ -70,7 +70,7 @@ func NewIndex(instances *members.Instances, outside *Outside, log *slog.Logger) 
 	return ds
 }
 
-// NewFlow makes the dependents of a controller that has come to a member. wake is called, without a lock of the index, for each
+// NewFlow creates the dependents of a controller that has come to a member. wake is called, without a lock of the index, for each
 // key that is to look again.
 func (ds *Index) NewFlow(member string, kind schema.GroupKind, wake func(key types.NamespacedName)) *Flow {
 	return &Flow{index: ds, member: member, kind: kind, wake: wake}
@@ -184,7 +184,7 @@ func (ds *Index) dependentOf(n *Needs) *dependent {
 	return one
 }
 
-// factsFor returns what is known of a dependency's target: what its watch keeps, else what a look at the member tells.
+// factsFor returns what is known about a dependency's target: what its watch keeps, else what a look at the member tells.
 func (ds *Index) factsFor(ctx context.Context, d Dependency) facts {
 	t := d.target()
 	ds.mu.Lock()

@@ -41,7 +41,7 @@ func placeOf(t target) place {
 	return p
 }
 
-// whole tells whether conditions are wanted, which are not in the metadata.
+// whole reports whether conditions are wanted, which are not in the metadata.
 func (p place) whole() bool { return p.name != "" }
 
 // A placeWatch keeps the facts of the entries in its place current, as long as there are any. Guarded by Index.mu.

@@ -59,7 +59,7 @@ func (h happening) sameness() sameness {
 	return sameness{about: about, kind: h.kind, reason: h.reason, message: h.message}
 }
 
-// standing tells whether what happened stands until somebody fixes it. Such an Event has a name by what it says, so that a
+// standing reports whether what happened stands until somebody fixes it. Such an Event has a name by what it says, so that a
 // process that has just started does not write again what the one before it wrote.
 func (h happening) standing() bool { return h.kind == corev1.EventTypeWarning && h.about.UID != "" }
 

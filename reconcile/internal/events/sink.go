@@ -69,7 +69,7 @@ type series struct {
 	queued    bool
 }
 
-// NewSink makes a sink. It starts nothing.
+// NewSink creates a sink. It starts nothing.
 func NewSink(o Options) *Sink {
 	return &Sink{
 		Options: o, component: eventComponent + "/" + o.Controller, known: map[sameness]*series{},
@@ -118,7 +118,7 @@ func (s *Sink) record(h happening) {
 	}
 }
 
-// makeRoom forgets Events whose repetition would be written anew anyway, and if that is not enough, any one.
+// makeRoom forgets Events whose repetition would be written again anyway, and if that is not enough, any one.
 func (s *Sink) makeRoom(now time.Time) {
 	if len(s.known) < eventsKnown {
 		return

@@ -5,8 +5,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// Presence tells whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
-// has every kind for ever.
+// Presence reports whether a member has a kind cached, and gives the channel that is closed when it is gone. A plain cluster
+// has every kind forever.
 func Presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok bool) {
 	switch c := cl.(type) {
 	case interface {
@@ -19,7 +19,7 @@ func Presence(cl cluster.Cluster, obj client.Object) (gone <-chan struct{}, ok b
 	return nil, true
 }
 
-// IsClosed tells whether a channel is closed.
+// IsClosed reports whether a channel is closed.
 func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

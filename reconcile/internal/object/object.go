@@ -13,7 +13,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/clusters/plain"
 )
 
-// New makes an empty T, which is a pointer to a struct.
+// New creates an empty T, which is a pointer to a struct.
 func New[T client.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
@@ -32,7 +32,7 @@ func Like[T client.Object](obj T) T {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
 }
 
-// IsNil tells whether a value is nil, or a pointer that is.
+// IsNil reports whether a value is nil, or a pointer that is.
 func IsNil(v any) bool {
 	if v == nil {
 		return true
@@ -54,7 +54,7 @@ func StoreKey(key types.NamespacedName) string {
 	return key.Namespace + "/" + key.Name
 }
 
-// IsKind tells whether an owner reference is to a kind, in any version. Owners of the core group have an API version without a
+// IsKind reports whether an owner reference is to a kind, in any version. Owners of the core group have an API version without a
 // slash.
 func IsKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -70,7 +70,7 @@ func ControllerOf(obj client.Object, kind schema.GroupKind) (name string, ok boo
 	return ref.Name, true
 }
 
-// Changed tells whether an update is one.
+// Changed reports whether an update is one.
 func Changed(before, after any) (old, obj client.Object, ok bool) {
 	old, okOld := before.(client.Object)
 	obj, okNew := after.(client.Object)

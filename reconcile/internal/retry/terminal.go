@@ -20,7 +20,7 @@ func Terminal(err error) error {
 	return &terminalError{err}
 }
 
-// IsTerminal tells whether err, or an error it wraps, is marked.
+// IsTerminal reports whether err, or an error it wraps, is marked.
 func IsTerminal(err error) bool {
 	var t *terminalError
 	return errors.As(err, &t)

@@ -45,7 +45,7 @@ type Patcher struct {
 	slotPath, reservationPath, movedPath, triedPath, costPath string // JSON pointers
 }
 
-// NewPatcher makes a patcher. Pods that are sent to spot capacity also get the tolerations.
+// NewPatcher creates a patcher. Pods that are sent to spot capacity also get the tolerations.
 func NewPatcher(keys policy.Keys, spotTolerations []corev1.Toleration) *Patcher {
 	p := &Patcher{
 		slotKey: keys.Slot(), reservationKey: keys.Reservation(), movedKey: keys.Moved(), triedKey: keys.Tried(),
@@ -61,7 +61,7 @@ func NewPatcher(keys policy.Keys, spotTolerations []corev1.Toleration) *Patcher 
 	return p
 }
 
-// Reads tells whether a pod's label or annotation with that key is looked at.
+// Reads reports whether a pod's label or annotation with that key is looked at.
 func (p *Patcher) Reads(key []byte) bool {
 	switch string(key) {
 	case p.slotKey, p.reservationKey, p.movedKey, p.triedKey, policy.DeletionCost:
@@ -152,7 +152,7 @@ func (in *Incoming) tried(capacityType capacity.Type) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// copiedCost tells whether the deletion cost is part of a stamp: then it is not the user's own.
+// copiedCost reports whether the deletion cost is part of a stamp: then it is not the user's own.
 func (p *Patcher) copiedCost(in *Incoming) bool {
 	_, own := policy.OwnCost(plan.ParseSlot(in.Labels[p.slotKey]), in.Annotations[policy.DeletionCost])
 	return own

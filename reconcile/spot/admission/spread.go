@@ -17,7 +17,7 @@ type Spread struct {
 	Affinity, Taints corev1.NodeInclusionPolicy
 }
 
-// CountsByDefault tells whether the constraint must hold and leaves it to Kubernetes which nodes count.
+// CountsByDefault reports whether the constraint must hold and leaves it to Kubernetes which nodes count.
 func (s *Spread) CountsByDefault() bool {
 	return s.Must && s.Affinity == "" && s.Taints != corev1.NodeInclusionPolicyHonor
 }

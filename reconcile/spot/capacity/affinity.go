@@ -47,7 +47,7 @@ func (s *Steering) Terms(own []corev1.NodeSelectorTerm, capacity Type) (steered 
 	return steered, !slices.EqualFunc(steered, own, sameTerm)
 }
 
-// base returns a term of the pod without what steers it, and tells whether that took something out.
+// base returns a term of the pod without what steers it, and reports whether that took something out.
 func (s *Steering) base(term *corev1.NodeSelectorTerm, capacity Type, takeOther bool) (base corev1.NodeSelectorTerm, dropped bool) {
 	goes := func(e corev1.NodeSelectorRequirement) bool {
 		if s.Labels.find(e.Key) == nil {
@@ -68,12 +68,12 @@ func (s *Steering) base(term *corev1.NodeSelectorTerm, capacity Type, takeOther 
 	return base, true
 }
 
-// concerns tells whether a term names a capacity label.
+// concerns reports whether a term names a capacity label.
 func (s *Steering) concerns(term corev1.NodeSelectorTerm) bool {
 	return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return s.Labels.find(e.Key) != nil })
 }
 
-// contradicts tells whether a term asks for the other capacity type alone.
+// contradicts reports whether a term asks for the other capacity type alone.
 func (s *Steering) contradicts(term *corev1.NodeSelectorTerm, capacity Type) bool {
 	return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
 		return s.Labels.OfExpression(&e) == capacity.Other()
@@ -84,7 +84,7 @@ func emptyTerm(t *corev1.NodeSelectorTerm) bool {
 	return len(t.MatchExpressions)+len(t.MatchFields) == 0
 }
 
-// repeats tells whether a term is the last of some once more, as steering leaves them side by side. Only that one is looked at: a
+// repeats reports whether a term is the last of some once more, as steering leaves them side by side. Only that one is looked at: a
 // tenant decides how many there are.
 func repeats(terms []corev1.NodeSelectorTerm, t *corev1.NodeSelectorTerm) bool {
 	return len(terms) > 0 && sameTerm(terms[len(terms)-1], *t)
@@ -132,7 +132,7 @@ func tolerate(spec *corev1.PodSpec, t corev1.Toleration) {
 	}
 }
 
-// Tolerated tells whether some tolerations cover another one.
+// Tolerated reports whether some tolerations cover another one.
 func Tolerated(has []corev1.Toleration, t *corev1.Toleration) bool {
 	return slices.ContainsFunc(has, func(own corev1.Toleration) bool { return own.MatchToleration(t) })
 }

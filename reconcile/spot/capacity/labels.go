@@ -57,7 +57,7 @@ var knownLabels = []NodeLabel{
 }
 
 // Labels are the node labels that tell the capacity type. The first is the one that pods are steered with where
-// nothing is known of a member's nodes; see [Steering]. It is read-only after [NewLabels] and safe for concurrent use.
+// nothing is known about a member's nodes; see [Steering]. It is read-only after [NewLabels] and safe for concurrent use.
 type Labels struct {
 	NodeLabels []NodeLabel
 	keys       []string

@@ -40,7 +40,7 @@ func NodeRequirementsOf(s Requirements) NodeRequirements {
 	return needs
 }
 
-// Fit tells whether a node is what a pod asks for.
+// Fit reports whether a node is what a pod asks for.
 func (n NodeRequirements) Fit(name string, labels map[string]string) bool {
 	for _, terms := range n {
 		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return termFits(&term, name, labels) }) {
@@ -50,7 +50,7 @@ func (n NodeRequirements) Fit(name string, labels map[string]string) bool {
 	return true
 }
 
-// MayFit tells whether a node that is to come may be what a pod asks for: labels that it does not have yet speak for it.
+// MayFit reports whether a node that is to come may be what a pod asks for: labels that it does not have yet speak for it.
 func (n NodeRequirements) MayFit(labels map[string]string) bool {
 	for _, terms := range n {
 		if !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return termMayFit(&term, labels) }) {

@@ -30,14 +30,14 @@ type Request struct {
 	Amount int64  `json:"amount"`
 }
 
-// AtLeast tells whether a pod with these requirements is at least as hard to place as one of the other: it asks for as much or more of
+// AtLeast reports whether a pod with these requirements is at least as hard to place as one of the other: it asks for as much or more of
 // everything, has all the constraints of the other, and no toleration or priority beyond those of the other.
 func (s Requirements) AtLeast(other Requirements) bool {
 	return s.CPU >= other.CPU && s.Memory >= other.Memory && s.Priority <= other.Priority && s.asksFor(other.Other) &&
 		contains(s.Constraints, other.Constraints) && contains(other.Tolerations, s.Tolerations)
 }
 
-// asksFor tells whether the other requests are as large as some, or larger.
+// asksFor reports whether the other requests are as large as some, or larger.
 func (s Requirements) asksFor(some []Request) bool {
 	own := s.Other
 	for _, r := range some {
@@ -51,7 +51,7 @@ func (s Requirements) asksFor(some []Request) bool {
 	return true
 }
 
-// contains tells whether every element of part is one of all; both are ordered.
+// contains reports whether every element of part is one of all; both are ordered.
 func contains(all, part []string) bool {
 	for _, element := range part {
 		for len(all) > 0 && all[0] < element {
@@ -64,7 +64,7 @@ func contains(all, part []string) bool {
 	return true
 }
 
-// BeyondProbes tells whether there are constraints that no probe can have, so that a probe may find room where no replica
+// BeyondProbes reports whether there are constraints that no probe can have, so that a probe may find room where no replica
 // does: a volume or device that only some nodes reach, replicas of the same namespace to be spread from, a scheduler with rules of
 // its own.
 func (s Requirements) BeyondProbes() bool {

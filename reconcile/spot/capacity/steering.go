@@ -16,7 +16,7 @@ import (
 type Steering struct {
 	Labels         Labels
 	Spot, OnDemand Direction
-	elsewhere      []string // keys of capacity labels that no node of the member carries; nil while nothing is known of its nodes
+	elsewhere      []string // keys of capacity labels that no node of the member carries; nil while nothing is known about its nodes
 	SteerBy        string   // the text that it was made with; see [Labels.CheckSteerBy]
 }
 
@@ -31,7 +31,7 @@ type Direction struct {
 	Required, NodeAffinity, Affinity string
 }
 
-// LabelUse is what is known of one capacity label in a member.
+// LabelUse is what is known about one capacity label in a member.
 type LabelUse struct {
 	// Carried says that a node carries the label, or its family, or did since the member was first followed.
 	Carried bool
@@ -180,7 +180,7 @@ func (s *Steering) Direction(capacity Type) *Direction {
 	return &s.OnDemand
 }
 
-// Foreign tells whether a capacity label is one that no node of the member carries: whoever asks for it means another member.
+// Foreign reports whether a capacity label is one that no node of the member carries: whoever asks for it means another member.
 func (s *Steering) Foreign(key string) bool { return slices.Contains(s.elsewhere, key) }
 
 // String says in a sentence where pods are sent by what.
@@ -210,7 +210,7 @@ func (w *Direction) String() string {
 // RuleSteerBy is what [Labels.CheckSteerBy] wants of a value.
 const RuleSteerBy = "karpenter, eks, gke, aks or the key of a node label that spot.nodeLabels names, or several of these, separated by commas"
 
-// CheckSteerBy tells whether a registration may name the labels to steer by with a text: names of providers and keys of
+// CheckSteerBy reports whether a registration may name the labels to steer by with a text: names of providers and keys of
 // labels, with commas between them. Empty names none.
 func (c Labels) CheckSteerBy(text string) error {
 	_, err := c.named(text)

@@ -70,7 +70,7 @@ type Awaited struct {
 	Shape capacity.Requirements
 }
 
-// Coming tells whether an autoscaler says that a node is on its way for a pod. limit is how long a node takes at most.
+// Coming reports whether an autoscaler says that a node is on its way for a pod. limit is how long a node takes at most.
 func (s *Autoscalers) Coming(ctx context.Context, t *Table, pod *Awaited, labels capacity.Labels, now time.Time, limit time.Duration) bool {
 	claims := s.nodeClaims(ctx)
 	if len(claims.claims) > 0 {
@@ -83,7 +83,7 @@ func (s *Autoscalers) Coming(ctx context.Context, t *Table, pod *Awaited, labels
 	return s.eventSays(ctx, t, pod, claims.refused, now, limit)
 }
 
-// eventSays tells whether an Event on the pod says that a node is on its way.
+// eventSays reports whether an Event on the pod says that a node is on its way.
 func (s *Autoscalers) eventSays(ctx context.Context, t *Table, pod *Awaited, nominations bool, now time.Time, limit time.Duration) bool {
 	recent := func(reason string) (time.Time, bool) {
 		at, found := s.events(ctx, pod.Namespace, reason).events[pod.UID]
@@ -95,7 +95,7 @@ func (s *Autoscalers) eventSays(ctx context.Context, t *Table, pod *Awaited, nom
 			return true
 		}
 	}
-	if !nominations { // NodeClaims could be read, and they know better what became of it
+	if !nominations { // NodeClaims could be read, and they know better what happened to it
 		return false
 	}
 	_, ok := recent(eventNominated)
@@ -160,7 +160,7 @@ func (s *Autoscalers) pages(ctx context.Context, list client.ObjectList, each fu
 	return nil
 }
 
-// read returns what is known of one thing, and reads it if that is not fresh. What cannot be read says nothing.
+// read returns what is known about one thing, and reads it if that is not fresh. What cannot be read says nothing.
 func (s *Autoscalers) read(ctx context.Context, what string, read func(context.Context, *signsRead) error) signsRead {
 	known := s.last(what)
 	if known.fresh(time.Now()) {
@@ -185,7 +185,7 @@ func (s *Autoscalers) read(ctx context.Context, what string, read func(context.C
 	return known.usable(time.Now())
 }
 
-// fresh tells whether it is too soon to ask again, whatever came of it.
+// fresh reports whether it is too soon to ask again, whatever came of it.
 func (r *signsRead) fresh(now time.Time) bool {
 	if r.refused {
 		return now.Sub(r.asked) < signRefused

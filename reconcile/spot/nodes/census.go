@@ -112,7 +112,7 @@ func (c *labelCount) add(l *capacity.NodeLabel, labels map[string]string, n int)
 	c.SpotNow, c.OnDemandNow = c.spot > 0, c.onDemand > 0
 }
 
-// steerLocked makes the steering anew. The caller holds mu.
+// steerLocked makes the steering again. The caller holds mu.
 func (c *Census) steerLocked(steerBy string) *capacity.Steering {
 	nodes := make([]capacity.LabelUse, len(c.counts))
 	for i := range c.counts {

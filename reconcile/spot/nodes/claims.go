@@ -77,7 +77,7 @@ func conditionTrue(obj *unstructured.Unstructured, kind string) bool {
 	return false
 }
 
-// comesFor tells whether a claim's node is on its way, and may be one for a pod.
+// comesFor reports whether a claim's node is on its way, and may be one for a pod.
 func (c *nodeClaim) comesFor(pod *Awaited, needs capacity.NodeRequirements, capacityType capacity.Labels, now time.Time, limit time.Duration) bool {
 	if now.Sub(c.made) >= limit || c.of(capacityType) != pod.Capacity {
 		return false

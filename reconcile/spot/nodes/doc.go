@@ -1,4 +1,4 @@
-// Package nodes keeps what is known of the nodes of one member: their labels, whether they have started, which of them are about to
+// Package nodes keeps what is known about the nodes of one member: their labels, whether they have started, which of them are about to
 // go, and which are on their way.
 //
 // A [Table] is fed by whoever follows the member; admissions and plans ask it. What is not in a cache, because it matters for

@@ -63,7 +63,7 @@ var knownSigns = []Sign{
 	{Condition: string(corev1.NodeReady), Status: corev1.ConditionFalse, Message: "node is shutting down", Within: 30 * time.Second},
 }
 
-// Interruptions tells which nodes are about to go. It is read-only after [NewInterruptions] and safe for concurrent use; the
+// Interruptions reports which nodes are about to go. It is read-only after [NewInterruptions] and safe for concurrent use; the
 // zero value knows what is known without configuration.
 type Interruptions struct{ signs []Sign }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
-// nodeStart is what is known of how a node starts.
+// nodeStart is what is known about how a node starts.
 type nodeStart struct {
 	made   time.Time
 	ready  time.Time // since when it has been ready; zero: it is not, or does not say
@@ -60,7 +60,7 @@ func startOf(node *corev1.Node) nodeStart {
 	return s
 }
 
-// coming tells whether a node is still starting, or has just started so that pods are not bound to it yet. One that takes
+// coming reports whether a node is still starting, or has just started so that pods are not bound to it yet. One that takes
 // longer than the limit will not.
 func (s *nodeStart) coming(now time.Time, limit time.Duration) bool {
 	if s.made.IsZero() || now.Sub(s.made) >= limit {
@@ -88,7 +88,7 @@ func (t *Table) MadeOf(name string) time.Time {
 	return time.Time{}
 }
 
-// Starting tells whether a node is on its way that a pod can have. One that takes longer than the limit will not come.
+// Starting reports whether a node is on its way that a pod can have. One that takes longer than the limit will not come.
 func (t *Table) Starting(pod *Awaited, labels capacity.Labels, now time.Time, limit time.Duration) bool {
 	needs := capacity.NodeRequirementsOf(pod.Shape)
 	t.mu.RLock()
@@ -108,7 +108,7 @@ func (t *Table) Autoscaled() {
 	}
 }
 
-// Fits tells whether a node of a capacity type is what a pod asks for.
+// Fits reports whether a node of a capacity type is what a pod asks for.
 func (t *Table) Fits(needs capacity.NodeRequirements, labels capacity.Labels, capacityType capacity.Type) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -18,7 +18,7 @@ const goneFor = 10 * time.Minute
 // noticeGone is the notice of a node that is there no more.
 const noticeGone = "the node is gone"
 
-// Table is what is known of a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
+// Table is what is known about a member's nodes: what they cost, whether they have started, and whether they are about to go. It is safe for
 // concurrent use.
 type Table struct {
 	mu    sync.RWMutex
@@ -27,12 +27,12 @@ type Table struct {
 
 	// Census counts the capacity labels that the nodes carry.
 	Census Census
-	// Announced is told of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
+	// Announced is notified of each node that is seen, with its doom before and now, while the table is locked. Nil: nobody is.
 	// It is set before the first node comes.
 	Announced func(before, now *plan.Doom)
 
 	generation atomic.Uint64 // changes with the labels of nodes, and the nodes
-	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known of the nodes that may come
+	scaled     atomic.Bool   // an autoscaler was seen at work: nothing is known about the nodes that may come
 }
 
 // nodeFacts are replaced, never changed.

@@ -38,7 +38,7 @@ func TestACeilingSaysWhoseItIsAndWhenToAskAgain(t *testing.T) {
 	}
 }
 
-// Whatever workloads ask for, the ceilings hold, and each that goes on asking is served before long.
+// Whatever workloads ask for, the ceilings hold, and each that keeps asking is served before long.
 func TestCeilingsHoldAndStarveNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := CeilingLimits{Member: rapid.IntRange(1, 6).Draw(t, "member"), Hub: rapid.IntRange(1, 10).Draw(t, "hub")}

@@ -12,13 +12,13 @@ type Contradiction string
 
 // Contradictions. The zero value is [ContradictionNone].
 const (
-	ContradictionNone     Contradiction = ""          // there is none, or nothing is known of the nodes that may come
+	ContradictionNone     Contradiction = ""          // there is none, or nothing is known about the nodes that may come
 	ContradictionSpot     Contradiction = "spot"      // no spot node fits, and on-demand nodes do
 	ContradictionOnDemand Contradiction = "on-demand" // no on-demand node fits, and spot nodes do
 	ContradictionBoth     Contradiction = "any"       // no node at all fits
 )
 
-// LeavesOut tells whether no node of a capacity type is what the template asks for.
+// LeavesOut reports whether no node of a capacity type is what the template asks for.
 func (c Contradiction) LeavesOut(capacityType capacity.Type) bool {
 	switch c {
 	case ContradictionSpot:
@@ -71,9 +71,9 @@ func (c Contradiction) Consequence() string {
 // karpenterPool is on the nodes that Karpenter made.
 const karpenterPool = "karpenter.sh/nodepool"
 
-// ContradictionOf tells which capacity type a pod cannot have although the member has nodes of it: none of them is what the
+// ContradictionOf reports which capacity type a pod cannot have although the member has nodes of it: none of them is what the
 // pod asks for, and nodes of the other type are, or no node at all is. Where no node of a type exists at all, or an autoscaler
-// makes nodes, nothing is known of the nodes that may come: then pods wait, and it is a drought if none comes.
+// makes nodes, nothing is known about the nodes that may come: then pods wait, and it is a drought if none comes.
 func ContradictionOf(needs capacity.NodeRequirements, capacityType capacity.Labels, nodes iter.Seq2[string, map[string]string]) Contradiction {
 	if len(needs) == 0 {
 		return ContradictionNone

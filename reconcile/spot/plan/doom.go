@@ -51,11 +51,11 @@ func (d *Doom) EffectiveWeight() Weight {
 	return d.Weight
 }
 
-// Leaving tells whether a pod's node goes for certain, or has gone: the pod is no supply any more.
+// Leaving reports whether a pod's node goes for certain, or has gone: the pod is no supply any more.
 func (p *Pod) Leaving() bool { return p.Doom != nil && p.Doom.EffectiveWeight() != WeightAdvisory }
 
-// Advised tells whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
+// Advised reports whether there is an advisory notice for a pod's node: the pod stays supply until it is replaced.
 func (p *Pod) Advised() bool { return p.Doom != nil && p.Doom.EffectiveWeight() == WeightAdvisory }
 
-// Serves tells whether a pod does its work now.
+// Serves reports whether a pod does its work now.
 func (p *Pod) Serves() bool { return p.Ready && (p.Doom == nil || !p.Doom.Gone) }

@@ -9,11 +9,11 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/when"
 )
 
-// dry tells whether spot has no room for the owner's pods, and onDemandDry the same of on-demand.
+// dry reports whether spot has no room for the owner's pods, and onDemandDry the same of on-demand.
 func (o *ownerPods) dry() bool         { return !o.DrySince.IsZero() }
 func (o *ownerPods) onDemandDry() bool { return !o.OnDemandDrySince.IsZero() }
 
-// dryOf tells whether capacity of a type has no room for the owner's pods, and since when.
+// dryOf reports whether capacity of a type has no room for the owner's pods, and since when.
 func (o *ownerPods) dryOf(capacityType capacity.Type) (since time.Time, dry bool) {
 	since = o.DrySince
 	if capacityType == capacity.OnDemand {
@@ -70,7 +70,7 @@ func (pl *planner) replacePending(o *ownerPods, capacityType capacity.Type, most
 	}
 }
 
-// floorLacks tells whether the floor has fewer replicas than it wants, and none waits for a node already.
+// floorLacks reports whether the floor has fewer replicas than it wants, and none waits for a node already.
 func (pl *planner) floorLacks(o *ownerPods) bool {
 	waits := func(p *Pod) bool { return p.Capacity == capacity.OnDemand && !p.Bound }
 	return pl.on(o, capacity.OnDemand) < min(pl.mix.Floor, o.Replicas) && !slices.ContainsFunc(o.alive, waits)
@@ -98,7 +98,7 @@ func (pl *planner) stayFor(o *ownerPods) (stays bool) {
 	return true
 }
 
-// onTrial tells whether nobody knows yet that a capacity type has room for the owner's pods.
+// onTrial reports whether nobody knows yet that a capacity type has room for the owner's pods.
 func (o *ownerPods) onTrial(capacityType capacity.Type) bool {
 	_, dry := o.dryOf(capacityType)
 	return dry || (capacityType == capacity.Spot && o.SpotOnTrial) || (capacityType == capacity.OnDemand && o.OnDemandOnTrial)
@@ -109,7 +109,7 @@ func (pl *planner) untried(pods []*Pod) []*Pod {
 	return slices.DeleteFunc(pods, func(p *Pod) bool { return pl.now.Before(p.TriedUntil) })
 }
 
-// stayTried leaves replicas where they are that were moved before and found no node. It tells whether that is all that is left
+// stayTried leaves replicas where they are that were moved before and found no node. It reports whether that is all that is left
 // to move.
 func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	if untried > 0 {
@@ -129,7 +129,7 @@ func (pl *planner) stayTried(o *ownerPods, untried int) bool {
 	return true
 }
 
-// tellSupply tells how far the ladder of fall-backs goes for each owner: a node that is coming, the other type, nothing.
+// tellSupply reports how far the ladder of fall-backs goes for each owner: a node that is coming, the other type, nothing.
 func (pl *planner) tellSupply() {
 	for i := range pl.owners {
 		o := &pl.owners[i]

@@ -71,7 +71,7 @@ func explainPolicy(replicas int, p *policy.Policy) string {
 }
 
 // ExplainFallBacks says where replicas go, step by step, when capacity has no room for them; empty: the policy asks for no spot
-// capacity. patience is how long a replica waits before its capacity counts as dry; 0: for ever.
+// capacity. patience is how long a replica waits before its capacity counts as dry; 0: forever.
 func ExplainFallBacks(p *policy.Policy, patience time.Duration) string {
 	m := p.Mix()
 	if !m.Managed || m.Percent == 0 || patience == 0 {
@@ -109,7 +109,7 @@ func UnprotectedFloor(floor int) string {
 	return fmt.Sprintf("no PodDisruptionBudget keeps %s healthy: a node drain may evict the whole on-demand floor at once", phrase.Count(floor, "replica"))
 }
 
-// protected tells whether a disruption budget that selects a pod keeps at least so many pods healthy.
+// protected reports whether a disruption budget that selects a pod keeps at least so many pods healthy.
 func (pl *planner) protected(pod *Pod, least int) bool {
 	return slices.ContainsFunc(pod.Budgets, func(at int) bool { return pl.Budgets[at].Desired >= least })
 }

@@ -100,7 +100,7 @@ func (pl *planner) finish(o *ownerPods, pod *Pod, standsIn, superseded bool) {
 	}
 }
 
-// overdue tells whether a released pod has stood in for almost as long as it may; else it asks for another plan when it has.
+// overdue reports whether a released pod has stood in for almost as long as it may; else it asks for another plan when it has.
 func (pl *planner) overdue(pod *Pod) bool {
 	if pod.Released.Until.IsZero() {
 		return false
@@ -164,7 +164,7 @@ func (pl *planner) outstanding(o *ownerPods) (all, onDemand int) {
 	return all, onDemand
 }
 
-// startsUp tells whether a pod that does not serve may do so soon; else it is stuck. It asks for another plan when it will be.
+// startsUp reports whether a pod that does not serve may do so soon; else it is stuck. It asks for another plan when it will be.
 func (pl *planner) startsUp(pod *Pod) bool {
 	until := pod.UnreadySince.Add(StuckAfter)
 	if !pl.now.Before(until) {

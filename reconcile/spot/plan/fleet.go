@@ -2,13 +2,13 @@ package plan
 
 import "slices"
 
-// inTransit tells whether a workload is to have another number of replicas than its spec asks for yet: then its pods get their
+// inTransit reports whether a workload is to have another number of replicas than its spec asks for yet: then its pods get their
 // slots for that number, and none is moved for the mix.
 func (pl *planner) inTransit() bool {
 	return pl.policy.Fleet != nil && pl.policy.Fleet.Replicas != pl.Replicas
 }
 
-// movedByFleet tells whether a fleet placement moves the replicas. It makes before it breaks, over all members, and asks for one of
+// movedByFleet reports whether a fleet placement moves the replicas. It makes before it breaks, over all members, and asks for one of
 // another type first; what differs from the split here came about since it looked, and would be broken by a move for the mix.
 // Ordinals exist only once, so that nobody can make another one first: those are moved here.
 func (pl *planner) movedByFleet() bool { return pl.policy.Fleet != nil && !pl.Ordinals }
@@ -43,7 +43,7 @@ func (t *table) beyond(n int) {
 	}
 }
 
-// WaitsFor tells whether a plan waits for something of a kind.
+// WaitsFor reports whether a plan waits for something of a kind.
 func (r *Result) WaitsFor(kind WaitKind) bool {
 	return slices.ContainsFunc(r.Waits, func(w Wait) bool { return w.Kind == kind })
 }

@@ -42,7 +42,7 @@ func (f *floor) count(pl *planner, pod *Pod, n int) {
 	}
 }
 
-// floorStands tells whether enough on-demand replicas serve without a pod. Those on nodes that go count only where the pod goes
+// floorStands reports whether enough on-demand replicas serve without a pod. Those on nodes that go count only where the pod goes
 // with them.
 func (pl *planner) floorStands(pod *Pod) bool {
 	f := &pl.floor
@@ -59,14 +59,14 @@ func (pl *planner) floorStands(pod *Pod) bool {
 // up whatever is done are not waited for.
 func (f *floor) lacking(coming int) int { return max(min(f.least-f.staying-f.leaving, coming), 0) }
 
-// floorYields tells whether a pod of the floor goes before its replacement serves, because it cannot be released: where its node
+// floorYields reports whether a pod of the floor goes before its replacement serves, because it cannot be released: where its node
 // goes soon, and else one at a time, for all of them are lost with their nodes.
 func (pl *planner) floorYields(pod *Pod) bool {
 	f := &pl.floor
 	return pl.pressing(pod) || (pod.Leaving() && f.staying+f.leaving >= min(f.least, f.expected))
 }
 
-// available tells whether a pod serves, and has been ready for as long as its workload asks for; else it asks for another plan
+// available reports whether a pod serves, and has been ready for as long as its workload asks for; else it asks for another plan
 // when it has.
 func (pl *planner) available(pod *Pod) bool {
 	if !pod.Serves() || pl.MinReady == 0 {
@@ -77,7 +77,7 @@ func (pl *planner) available(pod *Pod) bool {
 	return !pl.now.Before(at)
 }
 
-// pressing tells whether a pod's node goes so soon that its pods are replaced all at once, or has gone; else it asks for another
+// pressing reports whether a pod's node goes so soon that its pods are replaced all at once, or has gone; else it asks for another
 // plan when it does.
 func (pl *planner) pressing(pod *Pod) bool {
 	if pod.Doom == nil || pod.Doom.EffectiveWeight() != WeightDeadline {

@@ -45,7 +45,7 @@ func (pl *planner) release(o *ownerPods, pod *Pod, purpose Purpose, why string) 
 	return true
 }
 
-// releasable tells whether a pod can serve on while its replacement starts. One that does not serve, or whose node is about
+// releasable reports whether a pod can serve on while its replacement starts. One that does not serve, or whose node is about
 // to go, has no reason to; one that no eviction would ever end must not.
 func (pl *planner) releasable(pod *Pod) bool {
 	return !pl.Ordinals && pl.NoRelease == "" && pod.Hash != "" && pod.Released == nil &&
@@ -63,7 +63,7 @@ func (pl *planner) noteStrategy() {
 	}
 }
 
-// lastMinute tells whether the pod's node goes so soon that the pod has to end now to end in order; else it asks for another
+// lastMinute reports whether the pod's node goes so soon that the pod has to end now to end in order; else it asks for another
 // plan when it does.
 func (pl *planner) lastMinute(pod *Pod) bool {
 	if pod.Doom == nil || pod.Doom.By.IsZero() {
@@ -96,7 +96,7 @@ func (pl *planner) take(pod *Pod, purpose Purpose) {
 	pl.moving[pod.UID] = purpose
 }
 
-// allowed tells whether all disruption budgets of a pod let it go now, as the API server will see it, and takes up their
+// allowed reports whether all disruption budgets of a pod let it go now, as the API server will see it, and takes up their
 // room. Pods that no node has are let go whatever the budgets say; pods that are not ready, by the rules of the budget; and
 // of a pod that has several budgets the API server refuses every eviction.
 func (pl *planner) allowed(pod *Pod) bool {
@@ -144,7 +144,7 @@ func (pl *planner) hold(pod *Pod, kind WaitKind) {
 	pl.held[pod.UID] = kind
 }
 
-// waiting tells whether something of a kind is waited for.
+// waiting reports whether something of a kind is waited for.
 func (pl *planner) waiting(kind WaitKind) bool {
 	return slices.ContainsFunc(pl.result.Waits, func(w Wait) bool { return w.Kind == kind })
 }

@@ -68,7 +68,7 @@ func (pl *planner) findExcess(o *ownerPods, stalled bool) {
 	}
 }
 
-// stays tells whether the replicas that belong on the other capacity type stay where they are, because there is no room for them,
+// stays reports whether the replicas that belong on the other capacity type stay where they are, because there is no room for them,
 // or their template leaves it out.
 func (pl *planner) stays(o *ownerPods) bool {
 	if pl.stayFor(o) {
@@ -212,7 +212,7 @@ func (pl *planner) moveExcess(o *ownerPods) {
 	pl.startMoves(o, victims[:min(pl.excess, len(victims))], budget)
 }
 
-// waitsForNodes tells whether replicas wait for nodes of a capacity type: until those come, no other gives up its place to join
+// waitsForNodes reports whether replicas wait for nodes of a capacity type: until those come, no other gives up its place to join
 // them.
 func (pl *planner) waitsForNodes(o *ownerPods, to capacity.Type, replicas int) bool {
 	n := pl.unscheduled(o, to)

@@ -44,7 +44,7 @@ type Settings struct {
 	Strategy policy.Strategy
 }
 
-// Observed is what is known of one workload and its pods. [Plan] changes nothing in it.
+// Observed is what is known about one workload and its pods. [Plan] changes nothing in it.
 type Observed struct {
 	// Ordinals is true for a StatefulSet, whose pods have slots by their names.
 	Ordinals bool
@@ -75,7 +75,7 @@ type Observed struct {
 	NoRelease string
 }
 
-// Budget is what is known of one PodDisruptionBudget.
+// Budget is what is known about one PodDisruptionBudget.
 type Budget struct {
 	Name string
 	// Allowed is status.disruptionsAllowed; 0 also while the budget's controller has not seen its newest generation.
@@ -203,10 +203,10 @@ const (
 	PurposeAdvisory Purpose = "advisory"
 )
 
-// Urgent tells whether the purpose ignores disruption windows, cool-downs and ceilings.
+// Urgent reports whether the purpose ignores disruption windows, cool-downs and ceilings.
 func (p Purpose) Urgent() bool { return p == PurposeDrought || p == PurposeInterruption }
 
-// Paced tells whether disruption windows, cool-downs, the limit of moves and ceilings hold for the purpose.
+// Paced reports whether disruption windows, cool-downs, the limit of moves and ceilings hold for the purpose.
 func (p Purpose) Paced() bool { return p == PurposeMove || p == PurposeAdvisory }
 
 // Eviction takes one pod away, through the API that honours disruption budgets.
@@ -216,12 +216,12 @@ type Eviction struct {
 	// Owner is the UID of the controller in whose accounting the pod is.
 	Owner types.UID
 	From  capacity.Type
-	// Ready tells whether the pod served when the plan was made.
+	// Ready reports whether the pod served when the plan was made.
 	Ready bool
 	// For is never empty.
 	For Purpose
 	// Version is the resourceVersion that the pod must still have, as a precondition beside its UID; 0: any. A pod that is
-	// replaced for want of a node may have found one since.
+	// replaced for lack of a node may have found one since.
 	Version uint64
 	// Why is a sentence for the Event.
 	Why string

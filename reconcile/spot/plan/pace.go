@@ -110,7 +110,7 @@ func (pl *planner) traffic(o *ownerPods, from capacity.Type) traffic {
 		}
 	}
 	if t.coming > 0 && t.going == 0 {
-		// A replica that nobody makes, for want of quota perhaps, is stuck as well.
+		// A replica that nobody makes, for lack of quota perhaps, is stuck as well.
 		if quiet := pl.lastChange(o).Add(StuckAfter); pl.now.Before(quiet) {
 			pl.recheck(quiet)
 		} else {

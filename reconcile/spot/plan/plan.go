@@ -14,7 +14,7 @@ import (
 )
 
 // StuckAfter is when something that does not come up no longer counts as being on the move: from then on as many replicas
-// as may be moved at a time are tolerated, so that a drought or a broken replica does not stop a workload for ever. More of
+// as may be moved at a time are tolerated, so that a drought or a broken replica does not stop a workload forever. More of
 // them do stop it: healthy replicas are not drained into capacity that does not work.
 const StuckAfter = 5 * time.Minute
 

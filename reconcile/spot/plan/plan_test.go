@@ -31,7 +31,7 @@ func TestNothingIsMovedWhileAPolicyIsInvalid(t *testing.T) {
 	}
 }
 
-// Enabled without a value: the predecessor's controller and webhook disagreed, and evicted for ever.
+// Enabled without a value: the predecessor's controller and webhook disagreed, and evicted forever.
 func TestWithoutAnyValueReplicasAreCountedAndNeverMoved(t *testing.T) {
 	pods := plantest.Replicas(4, policy.Mix{Percent: 50, Managed: true})
 	pods[3].Slot, pods[3].DeletionCost = plan.NoSlot, ""
@@ -93,7 +93,7 @@ func TestReplicasOnTheMoveCountAgainstTheLimit(t *testing.T) {
 	}
 }
 
-// Spot pods that stay pending made the predecessor leave a workload alone for ever.
+// Spot pods that stay pending made the predecessor leave a workload alone forever.
 func TestADroughtIsNoReasonToStayInIt(t *testing.T) {
 	pods := plantest.Replicas(10, policy.Mix{Percent: 70, Managed: true})
 	for i := range pods {

@@ -84,10 +84,10 @@ type Pod struct {
 	Budgets []int
 }
 
-// Alive tells whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.
+// Alive reports whether the pod counts as a replica: it is not being deleted, not finished and not evicted by us.
 func (p *Pod) Alive() bool { return p.GoneBy.IsZero() && !p.Finished && !p.Evicted }
 
-// Supply tells whether the pod counts towards the replicas that are wanted: it is alive, its node does not go for certain, and
+// Supply reports whether the pod counts towards the replicas that are wanted: it is alive, its node does not go for certain, and
 // its controller counts on it.
 func (p *Pod) Supply() bool { return p.Alive() && !p.Leaving() && p.Released == nil }
 
@@ -152,7 +152,7 @@ func ParseSlot(value string) int {
 	return slot
 }
 
-// Waiting tells whether the scheduler found no node for a pod that counts.
+// Waiting reports whether the scheduler found no node for a pod that counts.
 func (p *Pod) Waiting() bool {
 	return p.Alive() && p.Capacity != capacity.Unknown && !p.Bound && !p.UnschedulableSince.IsZero()
 }

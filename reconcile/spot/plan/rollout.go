@@ -16,9 +16,9 @@ func (pl *planner) movable() (o *ownerPods, stalled bool) {
 	return o, o != nil
 }
 
-// stalledRollout tells whether nothing comes of a rollout: its controller says so, or its ReplicaSets share the replicas and none
-// of them has made a pod of its own accord for a while. A rollout that somebody paused half-way is stalled. Of a StatefulSet
-// none is: what it makes anew there could be of the revision that does not work.
+// stalledRollout reports whether nothing comes of a rollout: its controller says so, or its ReplicaSets share the replicas and none
+// of them has made a pod by itself for a while. A rollout that somebody paused half-way is stalled. Of a StatefulSet
+// none is: what it makes again there could be of the revision that does not work.
 func (pl *planner) stalledRollout() bool {
 	if pl.Ordinals || pl.Stalled {
 		return pl.Stalled && !pl.Ordinals

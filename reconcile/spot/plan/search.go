@@ -28,7 +28,7 @@ type Search struct {
 	found           []Pod         // nil: they were not searched yet; replaced, never changed
 }
 
-// Wanted tells whether pods without a slot should be searched for now, and notes that they are; if the sign of them is too
+// Wanted reports whether pods without a slot should be searched for now, and notes that they are; if the sign of them is too
 // fresh, or they were searched lately, it tells when to look again. status is how many pods the owner counts, and visible how
 // many of those the cache and the reservations explain.
 func (s *Search) Wanted(status, visible int, now time.Time) (search bool, recheck time.Time) {
@@ -62,7 +62,7 @@ func (s *Search) Keep(found []Pod, now time.Time) time.Time {
 	return now.Add(s.interval)
 }
 
-// sameFound tells whether a pod is as it was found before, as far as plans depend on it.
+// sameFound reports whether a pod is as it was found before, as far as plans depend on it.
 func sameFound(a, b *Pod) bool {
 	return a.UID == b.UID && a.Ready == b.Ready && a.Node == b.Node && a.UnschedulableSince.Equal(b.UnschedulableSince)
 }
@@ -96,7 +96,7 @@ func uids(pods []Pod) map[types.UID]bool {
 	return set
 }
 
-// Counted tells whether the controller of a pod counts it in its status. That of a StatefulSet (ordinals) counts whatever exists,
+// Counted reports whether the controller of a pod counts it in its status. That of a StatefulSet (ordinals) counts whatever exists,
 // also what is being deleted; that of a ReplicaSet what is active, and other kinds are taken to do the same.
 func (p *Pod) Counted(ordinals bool) bool {
 	return ordinals || (p.GoneBy.IsZero() && !p.Finished)

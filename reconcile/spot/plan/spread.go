@@ -41,7 +41,7 @@ type Domain struct {
 	Spot, OnDemand bool
 }
 
-// has tells whether the domain has nodes of a capacity type that the template allows.
+// has reports whether the domain has nodes of a capacity type that the template allows.
 func (d *Domain) has(capacityType capacity.Type) bool {
 	return (capacityType == capacity.Spot && d.Spot) || (capacityType == capacity.OnDemand && d.OnDemand)
 }

@@ -68,7 +68,7 @@ func (c *unbalanced) counted(capacityType capacity.Type) (own, other *domainCoun
 	return c.of(capacityType), &c.all
 }
 
-// keeps tells whether every skew stays within its bound when a pod goes.
+// keeps reports whether every skew stays within its bound when a pod goes.
 func (u unbalance) keeps(pod *Pod) bool {
 	for i := range u {
 		own, _ := u[i].counted(pod.Capacity)
@@ -79,7 +79,7 @@ func (u unbalance) keeps(pod *Pod) bool {
 	return true
 }
 
-// weights tells how full the domains of a pod are, constraint by constraint: the higher, the sooner one of their pods goes.
+// weights reports how full the domains of a pod are, constraint by constraint: the higher, the sooner one of their pods goes.
 func (u unbalance) weights(pod *Pod) (w [2 * capacity.MaxSpreads]int32) {
 	for i := range u {
 		own, other := u[i].counted(pod.Capacity)

@@ -104,7 +104,7 @@ func (w *zoneWorld) rest() plan.Result {
 	return plan.Result{}
 }
 
-// Whatever is scaled and whatever the policy becomes, no pod waits for ever, and the skew is kept where the scheduler counts it:
+// Whatever is scaled and whatever the policy becomes, no pod waits forever, and the skew is kept where the scheduler counts it:
 // over both types together, else over each. Where it is not kept over both, it is said.
 func TestModelOfATopologySpreadOverBothCapacityTypes(t *testing.T) {
 	beyond, all := 0, 0

@@ -96,7 +96,7 @@ func (u unbalance) fullest(groups places, pod func(at int32) *Pod, to capacity.T
 	return place, first
 }
 
-// heldBack tells whether a victim stays because its replacement could not be scheduled within its skew, and says why.
+// heldBack reports whether a victim stays because its replacement could not be scheduled within its skew, and says why.
 func (pl *planner) heldBack(u unbalance, pod *Pod, to capacity.Type) bool {
 	by, left := u.blocks(pod, to)
 	if by == nil {
@@ -174,7 +174,7 @@ func (e *evening) next(holder int32) int32 {
 	return chosen
 }
 
-// may tells whether a pod may be given up next; when enough was compared, every pod may that has no slot yet.
+// may reports whether a pod may be given up next; when enough was compared, every pod may that has no slot yet.
 func (e *evening) may(at int32) bool {
 	return !e.gone[at] && (e.work > balanceWork || e.u.keeps(e.pods[at]))
 }

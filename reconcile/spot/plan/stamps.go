@@ -8,7 +8,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That mends
+// stamp gives every pod that stays a slot of its own, of its own capacity type as far as there is one. That fixes
 // duplicates, gaps and pods without slots, and leaves the excess, and only the excess, on slots of the other type.
 func (pl *planner) stamp() {
 	for i := range pl.owners {

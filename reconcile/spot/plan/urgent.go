@@ -61,7 +61,7 @@ type batch struct {
 	oneByOne bool // no ordinal may go before another one serves
 }
 
-// staysDoomed tells whether a pod serves on for now on a node that goes, and notes what it waits for.
+// staysDoomed reports whether a pod serves on for now on a node that goes, and notes what it waits for.
 func (pl *planner) staysDoomed(o *ownerPods, pod *Pod, b *batch) bool {
 	pressing := pl.pressing(pod)
 	switch {
@@ -85,7 +85,7 @@ func (pl *planner) staysDoomed(o *ownerPods, pod *Pod, b *batch) bool {
 	return true
 }
 
-// incomplete tells whether an ordinal of a StatefulSet is missing, or does not serve, beside the doomed ones.
+// incomplete reports whether an ordinal of a StatefulSet is missing, or does not serve, beside the doomed ones.
 func (pl *planner) incomplete(o *ownerPods) bool {
 	return len(o.alive)+len(o.doomed) < o.Replicas || slices.ContainsFunc(o.alive, func(p *Pod) bool { return !p.Ready })
 }

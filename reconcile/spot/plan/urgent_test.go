@@ -123,7 +123,7 @@ func dryPods() plan.Observed {
 	return o
 }
 
-// Spot pods that stay pending made the predecessor leave a workload alone for ever.
+// Spot pods that stay pending made the predecessor leave a workload alone forever.
 func TestPodsThatNoSpotNodeHasRoomForAreReplacedAtOnceAndNothingElseIs(t *testing.T) {
 	p := spottest.PolicyOf(70, 0)
 	p.Window = spottest.MustWindow(t, "30 4 * * *", "1h")

@@ -2,12 +2,12 @@ package plan
 
 import "time"
 
-// shut tells whether the workload has a disruption window, and it is not open. One that cannot be read never is.
+// shut reports whether the workload has a disruption window, and it is not open. One that cannot be read never is.
 func (pl *planner) shut() bool {
 	return pl.policy.WindowInvalid || (pl.policy.Window != nil && !pl.policy.Window.Contains(pl.now))
 }
 
-// closing tells whether the disruption window shuts so soon that the replacement of a pod that is released now might come too late.
+// closing reports whether the disruption window shuts so soon that the replacement of a pod that is released now might come too late.
 func (pl *planner) closing() bool {
 	w := pl.policy.Window
 	return w != nil && !w.OpenFor(pl.now, min(w.Duration/4, StuckAfter))

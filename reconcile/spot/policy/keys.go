@@ -90,7 +90,7 @@ func (k Keys) Moved() string { return k.Prefix + "/moved" }
 // other capacity type although a probe had found room; see [shortage.Tracker.Tried]. A hub that starts later reads it.
 func (k Keys) Tried() string { return k.Prefix + "/tried" }
 
-// Enabled tells whether a workload asks for placement: both labels must be exactly "true".
+// Enabled reports whether a workload asks for placement: both labels must be exactly "true".
 func Enabled(keys Keys, workloadLabels, namespaceLabels map[string]string) bool {
 	key := keys.Enabled()
 	return workloadLabels[key] == EnabledValue && namespaceLabels[key] == EnabledValue
@@ -109,7 +109,7 @@ func (k Keys) ProbeCapacity() string { return k.Prefix + "/probe-capacity" }
 // ProbeSince is the annotation with the time since when the capacity is dry, in RFC 3339.
 func (k Keys) ProbeSince() string { return k.Prefix + "/probe-since" }
 
-// ProbeTries is the annotation with the number of probes that were in vain before this one.
+// ProbeTries is the annotation with the number of probes that were unsuccessful before this one.
 func (k Keys) ProbeTries() string { return k.Prefix + "/probe-tries" }
 
 // ProbeRelapses is the annotation with the number of times in a row that a probe found room and no replica did; missing: 0.

@@ -24,11 +24,11 @@ type Mix struct {
 	OnDemandDry bool
 }
 
-// TakesSpot tells whether replicas that belong on-demand may be on spot while on-demand is dry, beside so many that are there
+// TakesSpot reports whether replicas that belong on-demand may be on spot while on-demand is dry, beside so many that are there
 // already: spot was asked for, or they are still on their way from it.
 func (m Mix) TakesSpot(already int) bool { return m.Managed && (m.Percent > 0 || already > 0) }
 
-// FallsBack tells whether a replica above the floor goes to spot for want of on-demand capacity, beside so many that are there.
+// FallsBack reports whether a replica above the floor goes to spot for lack of on-demand capacity, beside so many that are there.
 func (m Mix) FallsBack(already int) bool { return m.OnDemandDry && !m.Dry && m.TakesSpot(already) }
 
 // Spot returns how many of n replicas belong on spot capacity: clamp(min(⌊n·Percent/100⌋, n − Floor), 0, n).
@@ -46,7 +46,7 @@ func (m Mix) Spot(n int) int {
 // OnDemand returns how many of n replicas belong on on-demand capacity.
 func (m Mix) OnDemand(n int) int { return max(n, 0) - m.Spot(n) }
 
-// IsSpot tells whether a slot is a spot slot: the replica that makes slot+1 of them out of slot goes on spot capacity. By
+// IsSpot reports whether a slot is a spot slot: the replica that makes slot+1 of them out of slot goes on spot capacity. By
 // the property of [Mix.Spot], the slots 0 to n−1 hold exactly Spot(n) spot slots, and the first Floor slots hold none.
 func (m Mix) IsSpot(slot int) bool {
 	return slot >= 0 && m.Spot(slot+1) > m.Spot(slot)
@@ -92,7 +92,7 @@ func Split(n int, p Policy) (spot, onDemand int) {
 	return m.Spot(n), m.OnDemand(n)
 }
 
-// SlotIsSpot tells whether a slot is a spot slot under a policy; see [Mix.IsSpot].
+// SlotIsSpot reports whether a slot is a spot slot under a policy; see [Mix.IsSpot].
 func SlotIsSpot(slot int, p Policy) bool { return p.Mix().IsSpot(slot) }
 
 // MaxSlot bounds what a label can make us remember; ReplicaSets of more replicas are not known to exist.

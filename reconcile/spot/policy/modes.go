@@ -85,7 +85,7 @@ func (r *reader) switched(key string) Source {
 	return on
 }
 
-// SwitchedOn tells whether an annotation switches a mode on: it is there, and anything but "false".
+// SwitchedOn reports whether an annotation switches a mode on: it is there, and anything but "false".
 func SwitchedOn(annotations map[string]string, key string) bool {
 	value, set := annotations[key]
 	return set && value != "false"

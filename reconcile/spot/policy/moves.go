@@ -50,7 +50,7 @@ type Strategy string
 const (
 	// StrategyEvict breaks before it makes: the pod is evicted, and its replacement starts while it ends.
 	StrategyEvict Strategy = "evict"
-	// StrategyRelease makes before it breaks: the pod leaves its ReplicaSet and goes on serving; it is evicted when its
+	// StrategyRelease makes before it breaks: the pod leaves its ReplicaSet and keeps serving; it is evicted when its
 	// replacement is ready. It is for pods of ReplicaSets; where it is not possible, pods are evicted.
 	StrategyRelease Strategy = "release"
 )

@@ -110,12 +110,12 @@ type Policy struct {
 	Problems []Problem
 }
 
-// Valid tells whether it is known where replicas belong: no value that says so is unusable. Other values may be.
+// Valid reports whether it is known where replicas belong: no value that says so is unusable. Other values may be.
 func (p *Policy) Valid() bool {
 	return !slices.ContainsFunc(p.Problems, func(found Problem) bool { return found.Severity == SeverityPlacement })
 }
 
-// Managed tells whether a percentage or a floor is set anywhere, valid or not.
+// Managed reports whether a percentage or a floor is set anywhere, valid or not.
 func (p *Policy) Managed() bool {
 	return p.PercentageSource != SourceNone || p.MinOnDemandSource != SourceNone
 }

@@ -63,13 +63,13 @@ func newWindow(schedule string, spec *cron.SpecSchedule, d time.Duration, locati
 	return &Window{Schedule: schedule, Zone: location.String(), Duration: d, spec: spec, location: location, hourly: hour[0] == '*'}
 }
 
-// Contains tells whether the window is open at now: it opened within the last Duration, now included.
+// Contains reports whether the window is open at now: it opened within the last Duration, now included.
 func (w *Window) Contains(now time.Time) bool {
 	opened := w.Next(now.Add(-w.Duration))
 	return !opened.IsZero() && !opened.After(now)
 }
 
-// OpenFor tells whether the window is open at now and stays so for at least d; one that shuts and opens at the same moment stays
+// OpenFor reports whether the window is open at now and stays so for at least d; one that shuts and opens at the same moment stays
 // open.
 func (w *Window) OpenFor(now time.Time, d time.Duration) bool {
 	if !w.Contains(now) {
@@ -144,7 +144,7 @@ var (
 )
 
 // parseSchedule is stricter than the library: no time zone (it would panic on one without fields), no names for whole
-// schedules, and no schedule that never matches (looking for its next time is slow, and in vain).
+// schedules, and no schedule that never matches (looking for its next time is slow, and unsuccessful).
 func parseSchedule(schedule string) (*cron.SpecSchedule, error) {
 	if len(schedule) > 256 || strings.Contains(schedule, "=") || strings.Contains(schedule, "@") {
 		return nil, errSchedule

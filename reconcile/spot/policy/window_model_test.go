@@ -128,7 +128,7 @@ func (m modelWindow) opens(at time.Time) bool {
 	return false
 }
 
-// again tells whether the clock on the wall has shown the time of a minute before.
+// again reports whether the clock on the wall has shown the time of a minute before.
 func (m modelWindow) again(at time.Time) bool {
 	for back := range 3 * 60 {
 		if earlier := at.Add(-time.Duration(back+1) * time.Minute); wall(earlier.In(m.location)).Equal(wall(at.In(m.location))) {

@@ -20,7 +20,7 @@ type Announcement struct {
 // whether there was a plan before; if not, before is not looked at.
 //
 // A process that has just started does not know what was before, and says nothing that its predecessor has said already:
-// known is false. Only what a person has to mend is always said; its Event has a name by what it says, so that it is written
+// known is false. Only what a person has to fix is always said; its Event has a name by what it says, so that it is written
 // once whoever writes it.
 func Announcements(before *Workload, known bool, now *Workload) []Announcement {
 	var all []Announcement

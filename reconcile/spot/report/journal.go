@@ -24,7 +24,7 @@ type Move struct {
 	From capacity.Type
 	// For is what the move was done for.
 	For plan.Purpose
-	// Strategy tells whether the pod was evicted or released.
+	// Strategy reports whether the pod was evicted or released.
 	Strategy policy.Strategy
 	// Why says it in a part of a sentence; empty: nothing is to be added.
 	Why string

@@ -23,7 +23,7 @@ type Metrics struct {
 	undecided *prometheus.CounterVec
 }
 
-// NewMetrics makes the metrics and registers them, unless registerer is nil. workloads is how many workloads of a member have series of
+// NewMetrics creates the metrics and registers them, unless registerer is nil. workloads is how many workloads of a member have series of
 // their own, 0: [DefaultWorkloadSeries]. reservations and dry count by member at every scrape, live reservations and shapes of pods that a
 // capacity type has no room for; both must be safe for concurrent use. The error is that of the registerer.
 func NewMetrics(registerer prometheus.Registerer, workloads int, reservations func() map[string]int, dry func(capacity.Type) map[string]int) (*Metrics, error) {

@@ -17,7 +17,7 @@ import (
 const (
 	// DefaultWorkloadSeries is how many workloads of a member have series of their own.
 	DefaultWorkloadSeries = 2000
-	// otherWorkloads stands for namespace, kind and name of those that have none. No Kubernetes name has an underscore.
+	// otherWorkloads represents namespace, kind and name of those that have none. No Kubernetes name has an underscore.
 	otherWorkloads = "_other"
 )
 

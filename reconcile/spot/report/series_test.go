@@ -55,7 +55,7 @@ func TestATenantWithManyWorkloadsTakesTheSeriesOfNoOtherTenant(t *testing.T) {
 	}
 }
 
-// An alert on these pages somebody at night: they count what the hub should have put right and has not.
+// An alert on these pages somebody at night: they count what the hub should have corrected and has not.
 func TestTheSeriesOfAFloorCountWhatTheHubShouldHavePutRight(t *testing.T) {
 	pol := func(percentage, floor int, modes policy.Modes) policy.Policy {
 		return policy.Policy{Percentage: &percentage, PercentageSource: policy.SourceWorkload, MinOnDemand: &floor, MinOnDemandSource: policy.SourceWorkload, Modes: modes}

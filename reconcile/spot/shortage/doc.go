@@ -2,7 +2,7 @@
 // calls no API and asks for no time.
 //
 //   - shortage.go: what is observed, decided and to be done ([Pod], [Decision], [Probe], [Plan]);
-//   - tracker.go: what is known of one capacity type of a member ([Tracker]);
+//   - tracker.go: what is known about one capacity type of a member ([Tracker]);
 //   - trackers.go: both types of a member, for concurrent use ([Trackers]);
 //   - patience.go: how long pods are given for nodes that are on their way ([StartTimes]);
 //   - probe.go, probes.go: the pods that find out whether there is room again, and what is to be done about them ([ProbeOf]);

@@ -15,7 +15,7 @@ const (
 	patienceHalves = 24 * time.Hour
 )
 
-// sign is what is known of a node that comes for something.
+// sign is what is known about a node that comes for something.
 type sign struct {
 	coming bool
 	last   time.Time // when there was last a sign; zero: there was none
@@ -58,7 +58,7 @@ type StartTimes struct {
 	at      time.Time // when that node came
 }
 
-// of returns the longest start time that still counts: one that was not seen again for long counts for ever less.
+// of returns the longest start time that still counts: one that was not seen again for long counts forever less.
 func (s *StartTimes) of(now time.Time) time.Duration {
 	halvings := int(now.Sub(s.at) / patienceHalves)
 	if s.longest == 0 || halvings > 16 {
@@ -104,7 +104,7 @@ func (d *Tracker) overdue(p *waiting, now time.Time) time.Time {
 	return p.until(d.pendingSince(&p.Pod), d.patience(p.Timeout, now), d.settings.NodeStart)
 }
 
-// NodeComing tells whether a node is on its way for a pod that waits, or was a moment ago, and it is not late.
+// NodeComing reports whether a node is on its way for a pod that waits, or was a moment ago, and it is not late.
 func (d *Tracker) NodeComing(uid types.UID, now time.Time) bool {
 	p, waits := d.pending[uid]
 	recent := p.coming || (!p.last.IsZero() && now.Before(p.last.Add(BindTime)))

@@ -55,7 +55,7 @@ func (d *Tracker) try(v *decision, plan *Plan, now time.Time) string {
 	return name
 }
 
-// easiest tells whether no decision stands on easier requirements: as long as one does, a probe of this one is in vain.
+// easiest reports whether no decision stands on easier requirements: as long as one does, a probe of this one is unsuccessful.
 func (d *Tracker) easiest(v *decision) bool {
 	for _, other := range d.verdicts {
 		if other != v && v.Requirements.AtLeast(other.Requirements) {
@@ -65,7 +65,7 @@ func (d *Tracker) easiest(v *decision) bool {
 	return true
 }
 
-// tells tells whether a replica that is no harder to place waits anyway: then no probe is needed, which would be one pod more
+// tells reports whether a replica that is no harder to place waits anyway: then no probe is needed, which would be one pod more
 // for which an autoscaler brings a node.
 func (d *Tracker) tells(v *decision) bool {
 	for _, p := range d.pending {
@@ -97,7 +97,7 @@ func (d *Tracker) ProbeSign(name string, coming bool, now time.Time) {
 	}
 }
 
-// backoff is the time to the next probe after some that were in vain.
+// backoff is the time to the next probe after some that were unsuccessful.
 func (d *Tracker) backoff(tries int) time.Duration {
 	return doubled(d.settings.FirstProbe, tries, d.settings.MostBetween)
 }

@@ -26,7 +26,7 @@ type ended struct {
 	proven bool // and so did a replica since
 }
 
-// onTrial tells whether a probe found room, and it is still to be seen whether a replica does.
+// onTrial reports whether a probe found room, and it is still to be seen whether a replica does.
 func (e *ended) onTrial() bool { return e.probed && !e.proven }
 
 // resume goes on with a decision that has come back.
@@ -40,7 +40,7 @@ func (e *ended) resume(v *decision) {
 	}
 }
 
-// doubtful tells whether a probe's word is not enough: it found room before and replicas did not, and the requirements have what no
+// doubtful reports whether a probe's word is not enough: it found room before and replicas did not, and the requirements have what no
 // probe can have, or it happened time and again.
 func (v *Decision) doubtful() bool {
 	return v.Relapses > 0 && (v.Requirements.BeyondProbes() || v.Relapses >= plainRelapses)
@@ -72,7 +72,7 @@ func (d *Tracker) prove(p *Pod) {
 	}
 }
 
-// OnTrial tells whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
+// OnTrial reports whether a probe found room for pods of some requirements and no replica has yet: they are moved there one at a time.
 func (d *Tracker) OnTrial(shape capacity.Requirements) bool {
 	for _, over := range d.past {
 		if over.onTrial() && shape.AtLeast(over.Requirements) {
@@ -102,7 +102,7 @@ func (d *Tracker) Recall(replica string, at, now time.Time) {
 	}
 }
 
-// bindingTells tells whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
+// bindingTells reports whether a pod that was bound at a time may end a decision, or prove that it ended rightly.
 func (d *Tracker) bindingTells(at time.Time) bool {
 	for _, v := range d.verdicts {
 		if at.After(v.seen) {
@@ -117,7 +117,7 @@ func (d *Tracker) bindingTells(at time.Time) bool {
 	return false
 }
 
-// watchful tells whether it matters which pods are bound: a decision stands, or something is still to be proven.
+// watchful reports whether it matters which pods are bound: a decision stands, or something is still to be proven.
 func (d *Tracker) watchful() bool {
 	if len(d.verdicts) > 0 {
 		return true

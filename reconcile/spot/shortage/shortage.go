@@ -11,7 +11,7 @@ import (
 
 // Settings are the times of shortages. The zero value is not usable; see [DefaultSettings].
 type Settings struct {
-	// FirstProbe is the time from a decision to its first probe; it doubles with every probe that was in vain, up to MostBetween.
+	// FirstProbe is the time from a decision to its first probe; it doubles with every probe that was unsuccessful, up to MostBetween.
 	FirstProbe, MostBetween time.Duration
 	// ProbeTime is how long a probe may wait for a node of which nothing is known.
 	ProbeTime time.Duration
@@ -49,7 +49,7 @@ type Decision struct {
 	Capacity capacity.Type
 	// Since is when that was found.
 	Since time.Time
-	// Tries is how many probes were in vain.
+	// Tries is how many probes were unsuccessful.
 	Tries int
 	// Relapses is how often in a row a probe found room and no replica did.
 	Relapses int

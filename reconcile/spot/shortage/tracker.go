@@ -47,7 +47,7 @@ type decision struct {
 	excluded bool      // the nodes that there are leave such pods out
 }
 
-// NewSpotTracker returns the state of a member's spot capacity without shortages. A new one is told of the probes before the pods.
+// NewSpotTracker returns the state of a member's spot capacity without shortages. A new one is notified of the probes before the pods.
 func NewSpotTracker(s Settings) *Tracker { return NewTracker(capacity.Spot, s, &StartTimes{}) }
 
 // NewTracker is [NewSpotTracker] for a capacity type, with start times that several may share.
@@ -56,7 +56,7 @@ func NewTracker(capacityType capacity.Type, s Settings, starts *StartTimes) *Tra
 		past: map[string]*ended{}, probes: map[string]Probe{}, signs: map[string]sign{}, tried: map[string]time.Time{}}
 }
 
-// Observe takes in what is known of a pod that is steered to the capacity type, whether a node has it or not.
+// Observe takes in what is known about a pod that is steered to the capacity type, whether a node has it or not.
 func (d *Tracker) Observe(p Pod, now time.Time) {
 	known, waited := d.pending[p.UID]
 	if !p.UnschedulableSince.IsZero() && p.BoundAt.IsZero() {
@@ -97,7 +97,7 @@ func (d *Tracker) Exclude(shape capacity.Requirements, excluded bool, now time.T
 	}
 }
 
-// ObserveProbe takes in what is known of a probe that exists. One of a decision that this process does not know is the
+// ObserveProbe takes in what is known about a probe that exists. One of a decision that this process does not know is the
 // memory of a process before it.
 func (d *Tracker) ObserveProbe(p Probe, _ time.Time) {
 	if p.Capacity != d.capacity {
@@ -135,7 +135,7 @@ func (d *Tracker) NodeJoined(now time.Time) {
 	}
 }
 
-// Dry tells whether the capacity has no room for pods of some requirements, and since when.
+// Dry reports whether the capacity has no room for pods of some requirements, and since when.
 func (d *Tracker) Dry(shape capacity.Requirements) (since time.Time, dry bool) {
 	for _, v := range d.verdicts {
 		if shape.AtLeast(v.Requirements) {
@@ -180,7 +180,7 @@ func (d *Tracker) Judge(now time.Time) (next time.Time) {
 	return next
 }
 
-// covers tells whether a decision stands on some requirements, or on an easier one.
+// covers reports whether a decision stands on some requirements, or on an easier one.
 func (d *Tracker) covers(shape capacity.Requirements) bool {
 	_, dry := d.Dry(shape)
 	return dry
@@ -221,7 +221,7 @@ func (d *Tracker) declare(shape capacity.Requirements, now time.Time) *decision 
 	return v
 }
 
-// supported tells whether a pod that is no harder to place than the decision says has waited for too long and still does.
+// supported reports whether a pod that is no harder to place than the decision says has waited for too long and still does.
 func (d *Tracker) supported(v *decision, now time.Time) bool {
 	for _, p := range d.pending {
 		if v.Requirements.AtLeast(p.Requirements) && !p.Unasked && !now.Before(d.overdue(&p, now)) {

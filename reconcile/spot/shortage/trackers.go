@@ -14,7 +14,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// Trackers is what is known of one member's lack of capacity, of either type, and which workloads it is about. It is safe for
+// Trackers is what is known about one member's lack of capacity, of either type, and which workloads it is about. It is safe for
 // concurrent use.
 type Trackers struct {
 	mu             sync.Mutex
@@ -32,7 +32,7 @@ type Trackers struct {
 	News     notify.Wake // the probes are to be looked at
 }
 
-// NewTrackers returns what is known of a member of which nothing is known yet.
+// NewTrackers returns what is known about a member of which nothing is known yet.
 func NewTrackers(s Settings) *Trackers {
 	starts := &StartTimes{} // nodes of either type start alike
 	return &Trackers{spot: NewTracker(capacity.Spot, s, starts), onDemand: NewTracker(capacity.OnDemand, s, starts),
@@ -56,7 +56,7 @@ func (d *Trackers) Of(capacityType capacity.Type) *Tracker {
 	return nil
 }
 
-// change does something with the shortages, and wakes whoever looks after the probes if decisions have come or gone by it.
+// change does something with the shortages, and wakes whoever manages the probes if decisions have come or gone by it.
 func (d *Trackers) change(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *Trackers) Observe(capacityType capacity.Type, p Pod, now time.Time) {
 	})
 }
 
-// Busy tells whether anything has to be observed: as long as no pod waits, no decision stands and none is on trial, it costs nothing.
+// Busy reports whether anything has to be observed: as long as no pod waits, no decision stands and none is on trial, it costs nothing.
 func (d *Trackers) Busy(waiting bool) bool { return waiting || d.waiting.Load() || d.watch.Load() }
 
 // Gone takes in that a pod is gone, going, or no longer steered to a capacity type.
@@ -98,7 +98,7 @@ func (d *Trackers) Gone(uid types.UID) {
 	})
 }
 
-// Overdue tells when a pod that waits will have waited for too long, as far as is known.
+// Overdue reports when a pod that waits will have waited for too long, as far as is known.
 func (d *Trackers) Overdue(capacityType capacity.Type, p Pod, now time.Time) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +229,7 @@ func (d *Trackers) Tried(has capacity.Type, replica string, told, now time.Time)
 	return drought.Tried(replica)
 }
 
-// TriedAt tells when a replica was moved to each capacity type and found no node; zero: it was not.
+// TriedAt reports when a replica was moved to each capacity type and found no node; zero: it was not.
 func (d *Trackers) TriedAt(replica string) (spot, onDemand time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -270,7 +270,7 @@ func (d *Trackers) Decisions(capacityType capacity.Type) int {
 	return len(d.Of(capacityType).verdicts)
 }
 
-// All returns the decisions that stand for both capacity types, in a fixed order.
+// All returns the decisions that apply to both capacity types, in a fixed order.
 func (d *Trackers) All() (all []Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -280,7 +280,7 @@ func (d *Trackers) All() (all []Decision) {
 	return all
 }
 
-// SetProblem notes why the probes cannot be looked after, and tells whether that is news.
+// SetProblem notes why the probes cannot be looked after, and reports whether that is news.
 func (d *Trackers) SetProblem(problem string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -305,7 +305,7 @@ func (d *Trackers) Forget(shapes func() []capacity.Requirements, now time.Time) 
 	})
 }
 
-// Concerns tells whether a pod that is steered to a capacity type may change what is known: it waits or did, or it may have been
+// Concerns reports whether a pod that is steered to a capacity type may change what is known: it waits or did, or it may have been
 // bound since what is to be proven.
 func (d *Trackers) Concerns(uid types.UID, capacityType capacity.Type, created time.Time, waits bool) bool {
 	d.mu.Lock()
@@ -315,7 +315,7 @@ func (d *Trackers) Concerns(uid types.UID, capacityType capacity.Type, created t
 	return spot || onDemand || waits || d.Of(capacityType).bindingTells(created)
 }
 
-// NodeComing tells whether what waits for a node is given time for it; see [Tracker.NodeComing].
+// NodeComing reports whether what waits for a node is given time for it; see [Tracker.NodeComing].
 func (d *Trackers) NodeComing(capacityType capacity.Type, uid types.UID, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,7 @@ type Move struct {
 	limit int
 }
 
-// reconcile plans a workload and does what the plan says, unless the hub is started anew in between.
+// reconcile plans a workload and does what the plan says, unless the hub is restarted in between.
 func (h *Hub) reconcile(w *Workload) plan.Result {
 	o := h.observed(w)
 	before := o

@@ -32,7 +32,7 @@ func (b *Budget) count(expected int, pods []*Pod) {
 	b.allowed = max(b.healthy-b.want, 0)
 }
 
-// evict is the Eviction API: it tells whether the pod goes, or was gone.
+// evict is the Eviction API: it reports whether the pod goes, or was gone.
 func (c *Cluster) evict(e plan.Eviction) (done, refused bool) {
 	p := c.pods[e.Pod]
 	if p == nil || !p.GoneBy.IsZero() {

@@ -86,7 +86,7 @@ func (h *Hub) checkPlan(w *Workload, o *plan.Observed, r *plan.Result) {
 	h.assert(moves == 0 || moves <= limit && together <= 2*limit, "%d moves within a cool-down, the limit is %d", together, limit)
 }
 
-// superseded tells whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
+// superseded reports whether a pod was released from a ReplicaSet that wants no replicas any more, or is gone.
 func (h *Hub) superseded(o *plan.Observed, pod *plan.Pod) bool {
 	return !slices.ContainsFunc(o.Owners, func(owner plan.Owner) bool { return owner.UID == pod.Owner && owner.Replicas > 0 })
 }

@@ -146,7 +146,7 @@ func (c *Cluster) store() {
 	})
 }
 
-// recreate deletes a Deployment and makes it anew: the garbage collector ends the pods of its sets. Released ones are nobody's.
+// recreate deletes a Deployment and makes it again: the garbage collector ends the pods of its sets. Released ones are nobody's.
 func (c *Cluster) recreate(w *Workload) {
 	gone := map[types.UID]bool{}
 	for _, s := range append(w.sets, w.past...) {

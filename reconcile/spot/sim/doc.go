@@ -4,7 +4,7 @@
 //
 //   - cluster.go, control.go, nodes.go, scaler.go, budgets.go: the truth: workloads and their controllers, a scheduler and kubelets, an
 //     autoscaler with a start time, disruption budgets and the Eviction API ([Cluster]);
-//   - hub.go, observe.go, act.go: the shell around the core, which sees the truth late and may be started anew or taken over from at
+//   - hub.go, observe.go, act.go: the shell around the core, which sees the truth late and may be restarted or taken over from at
 //     any moment ([Hub]);
 //   - check.go: what must hold at every write.
 //

@@ -20,7 +20,7 @@ import (
 )
 
 // Hub is the shell around the core: a cache that lags behind the cluster, the accountings, the state of droughts. It may be
-// started anew, or taken over from, at any moment, and checks at every write what must hold.
+// restarted, or taken over from, at any moment, and checks at every write what must hold.
 type Hub struct {
 	*Cluster
 
@@ -35,7 +35,7 @@ type Hub struct {
 	taken    time.Time                            // until when another one acted; zero: none did
 	away     time.Time                            // until when the member cannot be reached
 
-	crash    float64 // chance to be started anew between two writes
+	crash    float64 // chance to be restarted between two writes
 	blind    float64 // chance that a live list fails, or leaves a pod out
 	requests int
 	moves    map[*Workload]int    // evictions and releases for the mix
@@ -162,7 +162,7 @@ func (h *Hub) known(s *Set) int {
 	return s.replicas
 }
 
-// leave cuts the member off for a while. When it comes back, everything is listed anew.
+// leave cuts the member off for a while. When it comes back, everything is listed again.
 func (h *Hub) leave(until time.Time) { h.away = until }
 
 func (h *Hub) mix(w *Workload) policy.Mix {

@@ -147,7 +147,7 @@ func (h *Hub) settle(t *rapid.T, what string, done func() bool) {
 	t.Fatalf("never %s; decisions %+v, probes %+v", what, h.droughts.All(), h.probes)
 }
 
-// atRest tells whether every replica is there, ready and alone, and nothing is left of earlier troubles.
+// atRest reports whether every replica is there, ready and alone, and nothing is left of earlier troubles.
 func (h *Hub) atRest() bool {
 	for _, w := range h.workloads {
 		have, ready := h.supply(w)
@@ -163,7 +163,7 @@ func (h *Hub) atRest() bool {
 	return len(h.droughts.All())+len(h.probes) == 0
 }
 
-// exactMix tells whether every workload is as its policy wants it.
+// exactMix reports whether every workload is as its policy wants it.
 func (h *Hub) exactMix() bool {
 	for _, w := range h.workloads {
 		have, _ := h.supply(w)

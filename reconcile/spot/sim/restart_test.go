@@ -63,7 +63,7 @@ func TestARestartAtAnyMomentCostsNoFloorAndNoEviction(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordinals bool
 		refuses  func(*Pod, *Node) bool
-		more     int // in all: while a moved ordinal waits in vain, nothing outlives a restart that says that a probe had sent it: it is moved once more
+		more     int // in all: while a moved ordinal waits without success, nothing outlives a restart that says that a probe had sent it: it is moved once more
 	}{"Deployment": {false, nil, 0}, "StatefulSet": {true, nil, 0}, "StatefulSet with volumes elsewhere": {true, odd, 1}} {
 		without, _ := run(c.ordinals, c.refuses, -1)
 		more := 0

@@ -12,7 +12,7 @@ import (
 type Scaler struct {
 	takes   time.Duration
 	signs   float64       // chance that it can be seen that a node comes
-	idle    time.Duration // how long a node may be empty; 0: for ever
+	idle    time.Duration // how long a node may be empty; 0: forever
 	room    map[capacity.Type]int
 	most    map[capacity.Type]int // nodes of its own; 0: there is no such capacity
 	ordered map[capacity.Type]Order
@@ -55,7 +55,7 @@ func (c *Cluster) scale() []*Node {
 	return joined
 }
 
-// waits tells whether something waits for a node of a type.
+// waits reports whether something waits for a node of a type.
 func (c *Cluster) waits(capacityType capacity.Type) bool {
 	for _, p := range c.pods {
 		if p.node == nil && p.Capacity == capacityType && p.GoneBy.IsZero() && !p.UnschedulableSince.IsZero() {
@@ -93,7 +93,7 @@ func (c *Cluster) scaleDown() {
 	})
 }
 
-// coming tells whether it can be seen that a node is on its way for pods of a type.
+// coming reports whether it can be seen that a node is on its way for pods of a type.
 func (c *Cluster) coming(capacityType capacity.Type) bool {
 	return c.scaler.ordered[capacityType].tells
 }

@@ -95,7 +95,7 @@ func (w *single) readyEvictions(since time.Time) int {
 	return n
 }
 
-// pass lets time pass, step by step; each is told of every moment and may be nil.
+// pass lets time pass, step by step; each is notified of every moment and may be nil.
 func (w *single) pass(d time.Duration, each func()) {
 	w.t.Helper()
 	for until := w.now.Add(d); w.now.Before(until); {
@@ -130,5 +130,5 @@ func (w *single) describe() string {
 		r.State, r.Reason, r.Notes, w.droughts.All())
 }
 
-// settled tells whether every replica is where the policy wants it.
+// settled reports whether every replica is where the policy wants it.
 func (w *single) settled() bool { return w.exactMix() }

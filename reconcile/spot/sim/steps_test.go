@@ -115,7 +115,7 @@ func (w *steps) converge() (time.Duration, error) {
 	return 0, fmt.Errorf("not converged: %s: %s", r.State, r.Reason)
 }
 
-// exact tells what differs from the formula: counts, slots and their types.
+// exact reports what differs from the formula: counts, slots and their types.
 func (w *steps) exact() error {
 	have, m := w.count(), w.mix()
 	if have.Spot != m.Spot(w.replicas) || have.OnDemand != m.OnDemand(w.replicas) {

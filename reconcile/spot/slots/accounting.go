@@ -242,7 +242,7 @@ func (a *Accounting) endDoubt(uid types.UID, now time.Time) {
 	}
 }
 
-// Mark sets what is known of a pod beyond the cache's word: that we evicted it, or are releasing it.
+// Mark sets what is known about a pod beyond the cache's word: that we evicted it, or are releasing it.
 func (a *Accounting) Mark(p *plan.Pod) {
 	known := a.pods[p.UID]
 	if known == nil {
@@ -287,7 +287,7 @@ func (a *Accounting) Sync(pods []plan.Pod, asked, now time.Time) {
 	a.proven = a.proven || !asked.Before(a.ProvenBy())
 }
 
-// Retain forgets pods that the cache does not have and that were not heard of lately. It mends what a lost or reordered
+// Retain forgets pods that the cache does not have and that were not heard of lately. It fixes what a lost or reordered
 // event has left behind.
 func (a *Accounting) Retain(cached func(types.UID) bool, now time.Time) {
 	for uid, known := range a.pods {

@@ -1,7 +1,7 @@
 // Package slots decides which slot and capacity type every new pod of an owner gets, so that the on-demand floor stands and the mix
 // is exact even while the cache lags behind.
 //
-// An [Accounting] is what is known of one ReplicaSet or StatefulSet: pods as the cache shows them, reservations for pods that were
+// An [Accounting] is what is known about one ReplicaSet or StatefulSet: pods as the cache shows them, reservations for pods that were
 // admitted and are not seen yet, and pods that were evicted or released a moment ago. [Accounting.Reserve] answers the admission of a
 // pod; [Accounting.Summary] gives package plan what pods do not show. It does no I/O, asks for no time and draws no random number.
 //

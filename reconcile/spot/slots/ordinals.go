@@ -33,7 +33,7 @@ func newOrdinals() *ordinals {
 	return &ordinals{known: map[int]*ordinal{}, counts: ordinalCounts{}}
 }
 
-// near tells whether an ordinal is close enough to those that are wanted to be remembered without a pod.
+// near reports whether an ordinal is close enough to those that are wanted to be remembered without a pod.
 func (o *ordinals) near(number int) bool {
 	return number >= o.start-spareOrdinals && number < o.start+o.span()+spareOrdinals
 }
@@ -42,7 +42,7 @@ func (o *ordinals) near(number int) bool {
 // grow again.
 func (o *ordinals) span() int { return 2 * min(max(o.wanted, 0), policy.MaxSlot) }
 
-// at returns what is known of an ordinal, which is nothing at first.
+// at returns what is known about an ordinal, which is nothing at first.
 func (o *ordinals) at(number int) *ordinal {
 	known := o.known[number]
 	if known == nil {
@@ -158,7 +158,7 @@ func (a *Accounting) holdOrdinal(r plan.Reservation, ask *Ask) {
 	a.ordinals.prune(a.knows)
 }
 
-// knows tells whether a pod was seen and not forgotten.
+// knows reports whether a pod was seen and not forgotten.
 func (a *Accounting) knows(uid types.UID) bool { return a.pods[uid] != nil }
 
 func (a *Accounting) forgetOrdinalOf(r ref) {

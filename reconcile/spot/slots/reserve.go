@@ -181,7 +181,7 @@ func balance(mix policy.Mix, wanted int, others capacity.Tally, preferred capaci
 	return preferred, reason
 }
 
-// spotIsSafe tells whether the floor stands if one more pod goes on spot; see [Accounting.Reserve] for why.
+// spotIsSafe reports whether the floor stands if one more pod goes on spot; see [Accounting.Reserve] for why.
 func (a *Accounting) spotIsSafe(ask *Ask) bool {
 	possible := a.visible.All + a.reserved.All + a.lost.All + 1
 	onDemand := a.visible.OnDemand + a.reserved.OnDemand + a.lost.OnDemand

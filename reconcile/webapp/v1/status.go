@@ -10,7 +10,7 @@ import (
 const (
 	// ConditionCreated is true once everything that the WebApp consists of has been made.
 	ConditionCreated = "Created"
-	// ConditionPlaced tells whether spot placement does what spec.spot asks; it is there only with spec.spot.
+	// ConditionPlaced reports whether spot placement does what spec.spot asks; it is there only with spec.spot.
 	ConditionPlaced = "Placed"
 )
 

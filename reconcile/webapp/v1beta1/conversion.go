@@ -73,7 +73,7 @@ func envOnto(env map[string]string, before []v1.EnvVar) []v1.EnvVar {
 	return result
 }
 
-// envFromOnto leaves the list as it was while it names the same, and otherwise makes it anew with what was known of those
+// envFromOnto leaves the list as it was while it names the same, and otherwise makes it again with what was known of those
 // that stay.
 func (s *WebAppSpec) envFromOnto(before []v1.EnvFrom) []v1.EnvFrom {
 	configMaps, secrets := namesOf(before)

@@ -24,7 +24,7 @@ func MustLabels(t testing.TB, configured ...capacity.NodeLabel) capacity.Labels 
 	return c
 }
 
-// SteersBy returns the node label by which pods go to a capacity type where nothing is known of a member's nodes.
+// SteersBy returns the node label by which pods go to a capacity type where nothing is known about a member's nodes.
 func SteersBy(c capacity.Labels, capacityType capacity.Type) (key, value string) {
 	var spec corev1.PodSpec
 	c.Configured().Steer(&spec, capacityType, nil)
@@ -87,7 +87,7 @@ func MustWindow(t testing.TB, schedule, duration string, zone ...string) *policy
 // SteerKey is the node label by which Karpenter tells capacity types apart.
 const SteerKey = "karpenter.sh/capacity-type"
 
-// ByConfiguration is how pods are steered where nothing is known of a member's nodes.
+// ByConfiguration is how pods are steered where nothing is known about a member's nodes.
 var ByConfiguration = func() *capacity.Steering {
 	labels, err := capacity.NewLabels()
 	if err != nil {
