@@ -64,6 +64,7 @@ func TestRegisteringAMember(t *testing.T) {
 	t.Run("unregister refuses another cluster", func(t *testing.T) { unregisterOther(t, s) })
 	t.Run("unregister under a mistyped name changes nothing", func(t *testing.T) { unregisterMistyped(t, s) })
 	t.Run("unregister keeps what is somebody else's", func(t *testing.T) { unregisterKeeps(t, s) })
+	t.Run("WebApps are installed, and removed when there are none left", func(t *testing.T) { webAppsUninstalled(t, s) })
 	t.Run("unregister leaves the member as it was", func(t *testing.T) {
 		s.ok(t, toRegister("prod-eu")...)
 		s.ok(t, "unregister", "prod-eu", "--context", "member", "--hub-context", "hub")

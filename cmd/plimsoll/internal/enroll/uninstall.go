@@ -125,8 +125,8 @@ func (c *Cluster) secretRoles(ctx context.Context, role string) (objects []objec
 func (c *Cluster) left(ctx context.Context, kind Kind) string {
 	definition, err := c.definition(ctx, kind.Definition)
 	if err != nil || definition == nil {
-		return "" // who may not read it cannot take it away either
+		return "" // who may not read it cannot delete it either
 	}
-	return "customresourcedefinition/" + definition.Name + " stays, and its versions are converted by no hub any more: `plimsoll " +
-		kind.Plural + " uninstall` takes it away"
+	return "customresourcedefinition/" + definition.Name + " stays, and no hub converts its versions any more: `plimsoll " +
+		kind.Plural + " uninstall` deletes it"
 }
