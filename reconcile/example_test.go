@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,4 +147,26 @@ func ExamplePatchMerge() {
 	// Output:
 	// true <nil> canary-prod
 	// false <nil>
+}
+
+// A controller is a reconciler for one kind, with what else it follows. The same code runs in a hub and in a test.
+func ExampleFor() {
+	register := func(rt *reconcile.Runtime) (*reconcile.Controller, error) {
+		return reconcile.For(rt, "settings", settings{}).
+			Owns(clusters.Kind{Object: &corev1.ConfigMap{}}, reconcile.AnyOwner()).
+			Predicate(func(_, now *appsv1.Deployment) bool { return now.Labels["stage"] != "" }).
+			Backoff(time.Second, time.Minute).
+			Deadline(30 * time.Second).
+			Register()
+	}
+	problems := reconciletest.Kit{Register: register}.Problems(context.Background(), reconciletest.Case{
+		Name:  "web gets its settings",
+		Given: []client.Object{deployment("web", "")},
+		Want: reconciletest.Want{
+			Outcome: reconcile.OutcomeDone,
+			Writes:  []string{"patch apps/v1 Deployment shop/web", "apply v1 ConfigMap shop/web-prod"},
+		},
+	})
+	fmt.Println(len(problems), "problems", problems)
+	// Output: 0 problems []
 }
