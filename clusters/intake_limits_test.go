@@ -65,7 +65,7 @@ func TestOneKindMayNotTakeWhatAllKindsMay(t *testing.T) {
 	}, quietWatch, func(o *Options) { o.KindBytes = 512 << 10 })
 	f.suffers("TooLarge")
 	f.g.Expect(f.member("bad").Has(&corev1.ConfigMap{})).To(BeTrue(), "its other kinds stay")
-	f.g.Eventually(f.member("bad").warmer.budget.Used.Load, "10s").Should(BeNumerically("<", 512<<10), "what the kind held is given back")
+	f.g.Eventually(f.member("bad").warmer.budget.Used.Load).Should(BeNumerically("<", 512<<10), "what the kind held is given back")
 }
 
 func TestAStandbyIsProtectedAsTheOwnerIs(t *testing.T) {

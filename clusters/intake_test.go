@@ -131,7 +131,7 @@ func TestACompressedWatchIsRefused(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	f.g.Eventually(watches.Load, "20s").Should(BeNumerically(">=", 2), "each is ended at once")
+	f.g.Eventually(watches.Load).Should(BeNumerically(">=", 2), "each is ended at once")
 }
 
 func TestObjectsWithoutEndDegradeTheirMemberAlone(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 var libraryLog = &syncBuffer{}
 
 func TestMain(m *testing.M) {
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	logger := logr.FromSlogHandler(slog.NewTextHandler(libraryLog, &slog.HandlerOptions{Level: slog.Level(-4)}))
 	log.SetLogger(logger)

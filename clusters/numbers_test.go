@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -35,7 +36,7 @@ func TestMembersThatHangGiveUpTheirTurnToJoin(t *testing.T) {
 	}
 	f.g.Eventually(func() int { return hung.count("GET /readyz") }).Should(BeNumerically(">=", joinsAtOnce))
 	f.secrets.put("a", api.kubeconfig())
-	f.g.Eventually(f.state("a"), "20s").Should(Equal("Ready/Ready"))
+	f.g.Eventually(f.state("a")).Should(Equal("Ready/Ready"))
 }
 
 func TestPermissionsAreAskedForOnceWhereTheMemberTellsItsRules(t *testing.T) {
@@ -113,8 +114,11 @@ func TestAGroupIsAskedAboutOnceForAllItsKindsAndSeldomWhenItIsMissing(t *testing
 	api.mu.Unlock()
 	f.g.Expect(discovered).To(Equal(1), "for "+caching.KindName(corev1.SchemeGroupVersion.WithKind("Pod"))+" and ConfigMap")
 	f.g.Eventually(func() int { return api.count("GET /apis/missing.example/v1") }).Should(BeNumerically(">=", 3))
+	began := time.Now()
 	before := api.count("GET /apis/missing.example/v1")
 	probes := api.count("GET /readyz")
 	f.g.Eventually(func() int { return api.count("GET /readyz") - probes }).Should(BeNumerically(">=", 20)) // more than 1 s
-	f.g.Expect(api.count("GET /apis/missing.example/v1")-before).To(BeNumerically("<=", 8), "three kinds that look every 50 ms")
+	// Three kinds look every 50 ms. The group is asked about after 80, 160, 320 ms, and then twice a second, however slow this machine is.
+	most := 5 + int(time.Since(began)/(missingFactor*50*time.Millisecond))
+	f.g.Expect(api.count("GET /apis/missing.example/v1") - before).To(BeNumerically("<=", most))
 }

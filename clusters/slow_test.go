@@ -21,7 +21,7 @@ func TestAMemberThatIsSlowIsReady(t *testing.T) {
 		})
 	}
 	f.secrets.put("a", api.kubeconfig())
-	f.g.Eventually(f.state("a"), "20s").Should(Equal("Ready/Ready"))
+	f.g.Eventually(f.state("a")).Should(Equal("Ready/Ready"))
 }
 
 func TestTheLatencyOfASlowMemberIsShown(t *testing.T) {

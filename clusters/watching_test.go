@@ -211,7 +211,7 @@ func TestAWatchThatIsCutOffIsNotListedAgain(t *testing.T) {
 	f.awaitReady("a")
 	before := lists.Load()
 	close(cut)
-	f.g.Eventually(resumed.Load, "20s").Should(BeNumerically(">", 1))
+	f.g.Eventually(resumed.Load).Should(BeNumerically(">", 1))
 	f.g.Expect(lists.Load()).To(Equal(before), "lists")
 }
 
@@ -237,9 +237,9 @@ func TestAMemberWhoseCachesAreTooOldIsDegraded(t *testing.T) {
 	}
 	api.answer("/api/v1/pods", refuse)
 	api.cutAll()
-	f.g.Eventually(f.state("a"), "20s").Should(Equal("Degraded/NotWatched"))
+	f.g.Eventually(f.state("a")).Should(Equal("Degraded/NotWatched"))
 	api.answer("/api/v1/pods", nil)
-	f.g.Eventually(f.state("a"), "20s").Should(Equal("Ready/Ready"))
+	f.g.Eventually(f.state("a")).Should(Equal("Ready/Ready"))
 }
 
 func TestACacheThatIsNotWatchedIsShown(t *testing.T) {

@@ -32,6 +32,6 @@ func TestAReplicaIsReadyWhileItsWebhookListens(t *testing.T) {
 	go func() { ended <- server.Start(ctx) }()
 	g.Eventually(readyz).Should(Equal(http.StatusOK))
 	stop()
-	g.Eventually(ended, "20s").Should(Receive(BeNil()))
+	g.Eventually(ended).Should(Receive(BeNil()))
 	g.Expect(readyz()).To(Equal(http.StatusServiceUnavailable), "it has stopped")
 }

@@ -6,14 +6,20 @@ import (
 	"log"
 	"net/http"
 	"testing"
+	"time"
 
+	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A test that waits has no need to be quick: the machine may be busy with other things.
+	SetDefaultEventuallyTimeout(time.Minute)
+	goleak.VerifyTestMain(m)
+}
 
 // newCA creates a CA in a hub cluster of its own.
 func newCA(t testing.TB) *pki.CA {

@@ -121,7 +121,7 @@ func TestACallUnderWayEndsBeforeTheServerDoes(t *testing.T) {
 		stop()
 		close(stopped)
 	}()
-	g.Eventually(func() error { return get(t, url, trusting(ca.Bundle())) }, "20s").ShouldNot(Succeed(), "it takes no new calls")
+	g.Eventually(func() error { return get(t, url, trusting(ca.Bundle())) }).ShouldNot(Succeed(), "it takes no new calls")
 	g.Expect(stopped).NotTo(BeClosed())
 	close(goOn)
 	g.Expect(<-answer).To(Succeed())

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -225,5 +224,5 @@ func stalledSpec(t *testing.T, c *kube.Cluster) {
 	s.g.Eventually(func() reconcile.Outcome { return s.record("workshop", "a", "one").LastOutcome }).Should(Equal(reconcile.OutcomeTerminal))
 	s.g.Expect(s.client.Delete(s.ctx, taken)).To(Succeed())
 	// Both are read at once: the object is at rest where it is ready and nothing of it is stalled.
-	s.g.Eventually(func() []string { return s.conditions("one", reconcile.ConditionReady, reconcile.ConditionStalled) }, 30*time.Second).Should(Equal([]string{readyGadget, ""}))
+	s.g.Eventually(func() []string { return s.conditions("one", reconcile.ConditionReady, reconcile.ConditionStalled) }).Should(Equal([]string{readyGadget, ""}))
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 
@@ -40,8 +41,8 @@ func TestASweepKillsOnlyProcessesOfTheClusterThatIsGone(t *testing.T) {
 	}
 	orphan, stranger := start("tail", "-f", state), start("sleep", "3600")
 	// A process that has just been started has no command line for a moment: the kernel fills it in last.
-	g.Eventually(func() bool { return isOurs(orphan.Pid(), dir) }, "10s").Should(gomega.BeTrue())
-	g.Eventually(func() bool { return isOurs(stranger.Pid(), "sleep") }, "10s").Should(gomega.BeTrue())
+	g.Eventually(func() bool { return isOurs(orphan.Pid(), dir) }, time.Minute).Should(gomega.BeTrue())
+	g.Eventually(func() bool { return isOurs(stranger.Pid(), "sleep") }, time.Minute).Should(gomega.BeTrue())
 	path := deadRecord(t, note{Dir: dir, Remove: true, Pids: []int{orphan.Pid(), stranger.Pid()}})
 	sweepLeftovers()
 
