@@ -1,25 +1,25 @@
-// Package clusters turns registration Secrets into members: vetted credentials, a transport that can be fenced, limited
-// and measured, warm caches, and a health that is always known.
+// Package clusters turns registration Secrets into members: validated credentials, a transport with fence, limits and
+// metrics, warm caches, and a health that is always known.
 //
-// It knows nothing of reconcilers: it is told which kinds to cache ([Kind]) and hands members to a multicluster.Aware.
+// It does not depend on reconcilers: its caller names the kinds to cache ([Kind]), and it passes members to a multicluster.Aware.
 // It never runs a program, reads a file or dials an address that a kubeconfig names, unless the hub's configuration
-// allows it; it repeats nothing that a kubeconfig or a member says but names, addresses and versions; and nothing that
-// one member does may delay another.
+// allows it; of what a kubeconfig or a member contains, it shows only names, addresses and versions; and no
+// member may delay another.
 //
 // Where to look, in the order in which a cluster joins:
 //
 //   - provider.go: the [Provider], what others call; options.go its options; index.go indexes; secrets.go which Secrets it
 //     sees, shared.go those that hold for all members; registry.go who is there.
-//   - actor.go: one goroutine for each registration, which makes what runs fit the Secret; claims.go for two Secrets that
+//   - actor.go: one goroutine for each registration, which keeps the running member equal to the Secret; claims.go for two Secrets that
 //     lead to one cluster, distinguished by actor_identity.go and by proofs that go through both: proof.go, proofs.go, identity.go.
 //     layout.go: where registrations should be.
 //   - package kubeconfig: what a kubeconfig may say, and where a server may be; reasons.go: why else a registration is refused.
-//   - member.go: the [Member], report.go what it knows of itself. transport.go puts its ways to the cluster together:
+//   - member.go: the [Member], report.go what it reports. transport.go combines the layers of its transport:
 //     breaker.go, fence.go, and package intake, which bounds answers; sent.go: which errors say that
-//     nothing went out.
-//   - health.go, probe.go, classify.go: is it there, who is it, and what is wrong.
+//     nothing was sent.
+//   - health.go, probe.go, classify.go: whether the API server answers, which cluster it is, and what is wrong.
 //   - warm.go, cache.go, mapper.go: kinds come and go one by one; kind.go, merge.go and package caching: what is cached of them; joins.go: how
 //     many members begin at once; watching.go: which watches are open. Package paging reads live lists page by page.
 //   - access.go, permissions.go: what the member permits. namespaces.go, scope.go: members that are named namespaces of a cluster.
-//   - assess.go: all of this as one [Status] (status.go); record.go and metrics.go tell it, and package notify.
+//   - assess.go: all of this as one [Status] (status.go); record.go, metrics.go and package notify publish it.
 package clusters

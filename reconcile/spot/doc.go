@@ -1,26 +1,26 @@
 // Package spot keeps the replicas of enabled workloads where their policy wants them: a share on spot capacity, and never
 // fewer than a floor on on-demand capacity.
 //
-// It has a pure core and a thin shell. The core never does I/O, never asks for the time and never draws a random number,
+// It has a pure core and a thin shell. The core has no I/O, no clock and no randomness,
 // so the reconciler, the webhook, the API, the property tests and a replay all get the same answer from it. Its parts are
 // packages of their own, which import further down only: capacity (types of capacity, steering, scheduling requirements), policy
 // (labels, annotations, the mix), plan (what a workload needs now), slots (which slot and capacity type a new pod gets), admission
 // (the patch that puts it there) and shortage (insufficient capacity). Packages nodes and report are not pure: nodes keeps what is known about
 // a member's nodes, report what the API, metrics and Events show of workloads.
 //
-// This package is the shell: it feeds the core from informers and does what it says:
+// This package is the shell: it feeds the core from informers and carries out its plans:
 //
-//   - engine.go, member.go, acting.go: what there is once, and once for each member ([Engine]);
+//   - engine.go, member.go, acting.go: the state of the hub and of each member ([Engine]);
 //   - controllers.go, controller.go, mappers.go: reconcilers, and which events wake them;
 //   - kinds.go, workloads.go, shapes.go, excluded.go, access.go: what is cached of which kinds, and the rights for it;
 //   - directory.go, directory_owners.go, follow.go, live.go: workloads and the owners of pods, as events show them;
 //   - observe.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
 //   - nodes.go: what nodes mean for pods, and whom they wake;
-//   - acts.go, evict.go, stamp.go, releases.go, released.go, strays.go, denials.go: what is done, and what comes of it;
+//   - acts.go, evict.go, stamp.go, releases.go, released.go, strays.go, denials.go: actions and their results;
 //   - placement.go, proof.go: new pods ([Engine.Place]);
 //   - probes.go: the pods that ask whether there is room again;
-//   - fleet.go: what fleet placements want of workloads, and what they are shown ([Engine.SetFleetSplits], [FleetView]);
-//   - publish.go, happening.go, not_enabled.go: what is shown of plans, of what happens and of workloads that are not placed ([Happening]).
+//   - fleet.go: the splits that fleet placements set, and the view that they get ([Engine.SetFleetSplits], [FleetView]);
+//   - publish.go, happening.go, not_enabled.go: what the hub publishes about plans, events and workloads that are not placed ([Happening]).
 //
 // The package never deletes a pod: it evicts, through the API that honours disruption budgets. It never decides by labels
 // which pods belong to a workload, only by controller references.
