@@ -198,7 +198,7 @@ func (h *Hub) backend() api.Backend {
 		installation: func(member string) webhook.Installation { return h.installer.Installation(member) },
 		kinds:        h.kindStates,
 		token:        h.tokens.condition,
-		checkSteerBy: func(value string) error { return h.engine.Capacity.CheckSteerBy(value) },
+		checkSteerBy: func(value string) error { return h.engine.CheckSteerBy(value) },
 	}
 	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
 	if h.config.Fleet.Enabled {

@@ -64,7 +64,7 @@ func (h *Hub) resources() (all []module.Resource) {
 func (h *Hub) host(m *Module) Host {
 	return Host{
 		Runtime: h.runtime, Workers: h.config.Controller.Workers, Resync: h.config.Controller.ResyncPeriod,
-		Keys: h.engine.Keys, Placements: h.engine, Log: h.log.With("module", m.Name), Registerer: h.registry,
+		Keys: h.engine.Keys(), Placements: h.engine, Log: h.log.With("module", m.Name), Registerer: h.registry,
 	}
 }
 

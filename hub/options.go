@@ -117,7 +117,7 @@ func (h *Hub) installerOptions() (webhook.InstallerOptions, error) {
 	tokens := webhook.NewTokens(h.ca.TokenKey(), registrations(h.provider))
 	return webhook.InstallerOptions{
 		Name: h.config.Webhook.ConfigName, Tokens: tokens, Namespaces: namespacesOf(h.provider),
-		CheckNamespace: h.engine.CheckNamespace, CheckImage: h.engine.Probes.Image, UndecidedAt: h.engine.UndecidedAt,
+		CheckNamespace: h.engine.CheckNamespace, CheckImage: h.engine.ProbeImage(), UndecidedAt: h.engine.UndecidedAt,
 		Further: kinds.Completing(h.resources(), tokens),
 		Wanted: func() webhook.Wanted {
 			current := now

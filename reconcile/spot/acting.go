@@ -19,10 +19,10 @@ func (e *Engine) OwnershipChanged() {
 // actsSince returns since when this replica has acted on the member without a break, as far as it was asked; now if it does
 // not. Zero: it always has.
 func (m *member) actsSince(now time.Time) time.Time {
-	if m.engine.Acts == nil {
+	if m.engine.options.Acts == nil {
 		return time.Time{}
 	}
-	if !m.engine.Acts(m.name) {
+	if !m.engine.options.Acts(m.name) {
 		m.acting.Store(nil)
 		return now
 	}

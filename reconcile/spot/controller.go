@@ -158,9 +158,9 @@ func (e *Engine) policy(ctx context.Context, s *subject) (pol policy.Policy, ena
 	if err := s.client.Get(ctx, types.NamespacedName{Name: s.key.Namespace}, &ns); err != nil {
 		return policy.Policy{}, false, fmt.Errorf("read namespace %s: %w", s.key.Namespace, err)
 	}
-	enabled = policy.Enabled(e.Keys, s.meta.Labels, ns.Labels) && e.Namespaces.Matches(labels.Set(ns.Labels))
-	pol = policy.Parse(e.Keys, s.meta.Annotations, ns.Annotations, e.Defaults)
-	return pol.Under(e.splits.of(s.member, s.key), e.Keys), enabled, nil
+	enabled = policy.Enabled(e.options.Keys, s.meta.Labels, ns.Labels) && e.options.Namespaces.Matches(labels.Set(ns.Labels))
+	pol = policy.Parse(e.options.Keys, s.meta.Annotations, ns.Annotations, e.options.Defaults)
+	return pol.Under(e.splits.of(s.member, s.key), e.options.Keys), enabled, nil
 }
 
 // observeSubject reads the pods of a subject, those without a slot included, and what else the plan depends on. It tells when

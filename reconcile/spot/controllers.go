@@ -22,16 +22,16 @@ func (e *Engine) Controllers(rt *reconcile.Runtime, schedule Schedule) ([]*recon
 	e.splits.wakes(rt)
 	makers := []func() (*reconcile.Controller, error){
 		func() (*reconcile.Controller, error) {
-			b := reconcile.For(rt, DeploymentController, deploymentReconciler{e}).Kind(DeploymentKind(e.Keys))
-			b.Watches(replicaSetKind(e.Keys, e.Capacity), e.workloadOfReplicaSet(KindDeployment))
+			b := reconcile.For(rt, DeploymentController, deploymentReconciler{e}).Kind(DeploymentKind(e.options.Keys))
+			b.Watches(replicaSetKind(e.options.Keys, e.options.Capacity), e.workloadOfReplicaSet(KindDeployment))
 			return around(e, b, KindDeployment, schedule).Register()
 		},
 		func() (*reconcile.Controller, error) {
-			b := reconcile.For(rt, StatefulSetController, statefulSetReconciler{e}).Kind(StatefulSetKind(e.Keys, e.Capacity))
+			b := reconcile.For(rt, StatefulSetController, statefulSetReconciler{e}).Kind(StatefulSetKind(e.options.Keys, e.options.Capacity))
 			return around(e, b, KindStatefulSet, schedule).Register()
 		},
 		func() (*reconcile.Controller, error) {
-			b := reconcile.For(rt, ReplicaSetController, replicaSetReconciler{e}).Kind(replicaSetKind(e.Keys, e.Capacity))
+			b := reconcile.For(rt, ReplicaSetController, replicaSetReconciler{e}).Kind(replicaSetKind(e.options.Keys, e.options.Capacity))
 			b.Predicate(func(old, set *appsv1.ReplicaSet) bool {
 				return e.placesItself(set) || old != nil && e.placesItself(old)
 			})
@@ -40,8 +40,8 @@ func (e *Engine) Controllers(rt *reconcile.Runtime, schedule Schedule) ([]*recon
 	}
 	for _, kind := range e.kinds {
 		makers = append(makers, func() (*reconcile.Controller, error) {
-			b := reconcile.For(rt, kind.Controller(), configuredReconciler{e, kind}).Kind(kind.cached(e.Keys, e.Capacity))
-			b.Watches(replicaSetKind(e.Keys, e.Capacity), e.workloadOfReplicaSet(kind.Name()))
+			b := reconcile.For(rt, kind.Controller(), configuredReconciler{e, kind}).Kind(kind.cached(e.options.Keys, e.options.Capacity))
+			b.Watches(replicaSetKind(e.options.Keys, e.options.Capacity), e.workloadOfReplicaSet(kind.Name()))
 			return around(e, b, kind.Name(), schedule).Register()
 		})
 	}
@@ -63,9 +63,9 @@ func around[T client.Object](e *Engine, b *reconcile.Builder[T], kind string, sc
 	}
 	return b.Resync(schedule.Resync).
 		ReconcilePaused(). // a pause stops moves; plans are made and shown
-		Watches(podKind(e.Keys, e.Capacity), e.workloadsOfPod(kind)).
-		Watches(namespaceKind(e.Keys), e.workloadsOfNamespace(kind)).
-		Watches(nodeKind(e.Capacity, e.Interruptions), e.workloadsOfNode(kind)).
+		Watches(podKind(e.options.Keys, e.options.Capacity), e.workloadsOfPod(kind)).
+		Watches(namespaceKind(e.options.Keys), e.workloadsOfNamespace(kind)).
+		Watches(nodeKind(e.options.Capacity, e.options.Interruptions), e.workloadsOfNode(kind)).
 		Watches(budgetKind(), e.workloadsOfBudget(kind))
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) Cached(controller *reconcile.Controller) []clusters.Kind {
 func (e *Engine) narrowed(kinds []clusters.Kind) []clusters.Kind {
 	for i := range kinds {
 		if _, is := kinds[i].Object.(*appsv1.ReplicaSet); is {
-			kinds[i].Needed = withoutExcluded(e.Namespaces)
+			kinds[i].Needed = withoutExcluded(e.options.Namespaces)
 		}
 	}
 	return kinds

@@ -73,7 +73,7 @@ type Options struct {
 // informer events, answers admissions, and reconciles workloads. All methods are safe for concurrent
 // use.
 type Engine struct {
-	Options
+	options Options // a copy: what the caller writes to its own does not reach members at work
 
 	kinds   kindTable
 	patcher *admission.Patcher
@@ -101,6 +101,7 @@ var _ Cluster = (*clusters.Member)(nil)
 
 // NewEngine checks the options and makes an engine without members.
 func NewEngine(o Options) (*Engine, error) {
+	o = o.clone()
 	if err := o.Defaults.Validate(); err != nil {
 		return nil, fmt.Errorf("spot defaults: %w", err)
 	}
@@ -117,7 +118,7 @@ func NewEngine(o Options) (*Engine, error) {
 	if o.Moves == nil {
 		o.Moves = plan.NewCeiling(o.Ceilings)
 	}
-	e := &Engine{Options: o, moves: o.Moves, members: map[string]*member{}}
+	e := &Engine{options: o, moves: o.Moves, members: map[string]*member{}}
 	var err error
 	if e.kinds, err = newKindTable(o.Kinds); err != nil {
 		return nil, err
@@ -126,6 +127,26 @@ func NewEngine(o Options) (*Engine, error) {
 	e.metrics, err = report.NewMetrics(o.Registerer, o.WorkloadSeries, e.reservations, e.dry)
 	return e, err
 }
+
+// clone copies the options with what they hold by reference.
+func (o Options) clone() Options {
+	o.Capacity, o.Defaults, o.Kinds = o.Capacity.Clone(), o.Defaults.Clone(), slices.Clone(o.Kinds)
+	tolerations := make([]corev1.Toleration, 0, len(o.SpotTolerations))
+	for i := range o.SpotTolerations {
+		tolerations = append(tolerations, *o.SpotTolerations[i].DeepCopy())
+	}
+	o.SpotTolerations = tolerations
+	return o
+}
+
+// Keys are the names of the labels and annotations that the engine reads and writes.
+func (e *Engine) Keys() policy.Keys { return e.options.Keys }
+
+// CheckSteerBy tells what is wrong with a registration's value for what steers its pods; see [capacity.Labels.CheckSteerBy].
+func (e *Engine) CheckSteerBy(value string) error { return e.options.Capacity.CheckSteerBy(value) }
+
+// ProbeImage is the image that probes name.
+func (e *Engine) ProbeImage() string { return e.options.Probes.Image }
 
 // Engage follows a member's pods and workloads until ctx ends. It is called again when further kinds of it are cached.
 func (e *Engine) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
@@ -281,16 +302,16 @@ func (e *Engine) count(of func(*directory) int) map[string]int {
 }
 
 func (e *Engine) readOnlyBy(member string) string {
-	if e.ReadOnlyBy == nil {
+	if e.options.ReadOnlyBy == nil {
 		return ""
 	}
-	return e.ReadOnlyBy(member)
+	return e.options.ReadOnlyBy(member)
 }
 
 // settingsFor returns the settings as they hold for one workload.
 func (e *Engine) settingsFor(member string, p *policy.Policy) plan.Settings {
-	s := e.Settings.For(p.Modes, e.readOnlyBy(member))
-	if !s.Paused && e.CordonedMember != nil && e.CordonedMember(member) {
+	s := e.options.Settings.For(p.Modes, e.readOnlyBy(member))
+	if !s.Paused && e.options.CordonedMember != nil && e.options.CordonedMember(member) {
 		s.Paused, s.PausedBy = true, "the member"
 	}
 	return s

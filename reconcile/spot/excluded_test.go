@@ -42,7 +42,7 @@ func TestOnlyReplicaSetsAreCachedByTheNamesOfNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{Options: Options{Namespaces: namespaces}}
+	e := &Engine{options: Options{Namespaces: namespaces}}
 	for _, kind := range e.narrowed(Kinds(spottest.DefaultKeys, spottest.MustLabels(t), nodes.Interruptions{})) {
 		want := ""
 		if _, is := kind.Object.(*appsv1.ReplicaSet); is {
@@ -56,7 +56,7 @@ func TestOnlyReplicaSetsAreCachedByTheNamesOfNamespaces(t *testing.T) {
 			t.Errorf("%T is cached by %q, want %q", kind.Object, got, want)
 		}
 	}
-	e.Namespaces = labels.Everything()
+	e.options.Namespaces = labels.Everything()
 	for _, kind := range e.narrowed([]clusters.Kind{{Object: &appsv1.ReplicaSet{}}}) {
 		if kind.Needed != nil {
 			t.Errorf("nothing is excluded, and %s is asked for", kind.Needed)

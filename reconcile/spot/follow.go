@@ -124,10 +124,10 @@ func (f *follower) gone(obj any) {
 
 func (f *follower) podSeen(pod *corev1.Pod, now time.Time) {
 	if isProbe(pod) {
-		f.directory.droughts.ProbeSeen(f.member.engine.Keys, pod, f.directory.nodes.JoinedOf, now)
+		f.directory.droughts.ProbeSeen(f.member.engine.options.Keys, pod, f.directory.nodes.JoinedOf, now)
 		return
 	}
-	uid, kind := ownerOf(f.member.engine.Keys, pod)
+	uid, kind := ownerOf(f.member.engine.options.Keys, pod)
 	if uid == "" {
 		return
 	}
@@ -152,7 +152,7 @@ func (f *follower) podGone(pod *corev1.Pod, now time.Time) {
 		f.directory.droughts.ProbeGone(pod.Name)
 		return
 	}
-	uid, _ := ownerOf(f.member.engine.Keys, pod)
+	uid, _ := ownerOf(f.member.engine.options.Keys, pod)
 	o := f.directory.owner(uid)
 	if o == nil {
 		return

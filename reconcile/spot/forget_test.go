@@ -56,7 +56,7 @@ func TestSeriesOfWorkloadsThatWentUnseenGoWithTheNextDirectory(t *testing.T) {
 	s.metrics.ShowWorkload(&view)
 	m := s.members[testMember]
 	m.withdraw() // a kind was lost; the workload is deleted meanwhile
-	m.publish(newDirectory(s.Keys, s.Defaults, s.Namespaces))
+	m.publish(newDirectory(s.options.Keys, s.options.Defaults, s.options.Namespaces))
 	if left := spottest.Series(t, registry, "plimsoll_workload_replicas"); len(left) > 0 {
 		t.Errorf("series of a workload that is gone: %v", left)
 	}

@@ -40,8 +40,8 @@ type Happening struct {
 
 // tells hands a happening on.
 func (e *Engine) tells(h Happening) {
-	if e.Happened != nil {
-		e.Happened(h)
+	if e.options.Happened != nil {
+		e.options.Happened(h)
 	}
 }
 

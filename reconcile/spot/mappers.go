@@ -37,7 +37,7 @@ func (e *Engine) workloadsOfPod(kind string) reconcile.Mapper {
 			return nil
 		}
 		if pod, ok := obj.(*corev1.Pod); ok && kind == KindDeployment {
-			if r := releasedOf(e.Keys, pod); r != nil {
+			if r := releasedOf(e.options.Keys, pod); r != nil {
 				return e.workloadOfReleased(m.Reader, obj.GetNamespace(), r)
 			}
 		}
@@ -119,5 +119,5 @@ func (e *Engine) listOf(kind string) client.ObjectList {
 
 // placesItself reports whether a ReplicaSet is a workload: all are cached, and most belong to a Deployment.
 func (e *Engine) placesItself(set client.Object) bool {
-	return metav1.GetControllerOfNoCopy(set) == nil && set.GetLabels()[e.Keys.Enabled()] == policy.EnabledValue
+	return metav1.GetControllerOfNoCopy(set) == nil && set.GetLabels()[e.options.Keys.Enabled()] == policy.EnabledValue
 }

@@ -66,18 +66,18 @@ func (m *member) namespaces() []string {
 
 // steerBy is what the registration names to steer pods by; empty: nothing.
 func (m *member) steerBy() string {
-	if m.engine.SteerBy == nil {
+	if m.engine.options.SteerBy == nil {
 		return ""
 	}
-	return m.engine.SteerBy(m.name)
+	return m.engine.options.SteerBy(m.name)
 }
 
 // steered reports that pods of the member are steered otherwise than before.
 func (m *member) steered(s *capacity.Steering) {
-	if err := m.engine.Capacity.CheckSteerBy(s.SteerBy); err != nil {
-		m.engine.Log.Warn("the steer-by value of the registration is invalid and ignored", "member", m.name, "error", err)
+	if err := m.engine.options.Capacity.CheckSteerBy(s.SteerBy); err != nil {
+		m.engine.options.Log.Warn("the steer-by value of the registration is invalid and ignored", "member", m.name, "error", err)
 	}
-	m.engine.Log.Info("the node labels that steer the member's pods have changed", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
+	m.engine.options.Log.Info("the node labels that steer the member's pods have changed", "member", m.name, "spot", s.Spot.String(), "onDemand", s.OnDemand.String())
 }
 
 func newMember(e *Engine, name string, c Cluster) *member {
@@ -98,15 +98,15 @@ func (m *member) run(ctx context.Context) {
 func (m *member) follow(ctx context.Context) {
 	ctx, lost := context.WithCancel(ctx)
 	defer lost()
-	f := &follower{member: m, directory: newDirectory(m.engine.Keys, m.engine.Defaults, m.engine.Namespaces), lost: lost}
+	f := &follower{member: m, directory: newDirectory(m.engine.options.Keys, m.engine.options.Defaults, m.engine.options.Namespaces), lost: lost}
 	f.directory.toldMove = func(key policy.WorkloadKey, move report.Move) { m.engine.toldMove(m.name, key, move) }
 	f.directory.nodes.Announced = func(before, now *plan.Doom) { m.engine.toldDoom(m.name, before, now) }
 	if m.follows { // what was promised by the one before is not known to this one
 		f.directory.replaces = time.Now()
 	}
 	m.follows = true
-	f.directory.capacity, f.directory.droughts = m.engine.Capacity, shortage.NewTrackers(m.engine.Probes.Times)
-	f.directory.nodes.Census.Begin(m.engine.Capacity, m.steerBy, m.steered)
+	f.directory.capacity, f.directory.droughts = m.engine.options.Capacity, shortage.NewTrackers(m.engine.options.Probes.Times)
+	f.directory.nodes.Census.Begin(m.engine.options.Capacity, m.steerBy, m.steered)
 	f.directory.signs = nodes.NewAutoscalers(m.cluster.Live)
 	go m.tend(ctx, f.directory)
 	go m.followPools(ctx, f.directory)

@@ -19,16 +19,16 @@ import (
 
 // podFacts reads a pod, with what its node tells.
 func (e *Engine) podFacts(dir *directory, pod *corev1.Pod) plan.Pod {
-	facts := plan.PodOf(e.Keys, pod, e.Capacity.OfPod(pod, dir.nodes.LabelsOf))
+	facts := plan.PodOf(e.options.Keys, pod, e.options.Capacity.OfPod(pod, dir.nodes.LabelsOf))
 	facts.Doom, facts.NodeJoined = dir.nodes.DoomOf(pod.Spec.NodeName), dir.nodes.JoinedOf(pod.Spec.NodeName)
 	return facts
 }
 
 // nodeSeen takes in a node as the cache shows it. Whoever hears of a further node first, its capacity has grown.
 func (e *Engine) nodeSeen(dir *directory, node *corev1.Node, now time.Time) {
-	before := dir.nodes.Set(node, &e.Interruptions, now)
-	capacity := e.Capacity.OfNode(node.Labels)
-	if before == nil || e.Capacity.OfNode(before) != capacity {
+	before := dir.nodes.Set(node, &e.options.Interruptions, now)
+	capacity := e.options.Capacity.OfNode(node.Labels)
+	if before == nil || e.options.Capacity.OfNode(before) != capacity {
 		dir.droughts.NodeJoined(capacity, now)
 	}
 }
@@ -70,7 +70,7 @@ func (e *Engine) nodeChanged(ctx context.Context, dir *directory, cache client.R
 	}
 	e.nodeSeen(dir, &node, now)
 	before, ok := event.(*corev1.Node)
-	return dir.nodes.DoomOf(node.Name) != nil || (ok && e.Interruptions.Of(before, now) != nil)
+	return dir.nodes.DoomOf(node.Name) != nil || (ok && e.options.Interruptions.Of(before, now) != nil)
 }
 
 // nodeComing reports whether anything says that a node is on its way for a pod.
@@ -103,7 +103,7 @@ func (m *member) followPools(ctx context.Context, dir *directory) {
 			dir.nodes.Census.Expect(values)
 		case err.Error() != problem && ctx.Err() == nil: // what was read before stays
 			problem = err.Error()
-			m.engine.Log.InfoContext(ctx, "NodePools cannot be read: reserved capacity is used once it has a node", "member", m.name, "error", err)
+			m.engine.options.Log.InfoContext(ctx, "NodePools cannot be read: reserved capacity is used once it has a node", "member", m.name, "error", err)
 		}
 		pause(ctx, poolsEvery)
 	}

@@ -48,7 +48,7 @@ func (e *Engine) WhyNotEnabled(ctx context.Context, memberName string, key polic
 		return NotEnabled{}, ErrNotKnown
 	}
 	if dir.only != nil && !slices.Contains(dir.only, key.Namespace) {
-		return NotEnabled{Label: e.Keys.Enabled(), Reason: fmt.Sprintf("the member is not registered for namespace %s", key.Namespace)}, nil
+		return NotEnabled{Label: e.options.Keys.Enabled(), Reason: fmt.Sprintf("the member is not registered for namespace %s", key.Namespace)}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, notEnabledTimeout)
 	defer cancel()

@@ -33,9 +33,9 @@ func BenchmarkObserve(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			dir := newDirectory(e.Keys, e.Defaults, e.Namespaces)
+			dir := newDirectory(e.options.Keys, e.options.Defaults, e.options.Namespaces)
 			for _, node := range spotAndOnDemandNodes() {
-				dir.nodes.Set(node.(*corev1.Node), &e.Interruptions, time.Now())
+				dir.nodes.Set(node.(*corev1.Node), &e.options.Interruptions, time.Now())
 			}
 			cache := &cachedPods{}
 			for i := range replicas {

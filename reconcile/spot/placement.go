@@ -89,7 +89,7 @@ func (e *Engine) Place(ctx context.Context, memberName string, pod *PodRequest) 
 	case errors.Is(err, errNotOfWorkload):
 		return Placement{Outcome: OutcomeNotOwned}
 	case err != nil:
-		e.Log.WarnContext(ctx, "cannot read the owner of a pod; the pod is admitted unchanged", "member", memberName,
+		e.options.Log.WarnContext(ctx, "cannot read the owner of a pod; the pod is admitted unchanged", "member", memberName,
 			"namespace", pod.Namespace, "owner", pod.Owner.Kind+"/"+pod.Owner.Name, "error", err)
 		return Placement{Outcome: OutcomeUnknown}
 	case s.others:

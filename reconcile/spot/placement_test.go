@@ -75,9 +75,9 @@ func newShell(t *testing.T, change func(*Options), hang bool, live ...client.Obj
 		},
 	})
 	m := newMember(e, testMember, &apiServer{reader: reader})
-	s.follower = &follower{member: m, directory: newDirectory(e.Keys, e.Defaults, e.Namespaces)}
+	s.follower = &follower{member: m, directory: newDirectory(e.options.Keys, e.options.Defaults, e.options.Namespaces)}
 	s.follower.directory.kinds = e.kinds
-	s.follower.directory.nodes.Census.Begin(e.Capacity, m.steerBy, m.steered)
+	s.follower.directory.nodes.Census.Begin(e.options.Capacity, m.steerBy, m.steered)
 	m.publish(s.follower.directory)
 	e.members[testMember] = m
 	return s

@@ -83,7 +83,7 @@ func (m *member) tend(ctx context.Context, dir *directory) {
 		recheck, err := m.tendOnce(ctx, dir, time.Now())
 		if err != nil {
 			if dir.droughts.SetProblem(err.Error()) {
-				m.engine.Log.WarnContext(ctx, "cannot reconcile the capacity probes", "member", m.name, "error", err)
+				m.engine.options.Log.WarnContext(ctx, "cannot reconcile the capacity probes", "member", m.name, "error", err)
 			}
 			pause(ctx, retry) // news do not hurry it
 			retry = min(2*retry, tendMaxRetry)
@@ -149,7 +149,7 @@ func (m *member) mayTend() bool {
 	if _, held := e.heldMember(m.name); held {
 		return false
 	}
-	return !e.Settings.For(policy.Modes{}, e.readOnlyBy(m.name)).ReadOnly
+	return !e.options.Settings.For(policy.Modes{}, e.readOnlyBy(m.name)).ReadOnly
 }
 
 func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, plan shortage.Plan, now time.Time) error {
@@ -173,7 +173,7 @@ func (m *member) applyProbes(ctx context.Context, steering *capacity.Steering, p
 
 // probeNamespace is where probes are made in the member.
 func (m *member) probeNamespace() string {
-	own := m.engine.Probes.Namespace
+	own := m.engine.options.Probes.Namespace
 	if tenant, ok := m.cluster.(interface{ Namespaces() []string }); ok {
 		if named := tenant.Namespaces(); len(named) > 0 && !slices.Contains(named, own) {
 			return slices.Min(named)
@@ -228,7 +228,7 @@ func priorityClass() *schedulingv1.PriorityClass {
 // openProbe takes the gate off, and notes when.
 func (e *Engine) openProbe(ctx context.Context, c client.Client, namespace, name string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{e.Keys.ProbeOpened(): now.UTC().Format(time.RFC3339)}},
+		"metadata": map[string]any{"annotations": map[string]string{e.options.Keys.ProbeOpened(): now.UTC().Format(time.RFC3339)}},
 		"spec":     map[string]any{"schedulingGates": nil},
 	})
 	if err != nil {
@@ -248,16 +248,16 @@ func (e *Engine) steeredOtherwise(ctx context.Context, c client.Reader, namespac
 	if err != nil {
 		return false
 	}
-	probe, ok := shortage.ProbeOf(e.Keys, &pod)
-	return ok && pod.Annotations[e.Keys.ProbeSteering()] != steering.Direction(probe.Capacity).String()
+	probe, ok := shortage.ProbeOf(e.options.Keys, &pod)
+	return ok && pod.Annotations[e.options.Keys.ProbeSteering()] != steering.Direction(probe.Capacity).String()
 }
 
 // probePod is the pod of a probe.
 func (e *Engine) probePod(p *shortage.Probe, namespace string, steering *capacity.Steering) *corev1.Pod {
 	spec := p.Requirements.PodSpec()
-	steering.Steer(&spec, p.Capacity, e.SpotTolerations)
+	steering.Steer(&spec, p.Capacity, e.options.SpotTolerations)
 	if p.Gated {
-		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.Keys.Prefix + "/probe"}}
+		spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: e.options.Keys.Prefix + "/probe"}}
 	}
 	spec.PriorityClassName = ProbePriorityClass
 	spec.TerminationGracePeriodSeconds = new(int64(0))
@@ -268,17 +268,17 @@ func (e *Engine) probePod(p *shortage.Probe, namespace string, steering *capacit
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	container := &spec.Containers[0]
-	container.Image, container.ImagePullPolicy = e.Probes.Image, corev1.PullIfNotPresent
+	container.Image, container.ImagePullPolicy = e.options.Probes.Image, corev1.PullIfNotPresent
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
-	annotations := p.Annotations(e.Keys)
-	annotations[e.Keys.ProbeSteering()] = steering.Direction(p.Capacity).String()
+	annotations := p.Annotations(e.options.Keys)
+	annotations[e.options.Keys.ProbeSteering()] = steering.Direction(p.Capacity).String()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.Name,
 			Labels: map[string]string{
-				e.Keys.Slot(): probeSlot, "app.kubernetes.io/name": ProbePriorityClass, "app.kubernetes.io/managed-by": "plimsoll",
+				e.options.Keys.Slot(): probeSlot, "app.kubernetes.io/name": ProbePriorityClass, "app.kubernetes.io/managed-by": "plimsoll",
 			},
 			Annotations: annotations},
 		Spec: spec,
@@ -294,7 +294,7 @@ func (e *Engine) workloadsOfProbe(ctx context.Context, dir *directory, cache cli
 	case apierrors.IsNotFound(err):
 		dir.droughts.ProbeGone(probe.GetName())
 	case err == nil:
-		dir.droughts.ProbeSeen(e.Keys, &pod, dir.nodes.JoinedOf, time.Now())
+		dir.droughts.ProbeSeen(e.options.Keys, &pod, dir.nodes.JoinedOf, time.Now())
 	}
 	dir.droughts.Judge(time.Now())
 	return dir.droughts.AffectedOf(kind)

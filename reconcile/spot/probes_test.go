@@ -23,7 +23,7 @@ import (
 func probingEngine(t *testing.T) *Engine {
 	t.Helper()
 	s := newShell(t, nil, false)
-	s.SpotTolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}
+	s.options.SpotTolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}
 	return s.Engine
 }
 
@@ -38,12 +38,12 @@ func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	want := someProbe(e)
 	pod := e.probePod(want, "plimsoll-system", spottest.ByConfiguration)
 
-	got, ok := shortage.ProbeOf(e.Keys, pod)
+	got, ok := shortage.ProbeOf(e.options.Keys, pod)
 	if !ok || got.Name != want.Name || got.Requirements.String() != want.Requirements.String() || !got.Since.Equal(want.Since) || got.Tries != 2 ||
 		!got.NextProbe.Equal(want.NextProbe) || !got.Gated {
 		t.Errorf("what is read off the pod is %+v, want %+v", got, want)
 	}
-	key, value := spottest.SteersBy(e.Capacity, capacity.Spot)
+	key, value := spottest.SteersBy(e.options.Capacity, capacity.Spot)
 	if pod.Spec.NodeSelector[key] != value || pod.Spec.NodeSelector["disk"] != "ssd" || len(pod.Spec.Tolerations) != 1 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
@@ -53,7 +53,7 @@ func TestAProbeKeepsItsVerdictAndGivesWayToEveryOtherPod(t *testing.T) {
 	if !isProbe(pod) {
 		t.Error("it is not known for a probe")
 	}
-	pod.Labels[e.Keys.Slot()] = "3"
+	pod.Labels[e.options.Keys.Slot()] = "3"
 	if isProbe(pod) {
 		t.Error("a replica is taken for a probe")
 	}
@@ -105,7 +105,7 @@ func TestAnOpenedProbeHasNoGateAndSaysSinceWhen(t *testing.T) {
 	if err := c.Get(context.Background(), client.ObjectKeyFromObject(pod), pod); err != nil {
 		t.Fatal(err)
 	}
-	if probe, ok := shortage.ProbeOf(e.Keys, pod); !ok || probe.Gated || !probe.OpenedAt.Equal(now) {
+	if probe, ok := shortage.ProbeOf(e.options.Keys, pod); !ok || probe.Gated || !probe.OpenedAt.Equal(now) {
 		t.Errorf("got %+v", probe)
 	}
 	for _, name := range []string{pod.Name, pod.Name} { // the second time it is gone already

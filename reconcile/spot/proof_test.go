@@ -143,7 +143,7 @@ func TestAReplicaThatLosesAMemberAndGetsItBackTrustsNothing(t *testing.T) {
 func TestADirectoryThatReplacesAnotherTrustsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSuccession(t)
-		s.Acts = nil
+		s.options.Acts = nil
 		s.follower.directory.replaces = time.Now()
 		s.place(incoming(0))
 		if s.place(incoming(1)); s.lists.Load() != 1 {

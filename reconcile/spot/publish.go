@@ -69,5 +69,5 @@ func (e *Engine) Suppose(member, kind, namespace, name string, h report.Hypothes
 	if !shown || !known {
 		return report.WhatIf{}, false
 	}
-	return report.Suppose(&view, last, h, e.Keys, now), true
+	return report.Suppose(&view, last, h, e.options.Keys, now), true
 }

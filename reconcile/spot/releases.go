@@ -52,7 +52,7 @@ func (a *action) releaseOne(ctx context.Context, r plan.Release) (done bool, _ d
 	if o == nil || !o.release(r.Pod, &r.Released) {
 		return false, denial{}, nil // gone already
 	}
-	err := releasePod(ctx, a.subject.client, a.Keys, namespace, &r)
+	err := releasePod(ctx, a.subject.client, a.options.Keys, namespace, &r)
 	if err == nil {
 		a.dir.denials.end(o.uid)
 		a.dir.noteMove(o, report.MoveOfRelease(&r, time.Now()))

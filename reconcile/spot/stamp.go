@@ -67,7 +67,7 @@ func (a *action) stampOne(ctx context.Context, s plan.Stamp) stampOutcome {
 		return stampOutcome{denied: known}
 	}
 	namespace := a.subject.key.Namespace
-	err := stampPod(ctx, a.subject.client, a.Keys, namespace, s)
+	err := stampPod(ctx, a.subject.client, a.options.Keys, namespace, s)
 	message, denied := denialOf(err)
 	switch {
 	case err == nil:

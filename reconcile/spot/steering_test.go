@@ -145,7 +145,7 @@ func TestNewPodsOfEveryProviderFitNodesOfTheirTypeAndNoOthers(t *testing.T) {
 			placed := s.place(incoming(i))
 			pod := admissiontest.Patched(t, spottest.PodWith(nil, nil, nil), placed.Patch)
 			checkPlaces(t, name, &pod.Spec, nodes, placed.Reservation.Capacity)
-			if got := s.Capacity.OfPod(pod, nil); got != placed.Reservation.Capacity {
+			if got := s.options.Capacity.OfPod(pod, nil); got != placed.Reservation.Capacity {
 				t.Errorf("%s: while no node has it, a pod for %s is taken for %q", name, placed.Reservation.Capacity, got)
 			}
 		}

@@ -50,7 +50,7 @@ func (m *member) noteStrays(ctx context.Context, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if news := problem != m.strayProblem; news && err != nil && ctx.Err() == nil {
-		m.engine.Log.WarnContext(ctx, "cannot evict released pods without a workload", "member", m.name, "error", err)
+		m.engine.options.Log.WarnContext(ctx, "cannot evict released pods without a workload", "member", m.name, "error", err)
 	}
 	m.strayProblem = problem
 }
@@ -64,7 +64,7 @@ func (m *member) findStrays(ctx context.Context, dir *directory, now time.Time) 
 	found := map[types.UID]*strays{}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		r := releasedOf(m.engine.Keys, pod)
+		r := releasedOf(m.engine.options.Keys, pod)
 		if r == nil || now.Sub(r.At) < strayPatience || dir.inCare(r) {
 			continue
 		}
@@ -83,7 +83,7 @@ func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays,
 	if err != nil || origin.inCare {
 		return err
 	}
-	pol := policy.Parse(e.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), policy.Defaults{})
+	pol := policy.Parse(e.options.Keys, origin.annotations, dir.namespaceAnnotations(group.namespace), policy.Defaults{})
 	settings := e.settingsFor(m.name, &pol)
 	settings.PendingTimeout = 0
 	s := &subject{member: m.name, client: m.cluster.GetClient(), live: m.cluster.Live(),
@@ -128,7 +128,7 @@ func (m *member) originOf(ctx context.Context, group *strays) (origin, error) {
 		return o, err
 	}
 	o.annotations = deployment.Annotations
-	_, o.inCare = deployment.Labels[m.engine.Keys.Enabled()]
+	_, o.inCare = deployment.Labels[m.engine.options.Keys.Enabled()]
 	return o, nil
 }
 

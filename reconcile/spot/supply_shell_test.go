@@ -28,7 +28,7 @@ import (
 func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 	t.Helper()
 	s := newShell(t, nil, false)
-	s.follower.directory.capacity = s.Capacity
+	s.follower.directory.capacity = s.options.Capacity
 	node := func(name, team string, spot bool) *corev1.Node {
 		labels := map[string]string{"cloud.google.com/gke-nodepool": name, "team": team}
 		if spot {
@@ -39,7 +39,7 @@ func poolAtZero(t *testing.T) (*shell, policy.WorkloadKey) {
 	s.cache(node("a-od", "a", false), node("b-spot", "b", true))
 	set := replicaSet(10, 10)
 	set.Spec.Template.Spec.NodeSelector = map[string]string{"team": "a"}
-	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
+	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.options.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", mixed("90")), set)
 	return s, policy.WorkloadKey{Kind: KindDeployment, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 }
@@ -123,11 +123,11 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 	want := someProbe(e)
 	want.Capacity, want.Relapses = capacity.OnDemand, 3
 	pod := e.probePod(want, "plimsoll-system", spottest.ByConfiguration)
-	got, ok := shortage.ProbeOf(e.Keys, pod)
+	got, ok := shortage.ProbeOf(e.options.Keys, pod)
 	if !ok || got.Capacity != capacity.OnDemand || got.Relapses != 3 {
 		t.Errorf("%+v", got)
 	}
-	if key, value := spottest.SteersBy(e.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
+	if key, value := spottest.SteersBy(e.options.Capacity, capacity.OnDemand); pod.Spec.NodeSelector[key] != value || len(pod.Spec.Tolerations) > 0 {
 		t.Errorf("it is steered by %v and tolerates %v", pod.Spec.NodeSelector, pod.Spec.Tolerations)
 	}
 	v := want.Decision
@@ -140,7 +140,7 @@ func TestAProbeForOnDemandIsSteeredThereAndKeepsWhatItKnows(t *testing.T) {
 func TestNewPodsAboveTheFloorGoToSpotWhileOnDemandIsDry(t *testing.T) {
 	s := newShell(t, nil, false)
 	set := replicaSet(10, 10)
-	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.Capacity)
+	keepTemplate(set, &set.Spec.Template, &set.Spec.Template, s.options.Capacity)
 	s.cache(namespace("true", nil), deployment(10, "true", spottest.Annotations("spot-percentage", "50", "min-on-demand", "2")), set)
 	dir, now := s.follower.directory, time.Now()
 	dir.droughts.Observe(capacity.OnDemand, shortage.Pod{UID: "p", Timeout: time.Minute, UnschedulableSince: now.Add(-2 * time.Minute)}, now)
@@ -194,7 +194,7 @@ func TestAnOrdinalThatFoundNoNodeIsLeftAloneAfterARestart(t *testing.T) {
 	}
 
 	after := newShell(t, nil, false)
-	after.follower.directory.capacity = after.Capacity
+	after.follower.directory.capacity = after.options.Capacity
 	after.cache(namespace("true", nil), set, pod)
 	o := plan.Observed{Ordinals: true, Replicas: 4, Owners: []plan.Owner{{UID: "set-db", Name: "db", Replicas: 4}}, Pods: []plan.Pod{after.podFacts(after.follower.directory, pod)}}
 	after.follower.directory.observeDry(&o, now)

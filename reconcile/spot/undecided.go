@@ -34,7 +34,7 @@ func (e *Engine) noteUndecided(dir *directory, of *subject, found []plan.Pod, no
 	if m := e.member(of.member); m != nil {
 		m.undecidedAt.Store(now.UnixNano())
 	}
-	e.Log.Warn("pods were created without a decision of the webhook and are placed now", "member", of.member,
+	e.options.Log.Warn("pods were created without a decision of the webhook and are placed now", "member", of.member,
 		"namespace", of.key.Namespace, "kind", of.key.Kind, "name", of.key.Name, "pods", n)
 }
 
@@ -84,5 +84,5 @@ func (e *Engine) CheckNamespace(member string) string {
 	if m := e.member(member); m != nil {
 		return m.probeNamespace()
 	}
-	return e.Probes.Namespace
+	return e.options.Probes.Namespace
 }

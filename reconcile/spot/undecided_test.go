@@ -49,7 +49,7 @@ func TestPodsThatCameWithoutADecisionAreCountedOnceAndOthersAreNot(t *testing.T)
 					t.Helper()
 					sub := webOf(set, indexed(interceptor.Funcs{}), indexed(interceptor.Funcs{}, live...))
 					for range 3 {
-						if _, _, err := s.observeSubject(t.Context(), dir, sub, s.Settings); err != nil {
+						if _, _, err := s.observeSubject(t.Context(), dir, sub, s.options.Settings); err != nil {
 							t.Fatal(err)
 						}
 						time.Sleep(30 * time.Second) // the least time between two searches

@@ -32,7 +32,7 @@ func (e *Engine) unlabelled(ctx context.Context, dir *directory, of *subject, s 
 	if !search {
 		return e.remembered(dir, o), recheck, nil
 	}
-	selector, err := withoutSlot(e.Keys, s.selector)
+	selector, err := withoutSlot(e.options.Keys, s.selector)
 	if err != nil {
 		return nil, recheck, fmt.Errorf("selector of %s %s/%s: %w", s.kind, namespace, s.Name, err)
 	}
@@ -80,7 +80,7 @@ func (e *Engine) remembered(dir *directory, o *owner) []plan.Pod {
 	for i := range pods {
 		pods[i].Doom = dir.nodes.DoomOf(pods[i].Node)
 		if labels, known := dir.nodes.LabelsOf(pods[i].Node); known {
-			pods[i].Capacity = e.Capacity.OfNode(labels)
+			pods[i].Capacity = e.options.Capacity.OfNode(labels)
 		}
 	}
 	return pods

@@ -81,7 +81,7 @@ func (a *agents) wait() { a.running.Wait() }
 // do asks a member, and writes what is to be written now, unless the answer forbids it. What that is may have changed since the
 // task was given, and while the member was asked.
 func (c *Controller) do(ctx context.Context, member string, t *task) {
-	connection, ok := c.Connect(member)
+	connection, ok := c.options.Connect(member)
 	if !ok {
 		return
 	}
@@ -109,7 +109,7 @@ func (c *Controller) do(ctx context.Context, member string, t *task) {
 		err = scale(within, connection.Client, t.target, order.Replicas)
 	}
 	if err != nil && !stopped(ctx, err) {
-		c.Log.Warn("cannot scale a workload of a member", "member", member, "workload", t.target.key.String(), "error", err)
+		c.options.Log.Warn("cannot scale a workload of a member", "member", member, "workload", t.target.key.String(), "error", err)
 	}
 	c.mu.Lock()
 	if m := c.of(t.uid, member); err == nil {
@@ -163,10 +163,10 @@ func (c *Controller) learn(ctx context.Context, to Connection, t target) (f fact
 		return fail("read the namespace", err)
 	}
 	switch {
-	case workload.Labels[c.Enabled] != "true":
-		f.disabled = fmt.Sprintf("the workload has no label %s: \"true\" there", c.Enabled)
-	case namespace.Labels[c.Enabled] != "true":
-		f.disabled = fmt.Sprintf("namespace %s has no label %s: \"true\" there", t.key.Namespace, c.Enabled)
+	case workload.Labels[c.options.Enabled] != "true":
+		f.disabled = fmt.Sprintf("the workload has no label %s: \"true\" there", c.options.Enabled)
+	case namespace.Labels[c.options.Enabled] != "true":
+		f.disabled = fmt.Sprintf("namespace %s has no label %s: \"true\" there", t.key.Namespace, c.options.Enabled)
 	}
 	var scalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := to.Live.List(ctx, &scalers, client.InNamespace(t.key.Namespace)); err != nil {

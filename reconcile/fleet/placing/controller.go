@@ -86,7 +86,7 @@ const (
 
 // Controller keeps FleetPlacements. Make it with [New], and run it once.
 type Controller struct {
-	Options
+	options Options
 
 	store   toolscache.Indexer
 	synced  atomic.Bool
@@ -115,7 +115,7 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Controller{
-		Options: o, kick: notify.New(), memory: map[string]*memory{}, clock: time.Now,
+		options: o, kick: notify.New(), memory: map[string]*memory{}, clock: time.Now,
 		store: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers()),
 	}
 	c.agents.controller = c
@@ -129,7 +129,7 @@ func New(ctx context.Context, o Options) (*Controller, error) {
 	var list v1alpha1.FleetPlacementList
 	switch err := o.Hub.List(ctx, &list); {
 	case absent(err):
-		c.Log.Info("the hub cluster has no definition of FleetPlacement yet")
+		c.options.Log.Info("the hub cluster has no definition of FleetPlacement yet")
 	case err != nil:
 		return nil, fmt.Errorf("list the FleetPlacements of the hub cluster: %w", err)
 	}
@@ -181,12 +181,12 @@ func (c *Controller) objects() []*v1alpha1.FleetPlacement {
 
 // items reads what every FleetPlacement is about, and what is known about it in each of the members.
 func (c *Controller) items(members []Member, now time.Time) []*item {
-	placed := c.Workloads.Placed()
+	placed := c.options.Workloads.Placed()
 	var all []*item
 	for _, p := range c.objects() {
 		it := &item{object: p}
 		var err error
-		if it.target, err = targetOf(p, placed, c.Kinds); err != nil {
+		if it.target, err = targetOf(p, placed, c.options.Kinds); err != nil {
 			it.stop = &stop{reason: v1alpha1.ReasonUnknownKind, message: err.Error()}
 		} else if it.asked = policyOf(p, members, now); it.asked.invalid != "" {
 			it.stop = &stop{reason: v1alpha1.ReasonInvalid, message: it.asked.invalid, keeps: true}
@@ -204,11 +204,11 @@ func (c *Controller) items(members []Member, now time.Time) []*item {
 func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Duration) {
 	began, wrote := time.Now(), time.Duration(0)
 	defer func() { thought = time.Since(began) - wrote }()
-	members := c.Members()
+	members := c.options.Members()
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	items := c.items(members, now)
 	c.forget(items)
-	if !c.ActsAny() {
+	if !c.options.ActsAny() {
 		c.latest.Store(nil)
 		c.past.rest()
 		c.metrics.kept(0, 0, 0)
@@ -252,7 +252,7 @@ func (c *Controller) rest() {
 func (c *Controller) survey(items []*item, members []Member, now time.Time) {
 	reach := map[string]time.Time{}
 	for i := range members {
-		if name := members[i].Name; members[i].Reachable && c.Acts(name) {
+		if name := members[i].Name; members[i].Reachable && c.options.Acts(name) {
 			reach[name] = now
 			if before, stays := c.reach[name]; stays {
 				reach[name] = before
@@ -280,7 +280,7 @@ func (c *Controller) survey(items []*item, members []Member, now time.Time) {
 func (c *Controller) recordAll(ctx context.Context, items []*item, now time.Time) bool {
 	silent := false
 	for _, it := range items {
-		if !c.ActsAny() { // the writes of a round may take longer than the Lease
+		if !c.options.ActsAny() { // the writes of a round may take longer than the Lease
 			return false
 		}
 		if it.waits {
@@ -292,7 +292,7 @@ func (c *Controller) recordAll(ctx context.Context, items []*item, now time.Time
 		}
 		if err := c.record(ctx, it, now); err != nil {
 			if ctx.Err() == nil && !apierrors.IsConflict(err) && !errors.Is(err, errGone) {
-				c.Log.Warn("cannot write a FleetPlacement", "placement", it.name(), "error", err)
+				c.options.Log.Warn("cannot write a FleetPlacement", "placement", it.name(), "error", err)
 			}
 			silent = errors.Is(err, context.DeadlineExceeded)
 			it.sets = nil // nothing is done that is not written down

@@ -87,7 +87,7 @@ func TestAMemberThatRefusesIsMadeUpForElsewhere(t *testing.T) {
 
 func TestAnAutoscalerIsLookedForBeforeAnythingIsWritten(t *testing.T) {
 	b := newBench(t, web(9, 3))
-	to, _ := b.Connect("a")
+	to, _ := b.options.Connect("a")
 	if err := to.Client.Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own"},
 		Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},

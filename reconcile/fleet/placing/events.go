@@ -24,8 +24,8 @@ const maxEventNote = 1024
 // event records one Event that says it all. client-go takes several about one version of an object, with one reason, for one Event that
 // repeats, and writes the note of one of them.
 func (c *Controller) event(it *item, kind, reason, action string, says []string) {
-	if c.Events != nil && len(says) > 0 {
-		c.Events.Eventf(it.object, nil, kind, reason, action, "%s", plain.Text(strings.Join(says, "; "), maxEventNote))
+	if c.options.Events != nil && len(says) > 0 {
+		c.options.Events.Eventf(it.object, nil, kind, reason, action, "%s", plain.Text(strings.Join(says, "; "), maxEventNote))
 	}
 }
 

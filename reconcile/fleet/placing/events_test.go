@@ -20,7 +20,7 @@ func told(t *testing.T, y *toy) []string {
 		t.Fatal(err)
 	}
 	recorder := events.NewFakeRecorder(100)
-	c := &Controller{Options: Options{Events: recorder}, metrics: counted}
+	c := &Controller{options: Options{Events: recorder}, metrics: counted}
 	before := y.object.Status.DeepCopy().Members
 	c.announce(y.decide(), before)
 	close(recorder.Events)

@@ -17,9 +17,9 @@ import (
 // follow keeps the store current, whenever the hub cluster knows the kind.
 func (c *Controller) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := c.Hub.List(ctx, &v1alpha1.FleetPlacementList{}, client.Limit(1)); err != nil {
+		if err := c.options.Hub.List(ctx, &v1alpha1.FleetPlacementList{}, client.Limit(1)); err != nil {
 			if !absent(err) {
-				c.Log.Warn("cannot read FleetPlacements", "error", err)
+				c.options.Log.Warn("cannot read FleetPlacements", "error", err)
 			}
 			pause(ctx, absentRetry)
 			continue
@@ -29,7 +29,7 @@ func (c *Controller) follow(ctx context.Context) {
 			AddFunc: func(any) { c.changed() }, UpdateFunc: func(any, any) { c.changed() }, DeleteFunc: func(any) { c.changed() },
 		})
 		if err != nil {
-			c.Log.Warn("cannot watch FleetPlacements", "error", err)
+			c.options.Log.Warn("cannot watch FleetPlacements", "error", err)
 			return
 		}
 		var running sync.WaitGroup
@@ -59,10 +59,10 @@ func (c *Controller) informer() toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := &v1alpha1.FleetPlacementList{}
-			return list, c.Hub.List(ctx, list, &client.ListOptions{Raw: &o})
+			return list, c.options.Hub.List(ctx, list, &client.ListOptions{Raw: &o})
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Hub.Watch(ctx, &v1alpha1.FleetPlacementList{}, &client.ListOptions{Raw: &o})
+			return c.options.Hub.Watch(ctx, &v1alpha1.FleetPlacementList{}, &client.ListOptions{Raw: &o})
 		},
 	}, &v1alpha1.FleetPlacement{}, 0, indexers())
 }

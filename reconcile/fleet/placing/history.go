@@ -136,7 +136,7 @@ func (p *past) ready(now time.Time, c *Controller) bool {
 				*p = past{}
 			} else if err != nil {
 				p.known, p.dropped, p.changed = nil, 0, false
-				c.Log.Warn("the fleet's history is not recorded", "into", c.archive.String(), "error", err)
+				c.options.Log.Warn("the fleet's history is not recorded", "into", c.archive.String(), "error", err)
 			}
 		default:
 			return false

@@ -34,7 +34,7 @@ func keeperOf(t *testing.T, o Options) *Controller {
 		t.Fatal(err)
 	}
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	return &Controller{Options: o, archive: into, metrics: counted}
+	return &Controller{options: o, archive: into, metrics: counted}
 }
 
 // remembers makes a round about a toy, and waits for what it began.

@@ -109,13 +109,13 @@ func (c *Controller) look(it *item, members []Member, now time.Time) {
 	}
 	grace := cmp.Or(it.asked.policy.Grace, fleet.DefaultGrace)
 	for i := range members {
-		s := &sight{member: &members[i], last: last[members[i].Name], acts: c.Acts(members[i].Name)}
+		s := &sight{member: &members[i], last: last[members[i].Name], acts: c.options.Acts(members[i].Name)}
 		s.set = setOf(s.last)
 		if s.member.Reachable {
-			s.view, s.known = c.Workloads.FleetView(s.member.Name, it.target.key)
+			s.view, s.known = c.options.Workloads.FleetView(s.member.Name, it.target.key)
 		}
 		if s.known && s.view.At.Before(c.reach[s.member.Name]) { // seen before the member was out of reach, or somebody else's
-			c.Workloads.Revisit(s.member.Name, it.target.key)
+			c.options.Workloads.Revisit(s.member.Name, it.target.key)
 			s.view, s.known = spot.FleetView{}, false
 		}
 		if !chosen[s.member.Name] && s.set == nil && !s.known {

@@ -143,7 +143,7 @@ func (c *Controller) supposed(it *item, last *lastRound, h Hypothesis) *item {
 			at := slices.IndexFunc(last.members, func(m Member) bool { return m.Name == choice.Member })
 			s := &sight{member: &last.members[at], life: fleet.FirstLife}
 			if s.member.Reachable {
-				s.view, s.known = c.Workloads.FleetView(s.member.Name, it.target.key)
+				s.view, s.known = c.options.Workloads.FleetView(s.member.Name, it.target.key)
 			}
 			other.sights = append(other.sights, s)
 		}

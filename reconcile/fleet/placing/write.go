@@ -33,7 +33,7 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 	if it.stop == nil && !it.deleting() && !controllerutil.ContainsFinalizer(it.object, v1alpha1.Finalizer) {
 		before := it.object.DeepCopy()
 		controllerutil.AddFinalizer(it.object, v1alpha1.Finalizer)
-		if err := c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := c.options.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			if apierrors.IsNotFound(err) {
 				return errGone
 			}
@@ -46,7 +46,7 @@ func (c *Controller) record(ctx context.Context, it *item, now time.Time) error 
 	}
 	before := it.object.DeepCopy()
 	it.object.Status = status
-	if err := c.Hub.Status().Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.options.Hub.Status().Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		it.object.Status = before.Status
 		if apierrors.IsNotFound(err) {
 			return errGone
@@ -73,7 +73,7 @@ func (c *Controller) release(ctx context.Context, it *item) error {
 	c.event(it, corev1.EventTypeWarning, eventLeftBehind, "HandBack", left)
 	before := it.object.DeepCopy()
 	controllerutil.RemoveFinalizer(it.object, v1alpha1.Finalizer)
-	return client.IgnoreNotFound(c.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(c.options.Hub.Patch(ctx, it.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
 // share tells spot placement what is wanted of each member: what was decided in this round or, where nothing was, what the
@@ -115,7 +115,7 @@ func (c *Controller) share(items []*item) {
 	}
 	c.mu.Unlock()
 	for member, all := range splits {
-		c.Workloads.SetFleetSplits(member, all)
+		c.options.Workloads.SetFleetSplits(member, all)
 	}
 }
 

@@ -20,7 +20,7 @@ type Recorder struct {
 // About makes the recorder of a request.
 func (s *Sink) About(obj client.Object) *Recorder {
 	return &Recorder{sink: s, about: corev1.ObjectReference{
-		APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind,
+		APIVersion: s.options.Kind.GroupVersion().String(), Kind: s.options.Kind.Kind,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
 	}}
 }

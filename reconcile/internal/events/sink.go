@@ -49,7 +49,7 @@ type Options struct {
 // is client-go's filter. Nothing is sent while a hold of the member applies, so a standby is silent, and the client is fenced
 // besides. Its goroutine lives only while there is something to send. Safe for concurrent use.
 type Sink struct {
-	Options
+	options   Options
 	component string
 	filter    *record.EventSourceObjectSpamFilter // by what Events are about
 
@@ -72,7 +72,7 @@ type series struct {
 // NewSink creates a sink. It starts nothing.
 func NewSink(o Options) *Sink {
 	return &Sink{
-		Options: o, component: eventComponent + "/" + o.Controller, known: map[sameness]*series{},
+		options: o, component: eventComponent + "/" + o.Controller, known: map[sameness]*series{},
 		filter: record.NewEventSourceObjectSpamFilter(eventsKnown, eventBurst, eventsPerSecond, clock.RealClock{}, aboutKey),
 	}
 }
@@ -107,7 +107,7 @@ func (s *Sink) record(h happening) {
 		return
 	}
 	if len(s.pending) >= eventsPending || s.filter.Filter(&corev1.Event{InvolvedObject: h.about}) {
-		s.Dropped(1)
+		s.options.Dropped(1)
 		return
 	}
 	one.sent, one.queued = now, true
@@ -140,7 +140,7 @@ func (s *Sink) makeRoom(now time.Time) {
 func (s *Sink) send() {
 	for {
 		s.mu.Lock()
-		if len(s.pending) == 0 || s.Context.Err() != nil {
+		if len(s.pending) == 0 || s.options.Context.Err() != nil {
 			s.pending, s.sending = nil, false
 			s.mu.Unlock()
 			return
@@ -155,25 +155,25 @@ func (s *Sink) send() {
 		s.mu.Lock()
 		if err != nil {
 			one.sent = time.Time{} // the next repetition tries again
-			s.Dropped(1)
+			s.options.Dropped(1)
 		} else {
 			one.name = name
 		}
 		s.mu.Unlock()
 		if err != nil {
-			s.Log.Debug("cannot record an event", "reason", h.reason, "error", err)
+			s.options.Log.Debug("cannot record an event", "reason", h.reason, "error", err)
 		}
 	}
 }
 
 // write creates an Event, or brings the count of the one that is there up to date.
 func (s *Sink) write(h happening, name types.NamespacedName, count int32) (types.NamespacedName, error) {
-	if reason, held := s.Held(); held {
+	if reason, held := s.options.Held(); held {
 		return name, heldError(reason)
 	}
-	ctx, cancel := context.WithTimeout(s.Context, eventPatience)
+	ctx, cancel := context.WithTimeout(s.options.Context, eventPatience)
 	defer cancel()
-	cl, now := s.Client, metav1.Now()
+	cl, now := s.options.Client, metav1.Now()
 	if name.Name != "" {
 		err := cl.Patch(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
 			client.RawPatch(types.MergePatchType, repetition(count, now)))

@@ -65,6 +65,16 @@ type Labels struct {
 	toSpot, toOnDemand *corev1.Affinity // see keep
 }
 
+// Clone returns a copy whose node labels can be written to without changing c.
+func (c Labels) Clone() Labels {
+	c.NodeLabels = slices.Clone(c.NodeLabels)
+	for i := range c.NodeLabels {
+		label := &c.NodeLabels[i]
+		label.Spot, label.OnDemand = slices.Clone(label.Spot), slices.Clone(label.OnDemand)
+	}
+	return c
+}
+
 // NewLabels returns the configured labels, followed by those that are known without configuration: Karpenter's
 // (the one to steer with where nothing is configured), EKS's, GKE's and AKS's.
 func NewLabels(configured ...NodeLabel) (Labels, error) {

@@ -35,6 +35,17 @@ type Defaults struct {
 	Schedule, Duration, Timezone string
 }
 
+// Clone returns a copy that shares nothing with d.
+func (d Defaults) Clone() Defaults {
+	if d.Percentage != nil {
+		d.Percentage = new(*d.Percentage)
+	}
+	if d.MinOnDemand != nil {
+		d.MinOnDemand = new(*d.MinOnDemand)
+	}
+	return d
+}
+
 // Validate returns an error that names the first value that no policy could use.
 func (d Defaults) Validate() error {
 	p := Parse(Keys{Prefix: DefaultPrefix}, nil, nil, d)
