@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/plimsoll-dev/plimsoll/clusters"
@@ -75,9 +74,7 @@ func (s *clusterService) part(ctx context.Context, member string, failed *failur
 			shown.Workloads = s.counts(known)
 			return &plimsollv1.GetClusterResponse{Cluster: shown}, nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetClusterResponse, error) {
-			return plimsollv1.NewClusterServiceClient(conn).GetCluster(ctx, &plimsollv1.GetClusterRequest{Cluster: member})
-		},
+		remote: pass(plimsollv1.NewClusterServiceClient, plimsollv1.ClusterServiceClient.GetCluster, &plimsollv1.GetClusterRequest{Cluster: member}),
 	})
 	found := part[*plimsollv1.Cluster]{}
 	if err != nil {

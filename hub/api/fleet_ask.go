@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -62,9 +61,7 @@ func (s *fleetService) ExplainFleetPlacement(ctx context.Context, request *plims
 			}
 			return explanationMessage(p, &found), nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.ExplainFleetPlacementResponse, error) {
-			return plimsollv1.NewFleetServiceClient(conn).ExplainFleetPlacement(ctx, request)
-		},
+		remote: pass(plimsollv1.NewFleetServiceClient, plimsollv1.FleetServiceClient.ExplainFleetPlacement, request),
 	})
 	if err != nil {
 		return nil, err
@@ -163,9 +160,7 @@ func (s *fleetService) WhatIfFleetPlacement(ctx context.Context, request *plimso
 			}
 			return suppositionMessage(p, &found), nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.WhatIfFleetPlacementResponse, error) {
-			return plimsollv1.NewFleetServiceClient(conn).WhatIfFleetPlacement(ctx, request)
-		},
+		remote: pass(plimsollv1.NewFleetServiceClient, plimsollv1.FleetServiceClient.WhatIfFleetPlacement, request),
 	})
 	if err != nil {
 		return nil, err

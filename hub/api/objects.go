@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -40,9 +39,7 @@ func (s *objectService) GetObjectState(ctx context.Context, request *plimsollv1.
 			}
 			return &plimsollv1.GetObjectStateResponse{Object: objectMessage(&record), AsOf: timestamppb.New(time.Now())}, nil
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetObjectStateResponse, error) {
-			return plimsollv1.NewObjectServiceClient(conn).GetObjectState(ctx, request)
-		},
+		remote: pass(plimsollv1.NewObjectServiceClient, plimsollv1.ObjectServiceClient.GetObjectState, request),
 	})
 }
 
@@ -57,9 +54,7 @@ func (s *objectService) RequeueObject(ctx context.Context, request *plimsollv1.R
 			receipt, err := s.requeue(ctx, resourceObjects, keyFrom(request), request.GetForce())
 			return &plimsollv1.RequeueObjectResponse{Receipt: receipt}, err
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.RequeueObjectResponse, error) {
-			return plimsollv1.NewObjectServiceClient(conn).RequeueObject(ctx, request)
-		},
+		remote: pass(plimsollv1.NewObjectServiceClient, plimsollv1.ObjectServiceClient.RequeueObject, request),
 	})
 }
 

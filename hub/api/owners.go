@@ -50,6 +50,15 @@ type question[T any] struct {
 	failed *failures
 }
 
+// pass makes a question's remote: it hands a request on as it is, by a method of a service's client.
+func pass[C, Q, A any](
+	client func(grpc.ClientConnInterface) C, method func(C, context.Context, Q, ...grpc.CallOption) (A, error), request Q, opts ...grpc.CallOption,
+) func(context.Context, grpc.ClientConnInterface) (A, error) {
+	return func(ctx context.Context, conn grpc.ClientConnInterface) (A, error) {
+		return method(client(conn), ctx, request, opts...)
+	}
+}
+
 // unreachable says why nobody can answer for a member now. To a caller it is UNAVAILABLE.
 type unreachable struct{ member, reason string }
 

@@ -83,11 +83,9 @@ func (s *objectService) CancelReceipt(ctx context.Context, request *plimsollv1.C
 		return nil, err
 	}
 	return askOwner(ctx, s.core, id.member, question[*plimsollv1.CancelReceiptResponse]{
-		order: true,
-		local: func() (*plimsollv1.CancelReceiptResponse, error) { return nil, s.noReceipt(id) },
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.CancelReceiptResponse, error) {
-			return plimsollv1.NewObjectServiceClient(conn).CancelReceipt(ctx, request)
-		},
+		order:  true,
+		local:  func() (*plimsollv1.CancelReceiptResponse, error) { return nil, s.noReceipt(id) },
+		remote: pass(plimsollv1.NewObjectServiceClient, plimsollv1.ObjectServiceClient.CancelReceipt, request),
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -76,9 +75,7 @@ func (s *objectService) GetReceipt(ctx context.Context, request *plimsollv1.GetR
 	return askOwner(ctx, s.core, id.member, question[*plimsollv1.GetReceiptResponse]{
 		patience: request.GetWait().AsDuration(),
 		local:    func() (*plimsollv1.GetReceiptResponse, error) { return nil, s.noReceipt(id) },
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetReceiptResponse, error) {
-			return plimsollv1.NewObjectServiceClient(conn).GetReceipt(ctx, request)
-		},
+		remote:   pass(plimsollv1.NewObjectServiceClient, plimsollv1.ObjectServiceClient.GetReceipt, request),
 	})
 }
 

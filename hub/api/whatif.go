@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/plimsoll-dev/plimsoll/clusters"
 	plimsollv1 "github.com/plimsoll-dev/plimsoll/proto/plimsoll/v1"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/report"
@@ -21,9 +19,7 @@ func (s *workloadService) WhatIf(ctx context.Context, request *plimsollv1.WhatIf
 		local: func() (*plimsollv1.WhatIfResponse, error) {
 			return s.suppose(ctx, known, request)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.WhatIfResponse, error) {
-			return plimsollv1.NewWorkloadServiceClient(conn).WhatIf(ctx, request)
-		},
+		remote: pass(plimsollv1.NewWorkloadServiceClient, plimsollv1.WorkloadServiceClient.WhatIf, request),
 	})
 }
 

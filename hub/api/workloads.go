@@ -87,9 +87,7 @@ func (s *workloadService) GetWorkload(ctx context.Context, request *plimsollv1.G
 		local: func() (*plimsollv1.GetWorkloadResponse, error) {
 			return s.get(ctx, known, request)
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.GetWorkloadResponse, error) {
-			return plimsollv1.NewWorkloadServiceClient(conn).GetWorkload(ctx, pods.ofOwner(), grpc.MaxCallRecvMsgSize(maxAnswer))
-		},
+		remote: pass(plimsollv1.NewWorkloadServiceClient, plimsollv1.WorkloadServiceClient.GetWorkload, pods.ofOwner(), grpc.MaxCallRecvMsgSize(maxAnswer)),
 	})
 	if err != nil {
 		return nil, err
@@ -174,9 +172,7 @@ func (s *workloadService) RequeueWorkload(ctx context.Context, request *plimsoll
 			}, request.GetForce())
 			return &plimsollv1.RequeueWorkloadResponse{Receipt: receipt}, err
 		},
-		remote: func(ctx context.Context, conn grpc.ClientConnInterface) (*plimsollv1.RequeueWorkloadResponse, error) {
-			return plimsollv1.NewWorkloadServiceClient(conn).RequeueWorkload(ctx, request)
-		},
+		remote: pass(plimsollv1.NewWorkloadServiceClient, plimsollv1.WorkloadServiceClient.RequeueWorkload, request),
 	})
 }
 
