@@ -3,7 +3,9 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -30,10 +32,7 @@ func (p *Provider) IndexField(ctx context.Context, obj client.Object, field stri
 		}
 	}
 	p.indexes = append(p.indexes, index)
-	members := make([]*Member, 0, len(p.alive))
-	for member := range p.alive {
-		members = append(members, member)
-	}
+	members := slices.SortedFunc(maps.Keys(p.alive), func(a, b *Member) int { return strings.Compare(a.name, b.name) })
 	p.mu.Unlock()
 	for _, member := range members {
 		if err := member.GetFieldIndexer().IndexField(ctx, obj, field, extract); err != nil {

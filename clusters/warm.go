@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	goruntime "runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -122,8 +124,8 @@ func (w *warmer) warm(ctx context.Context, k *memberKind) (warm *warmCache, susp
 		return nil, nil, err
 	}
 	indexes := k.fieldIndexes()
-	for field, extract := range indexes {
-		if err := kindCache.IndexField(attempt, k.Object, field, extract); err != nil {
+	for _, field := range slices.Sorted(maps.Keys(indexes)) {
+		if err := kindCache.IndexField(attempt, k.Object, field, indexes[field]); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,11 +111,11 @@ func (s *Scenario) commands(story *story) (map[string]Command, error) {
 		"apply": story.apply, "patch": story.patch, "status": story.status, "delete": story.delete, "wait": story.wait, "expect": story.expect,
 		"remember": story.remember, "expect-no-writes": story.expectNoWrites,
 	}
-	for name, command := range s.Commands {
+	for _, name := range slices.Sorted(maps.Keys(s.Commands)) {
 		if all[name] != nil {
 			return nil, fmt.Errorf("command %q: there is one of this name", name)
 		}
-		all[name] = command
+		all[name] = s.Commands[name]
 	}
 	return all, nil
 }

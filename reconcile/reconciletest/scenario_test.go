@@ -104,8 +104,8 @@ func TestAScriptThatFailsNamesItsLineAndWhatItFound(t *testing.T) {
 		}
 	}
 	s := told(new([]string))
-	s.Commands["wait"] = nil
-	if err := s.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `command "wait": there is one`) {
+	s.Commands = map[string]reconciletest.Command{"wait": nil, "expect": nil, "apply": nil, "delete": nil, "status": nil, "patch": nil}
+	if err := s.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), `command "apply": there is one`) {
 		t.Errorf("a command of a taken name: %v", err)
 	}
 	if err := s.RunFile(t.Context(), "nowhere.txtar"); err == nil {

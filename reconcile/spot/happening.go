@@ -1,7 +1,10 @@
 package spot
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,21 +86,28 @@ func dryShapes(d *shortage.Trackers) map[dryShape]time.Time {
 	return found
 }
 
+// inOrder are the keys in one order, so that what happens at once is always reported in it.
+func inOrder(droughts map[dryShape]time.Time) []dryShape {
+	return slices.SortedFunc(maps.Keys(droughts), func(a, b dryShape) int {
+		return cmp.Or(cmp.Compare(a.capacity, b.capacity), cmp.Compare(a.shape, b.shape))
+	})
+}
+
 // toldDroughts reports which droughts have begun and ended since known, and returns those that stand now.
 func (e *Engine) toldDroughts(member string, known map[dryShape]time.Time, d *shortage.Trackers, now time.Time) map[dryShape]time.Time {
 	if len(known) == 0 && !d.AnyDry.Load() {
 		return known
 	}
 	stand := dryShapes(d)
-	for dry, since := range stand {
+	for _, dry := range inOrder(stand) {
 		if _, is := known[dry]; !is {
 			e.tells(Happening{
-				At: since, Type: HappenedDroughtBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
+				At: stand[dry], Type: HappenedDroughtBegan, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
 				Message: fmt.Sprintf("%s has no room for pods like %s", dry.capacity, dry.shape),
 			})
 		}
 	}
-	for dry := range known {
+	for _, dry := range inOrder(known) {
 		if _, is := stand[dry]; !is {
 			e.tells(Happening{
 				At: now, Type: HappenedDroughtEnded, Member: member, Subject: string(dry.capacity), Reason: dry.shape,
