@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 )
 
 // BenchmarkAdmission is calls over TLS and kept connections, from 8 callers that share this machine with the server. It
@@ -19,7 +21,7 @@ func BenchmarkAdmission(b *testing.B) {
 	server := listen(b, ca, h)
 	url, _ := start(b, server)
 	body := recordedReview(b)
-	transport := &http.Transport{TLSClientConfig: trusting(ca.Bundle()), MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
+	transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	took := make([][]time.Duration, callers)

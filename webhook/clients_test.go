@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 )
 
 // clientOf is a certificate of an authority with which a client shows itself.
@@ -53,7 +54,7 @@ func TestCallsNeedACertificateOfTheClientAuthorityButForConversions(t *testing.T
 	}()
 
 	post := func(path string, certificates ...tls.Certificate) (int, string, error) {
-		config := trusting(ca.Bundle())
+		config := tlstest.Trusting(ca.Bundle())
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if len(certificates) == 0 {
 				return &tls.Certificate{}, nil

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot"
 )
 
@@ -142,7 +143,7 @@ func TestATokenIsInNoLogAndNoMetricWhateverHappens(t *testing.T) {
 	server, err := Listen("webhook", "127.0.0.1:0", ca.ServerTLS(nil, nil), h, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	g.Expect(err).NotTo(HaveOccurred())
 	url, stop := start(t, server)
-	g.Expect(get(t, url+h.path(), trusting(newCA(t).Bundle()))).NotTo(Succeed())
+	g.Expect(tlstest.Get(t, url+h.path(), tlstest.Trusting(newCA(t).Bundle()))).NotTo(Succeed())
 	stop()
 
 	text := h.log.String()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 )
 
 // handshaking serves handshakes with limits. Connections that have shaken hands arrive on the channel.
@@ -37,7 +39,7 @@ func handshaking(t *testing.T, limits handshakeLimits) (of *handshakeListener, c
 			_ = conn.Close()
 		}
 	})
-	return handshakes, trusting(ca.Bundle()), accepted
+	return handshakes, tlstest.Trusting(ca.Bundle()), accepted
 }
 
 func dialFrom(t *testing.T, from string, to net.Addr) net.Conn {

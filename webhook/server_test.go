@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/plimsoll-dev/plimsoll/hub/pki"
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 )
 
 // start serves until stop, which waits for the end; the test's end stops, too.
@@ -50,7 +51,7 @@ func TestTheServerSpeaksBothVersionsOfHTTPAndKeepsConnections(t *testing.T) {
 				from[r.RemoteAddr+" "+r.Proto] = true
 				w.WriteHeader(http.StatusNoContent)
 			})))
-			transport := &http.Transport{TLSClientConfig: trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
+			transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
 			defer transport.CloseIdleConnections()
 			for range 3 {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -77,7 +78,7 @@ func TestAServerThatLeavesEndsConnectionsWithAnswersAndStillTakesNewOnes(t *test
 				_, _ = io.WriteString(w, r.RemoteAddr)
 			}))
 			url, _ := start(t, server)
-			transport := &http.Transport{TLSClientConfig: trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
+			transport := &http.Transport{TLSClientConfig: tlstest.Trusting(ca.Bundle()), ForceAttemptHTTP2: http2}
 			defer transport.CloseIdleConnections()
 			call := func() (from string) {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
@@ -114,14 +115,14 @@ func TestACallUnderWayEndsBeforeTheServerDoes(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})))
 	answer := make(chan error, 1)
-	go func() { answer <- get(t, url, trusting(ca.Bundle())) }()
+	go func() { answer <- tlstest.Get(t, url, tlstest.Trusting(ca.Bundle())) }()
 	<-arrived
 	stopped := make(chan struct{})
 	go func() {
 		stop()
 		close(stopped)
 	}()
-	g.Eventually(func() error { return get(t, url, trusting(ca.Bundle())) }).ShouldNot(Succeed(), "it takes no new calls")
+	g.Eventually(func() error { return tlstest.Get(t, url, tlstest.Trusting(ca.Bundle())) }).ShouldNot(Succeed(), "it takes no new calls")
 	g.Expect(stopped).NotTo(BeClosed())
 	close(goOn)
 	g.Expect(<-answer).To(Succeed())

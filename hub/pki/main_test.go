@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log"
-	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -40,13 +39,6 @@ func readSecret(g *WithT, c client.Client) *corev1.Secret {
 	secret := &corev1.Secret{}
 	g.Expect(c.Get(context.Background(), client.ObjectKey{Namespace: caNamespace, Name: caName}, secret)).To(Succeed())
 	return secret
-}
-
-// drain reads an answer to its end, so that its connection is kept.
-func drain(response *http.Response) (string, error) {
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	return string(text), err
 }
 
 var discardLog = log.New(io.Discard, "", 0)

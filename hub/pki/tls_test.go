@@ -13,6 +13,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/internal/tlstest"
 )
 
 func certPEM(pair *tls.Certificate) []byte {
@@ -41,41 +43,18 @@ func serve(t *testing.T, config *tls.Config) (url string) {
 	return "https://" + server.Listener.Addr().String()
 }
 
-func get(t *testing.T, url string, config *tls.Config) error {
-	t.Helper()
-	transport := &http.Transport{TLSClientConfig: config}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	_, err = drain(response)
-	return err
-}
-
-// trusting is what the API server of a member makes of the bundle that it is given.
-func trusting(bundle []byte) *tls.Config {
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(bundle)
-	return &tls.Config{RootCAs: pool}
-}
-
 func TestAMemberThatTrustsTheBundleReachesTheWebhookByNameAndByAddress(t *testing.T) {
 	g := NewWithT(t)
 	ca := newCA(t)
 	url := serve(t, ca.ServerTLS([]string{"hub.example"}, []net.IP{net.IPv4(127, 0, 0, 1)}))
-	g.Expect(get(t, url, trusting(ca.Bundle()))).To(Succeed())
-	byName := trusting(ca.Bundle())
+	g.Expect(tlstest.Get(t, url, tlstest.Trusting(ca.Bundle()))).To(Succeed())
+	byName := tlstest.Trusting(ca.Bundle())
 	byName.ServerName = "hub.example"
-	g.Expect(get(t, url, byName)).To(Succeed())
+	g.Expect(tlstest.Get(t, url, byName)).To(Succeed())
 
 	byName.ServerName = "other.example"
-	g.Expect(get(t, url, byName)).To(MatchError(ContainSubstring("not other.example")))
-	g.Expect(get(t, url, trusting(newCA(t).Bundle()))).To(MatchError(ContainSubstring("unknown authority")))
+	g.Expect(tlstest.Get(t, url, byName)).To(MatchError(ContainSubstring("not other.example")))
+	g.Expect(tlstest.Get(t, url, tlstest.Trusting(newCA(t).Bundle()))).To(MatchError(ContainSubstring("unknown authority")))
 }
 
 func TestTheCertificateIsRenewedAtTwoThirdsOfItsLifeWithoutARestart(t *testing.T) {
@@ -104,7 +83,7 @@ func TestTheCertificateIsRenewedAtTwoThirdsOfItsLifeWithoutARestart(t *testing.T
 
 func TestReplicasKnowEachOther(t *testing.T) {
 	ca := newCA(t)
-	NewWithT(t).Expect(get(t, serve(t, ca.PeerServerTLS()), ca.PeerClientTLS())).To(Succeed())
+	NewWithT(t).Expect(tlstest.Get(t, serve(t, ca.PeerServerTLS()), ca.PeerClientTLS())).To(Succeed())
 }
 
 func TestOnlyReplicasAreServedAsPeers(t *testing.T) {
@@ -131,7 +110,7 @@ func TestOnlyReplicasAreServedAsPeers(t *testing.T) {
 		"a client's certificate, wildcard name": client(withNames(x509.ExtKeyUsageClientAuth, "*.plimsoll.internal")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(get(t, url, config)).To(MatchError(ContainSubstring("remote error: tls")))
+			NewWithT(t).Expect(tlstest.Get(t, url, config)).To(MatchError(ContainSubstring("remote error: tls")))
 		})
 	}
 }
@@ -141,6 +120,6 @@ func TestAReplicaDoesNotTakeTheWebhookOrAStrangerForAPeer(t *testing.T) {
 	ca := newCA(t)
 	// Somebody configured the peers' own names as names of the webhook.
 	url := serve(t, ca.ServerTLS([]string{"hub.example", PeerName, "Peer.Plimsoll.Internal.", "*.plimsoll.internal"}, nil))
-	g.Expect(get(t, url, ca.PeerClientTLS())).To(MatchError(ContainSubstring("not " + PeerName)))
-	g.Expect(get(t, serve(t, newCA(t).PeerServerTLS()), ca.PeerClientTLS())).To(MatchError(ContainSubstring("unknown authority")))
+	g.Expect(tlstest.Get(t, url, ca.PeerClientTLS())).To(MatchError(ContainSubstring("not " + PeerName)))
+	g.Expect(tlstest.Get(t, serve(t, newCA(t).PeerServerTLS()), ca.PeerClientTLS())).To(MatchError(ContainSubstring("unknown authority")))
 }
