@@ -5,14 +5,23 @@
 // to requeue, are answered by the replica that owns the member: this one, or another one that is asked over an internal
 // connection. What could not be asked is named in the answer.
 //
-// Where to look: options.go for what the hub hands in, server.go for the listeners, chain.go for what every call goes
-// through (package auth: who calls, and what they may do), rules.go for what each call needs, package limits for what one caller may take,
-// owners.go for who is asked, listing.go and gather.go for lists (package
-// lists: filters, orders, pages and read masks), partition.go for what they are cut into, clusters.go, workloads.go, pods.go, objects.go,
-// receipts.go and events.go for the calls, fleet.go, fleet_ask.go, fleet_message.go and fleet_hidden.go for those on
-// FleetPlacements, watch.go and
-// feed.go for watches, peer.go for other replicas. Package rest is the REST side, which calls the same methods through package
-// inprocess; package apierror makes what callers get as errors, package wire encodes once what goes to many watchers.
+// Where to look:
+//
+//   - options.go, ports.go: what the hub hands in, and what the calls need of it.
+//   - server.go, streams.go: the listeners, and which streams there are; guard.go lets scrapers of metrics in.
+//   - chain.go, about.go, observe.go: what every call goes through, which version answers it, how it is counted and logged. Package
+//     auth knows who calls and what they may do, package limits what one caller may take.
+//   - rules.go: what each call needs.
+//   - owners.go, peer.go: who is asked about a member, and how other replicas are.
+//   - listing.go, listing_owner.go, listing_ranked.go, gather.go: lists, by name and in another order; package lists has filters, orders,
+//     pages and read masks. partition.go, candidates.go: what lists are cut into, and which members are left to look at.
+//   - clusters.go, workloads.go, workload_message.go, pods.go, whatif.go, objects.go, object_lists.go, receipts.go, receipt_lists.go,
+//     events.go: the calls; requeue_matching.go, batches.go: a requeue of all that matches.
+//   - fleet.go, fleet_ask.go, fleet_message.go, fleet_hidden.go: the calls on FleetPlacements.
+//   - watch_calls.go, watch.go, feed.go, feed_refresh.go, repeat.go: watches.
+//
+// Package rest is the REST side, which calls the same methods through package inprocess; package apierror makes what callers get as
+// errors, package wire encodes once what goes to many watchers.
 //
 // It never writes to a cluster, never passes a caller's token on, and decides nothing about members or workloads.
 package api

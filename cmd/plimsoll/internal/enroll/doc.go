@@ -6,9 +6,14 @@
 // registration Secret with that token. Everything is applied server-side under a field manager of its own, so that doing it
 // again changes nothing, and what somebody else made is used as it is.
 //
-// Where to look: role.go, writes.go and policies.go for what the hub may do in a member, objects.go for what is made, register.go and unregister.go
-// for the steps, rotate.go, mark.go and workload.go for what a person changes afterwards, apply.go for one step, kubeconfig.go for what is read from and written into kubeconfigs, render.go for
-// --dry-run.
+// Where to look:
+//
+//   - role.go, writes.go, policies.go, identity.go: what the hub may do in a member.
+//   - objects.go, tenant.go: what is made, and under which names; render.go: --dry-run.
+//   - register.go, preflight.go, unregister.go: the steps; cluster.go, apply.go, token.go: one side, and one step of it.
+//   - rotate.go, mark.go, workload.go: what a person changes afterwards.
+//   - install.go, uninstall.go: custom kinds.
+//   - kubeconfig.go, incluster.go: what is read from kubeconfigs and written into them, and what pods of a cluster trust.
 //
 // It never puts a token into an error or a line of output, and deletes nothing that it has not made.
 package enroll
