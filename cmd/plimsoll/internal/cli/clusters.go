@@ -70,23 +70,11 @@ SPOT and ON-DEMAND count the replicas of all managed workloads: actual/wanted.`,
 
 // listClusters reads all pages into one answer.
 func listClusters(ctx context.Context, api *connection.Client, asked *query) (*plimsollv1.ListClustersResponse, error) {
-	all := &plimsollv1.ListClustersResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
-		page, err := plimsollv1.NewClusterServiceClient(api).ListClusters(ctx, &plimsollv1.ListClustersRequest{
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListClustersResponse, error) {
+		return plimsollv1.NewClusterServiceClient(api).ListClusters(ctx, &plimsollv1.ListClustersRequest{
 			PageSize: pageOf, PageToken: token, Filter: asked.filter, OrderBy: asked.orderBy,
 		})
-		if err != nil {
-			return "", err
-		}
-		all.Clusters = append(all.Clusters, page.GetClusters()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // namedClusters are the clusters with these names as a list, or all that are asked for.

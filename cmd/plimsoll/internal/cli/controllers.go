@@ -47,23 +47,11 @@ func controllersCommand(env Environment) *cobra.Command {
 
 // listControllers reads all pages into one answer.
 func listControllers(ctx context.Context, api *connection.Client, cluster string) (*plimsollv1.ListControllersResponse, error) {
-	all := &plimsollv1.ListControllersResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
-		page, err := plimsollv1.NewObjectServiceClient(api).ListControllers(ctx, &plimsollv1.ListControllersRequest{
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListControllersResponse, error) {
+		return plimsollv1.NewObjectServiceClient(api).ListControllers(ctx, &plimsollv1.ListControllersRequest{
 			Cluster: cluster, PageSize: pageOf, PageToken: token,
 		})
-		if err != nil {
-			return "", err
-		}
-		all.Controllers = append(all.Controllers, page.GetControllers()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 func controllerNames(all *plimsollv1.ListControllersResponse) []string {

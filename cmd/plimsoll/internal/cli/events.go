@@ -63,22 +63,10 @@ clusters, and requeues. The replica that owns a cluster keeps its events in memo
 
 // listEvents reads all pages into one answer.
 func listEvents(ctx context.Context, api *connection.Client, request *plimsollv1.ListEventsRequest) (*plimsollv1.ListEventsResponse, error) {
-	all := &plimsollv1.ListEventsResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListEventsResponse, error) {
 		request.PageToken = token
-		page, err := plimsollv1.NewEventServiceClient(api).ListEvents(ctx, request)
-		if err != nil {
-			return "", err
-		}
-		all.Events = append(all.Events, page.GetEvents()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
+		return plimsollv1.NewEventServiceClient(api).ListEvents(ctx, request)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 func eventNames(all *plimsollv1.ListEventsResponse) []string {

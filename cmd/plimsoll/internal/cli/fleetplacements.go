@@ -69,21 +69,10 @@ SPOT and ON-DEMAND are replicas: running/wanted.`,
 
 // listFleetPlacements reads all pages into one answer.
 func listFleetPlacements(ctx context.Context, api *connection.Client, request *plimsollv1.ListFleetPlacementsRequest) (*plimsollv1.ListFleetPlacementsResponse, error) {
-	all := &plimsollv1.ListFleetPlacementsResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListFleetPlacementsResponse, error) {
 		request.PageToken = token
-		page, err := plimsollv1.NewFleetServiceClient(api).ListFleetPlacements(ctx, request)
-		if err != nil {
-			return "", err
-		}
-		all.Placements = append(all.Placements, page.GetPlacements()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
+		return plimsollv1.NewFleetServiceClient(api).ListFleetPlacements(ctx, request)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // fleetPlacementName names one in the hub cluster.

@@ -63,24 +63,12 @@ func objectsCommand(env Environment) *cobra.Command {
 
 // listObjects reads all pages into one answer.
 func listObjects(ctx context.Context, api *connection.Client, filter *plimsollv1.ListObjectsRequest) (*plimsollv1.ListObjectsResponse, error) {
-	all := &plimsollv1.ListObjectsResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
-		page, err := plimsollv1.NewObjectServiceClient(api).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListObjectsResponse, error) {
+		return plimsollv1.NewObjectServiceClient(api).ListObjects(ctx, &plimsollv1.ListObjectsRequest{
 			Cluster: filter.GetCluster(), Controller: filter.GetController(), Namespace: filter.GetNamespace(), PageSize: pageOf, PageToken: token,
 			Filter: filter.GetFilter(), OrderBy: filter.GetOrderBy(),
 		})
-		if err != nil {
-			return "", err
-		}
-		all.Objects = append(all.Objects, page.GetObjects()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // objectChange is a key in one line.

@@ -53,22 +53,10 @@ func receiptsCommand(env Environment) *cobra.Command {
 
 // listReceipts reads all pages into one answer.
 func listReceipts(ctx context.Context, api *connection.Client, request *plimsollv1.ListReceiptsRequest) (*plimsollv1.ListReceiptsResponse, error) {
-	all := &plimsollv1.ListReceiptsResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListReceiptsResponse, error) {
 		request.PageToken = token
-		page, err := plimsollv1.NewObjectServiceClient(api).ListReceipts(ctx, request)
-		if err != nil {
-			return "", err
-		}
-		all.Receipts = append(all.Receipts, page.GetReceipts()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
+		return plimsollv1.NewObjectServiceClient(api).ListReceipts(ctx, request)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 func receiptNames(all *plimsollv1.ListReceiptsResponse) []string {

@@ -94,6 +94,11 @@ if one of them fails; the others stay registered.`,
 		},
 		RunE: r.run,
 	}
+	r.flags(command)
+	return command
+}
+
+func (r *registering) flags(command *cobra.Command) {
 	flags := command.Flags()
 	r.sides.flags(flags)
 	namespaceFlags(flags, &r.Registration)
@@ -117,7 +122,6 @@ if one of them fails; the others stay registered.`,
 	complete(command, "context", connection.CompleteContexts(&r.sides.kubeconfig))
 	complete(command, "hub-context", connection.CompleteContexts(&r.sides.hubKubeconfig))
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print the objects without the token, and contact no cluster")
-	return command
 }
 
 func namespaceFlags(flags *pflag.FlagSet, r *enroll.Registration) {

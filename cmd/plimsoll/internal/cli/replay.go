@@ -11,11 +11,17 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet/replay"
 )
 
+// replaying is what `plimsoll replay` was asked for.
+type replaying struct {
+	env           Environment
+	setting       replay.Setting
+	start, notice time.Duration
+	format        string
+	prices        bool
+}
+
 func replayCommand(env Environment) *cobra.Command {
-	setting := replay.Setting{Refusal: 10}
-	start, notice := 2*time.Minute, 30*time.Second
-	var format string
-	var prices bool
+	r := replaying{env: env, setting: replay.Setting{Refusal: 10}}
 	command := &cobra.Command{
 		Use:   "replay {FOLDER | FILE}...",
 		Short: "Replay recorded spot capacity under fleet placement and other policies",
@@ -28,51 +34,65 @@ OF ON-DEMAND is the cost relative to running all replicas on-demand, OF BOUND re
   kubectl -n plimsoll-system get configmap fleet-history -o yaml > history.yaml
   plimsoll replay history.yaml --replicas 12 --start 4m --notice 30s --price-ratio 2.5`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, folders []string) error {
-			if len(folders) == 0 {
-				return usage(c, errors.New("missing: FOLDER or FILE"))
-			}
-			if format != formatTable && format != formatJSON {
-				return usage(c, fmt.Errorf("-o %q: must be one of %s, %s", format, formatTable, formatJSON))
-			}
-			setting.Start, setting.Notice = int64(start/time.Second), int64(notice/time.Second)
-			switch {
-			case start < time.Second || start > 24*time.Hour || start%time.Second != 0:
-				return usage(c, fmt.Errorf("--start %v: must be whole seconds, 1s to 24h", start))
-			case notice < 0 || notice > 24*time.Hour || notice%time.Second != 0:
-				return usage(c, fmt.Errorf("--notice %v: must be whole seconds, 0s to 24h", notice))
-			case setting.Replicas < 1 || setting.Replicas > 1000:
-				return usage(c, fmt.Errorf("--replicas %d: must be 1 to 1000", setting.Replicas))
-			case !(setting.Ratio > 0) || setting.Ratio > 1000:
-				return usage(c, fmt.Errorf("--price-ratio %g: must be above 0, and 1000 at most", setting.Ratio))
-			}
-			traces, err := replay.FindTraces(folders)
-			if err != nil {
-				return err
-			}
-			var rows []replay.Row
-			for _, t := range traces {
-				if !prices {
-					t = t.WithoutPrices()
-				}
-				compared, _ := replay.Compare(t, setting)
-				rows = append(rows, compared...)
-			}
-			if format == formatJSON {
-				encoder := json.NewEncoder(env.Out)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(rows)
-			}
-			replay.Print(env.Out, rows)
-			return nil
-		},
+		RunE: r.run,
 	}
-	flags := command.Flags()
-	flags.IntVar(&setting.Replicas, "replicas", 4, "wanted number of ready replicas, 1 to 1000")
-	flags.Float64Var(&setting.Ratio, "price-ratio", 3, "price of on-demand as a multiple of spot, where no prices are recorded")
-	flags.DurationVar(&start, "start", start, "time that a replica needs to be ready")
-	flags.DurationVar(&notice, "notice", notice, "how long before its removal a spot instance gets notice")
-	flags.BoolVar(&prices, "prices", true, "use recorded prices")
-	flags.StringVarP(&format, "output", "o", formatTable, "format: table, json")
+	r.flags(command)
 	return command
+}
+
+func (r *replaying) flags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.IntVar(&r.setting.Replicas, "replicas", 4, "wanted number of ready replicas, 1 to 1000")
+	flags.Float64Var(&r.setting.Ratio, "price-ratio", 3, "price of on-demand as a multiple of spot, where no prices are recorded")
+	flags.DurationVar(&r.start, "start", 2*time.Minute, "time that a replica needs to be ready")
+	flags.DurationVar(&r.notice, "notice", 30*time.Second, "how long before its removal a spot instance gets notice")
+	flags.BoolVar(&r.prices, "prices", true, "use recorded prices")
+	flags.StringVarP(&r.format, "output", "o", formatTable, "format: table, json")
+}
+
+// check reads the setting, and says what is wrong with what was given.
+func (r *replaying) check(folders []string) error {
+	if len(folders) == 0 {
+		return errors.New("missing: FOLDER or FILE")
+	}
+	if r.format != formatTable && r.format != formatJSON {
+		return fmt.Errorf("-o %q: must be one of %s, %s", r.format, formatTable, formatJSON)
+	}
+	r.setting.Start, r.setting.Notice = int64(r.start/time.Second), int64(r.notice/time.Second)
+	switch {
+	case r.start < time.Second || r.start > 24*time.Hour || r.start%time.Second != 0:
+		return fmt.Errorf("--start %v: must be whole seconds, 1s to 24h", r.start)
+	case r.notice < 0 || r.notice > 24*time.Hour || r.notice%time.Second != 0:
+		return fmt.Errorf("--notice %v: must be whole seconds, 0s to 24h", r.notice)
+	case r.setting.Replicas < 1 || r.setting.Replicas > 1000:
+		return fmt.Errorf("--replicas %d: must be 1 to 1000", r.setting.Replicas)
+	case !(r.setting.Ratio > 0) || r.setting.Ratio > 1000:
+		return fmt.Errorf("--price-ratio %g: must be above 0, and 1000 at most", r.setting.Ratio)
+	}
+	return nil
+}
+
+func (r *replaying) run(c *cobra.Command, folders []string) error {
+	if err := r.check(folders); err != nil {
+		return usage(c, err)
+	}
+	traces, err := replay.FindTraces(folders)
+	if err != nil {
+		return err
+	}
+	var rows []replay.Row
+	for _, t := range traces {
+		if !r.prices {
+			t = t.WithoutPrices()
+		}
+		compared, _ := replay.Compare(t, r.setting)
+		rows = append(rows, compared...)
+	}
+	if r.format == formatJSON {
+		encoder := json.NewEncoder(r.env.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(rows)
+	}
+	replay.Print(r.env.Out, rows)
+	return nil
 }

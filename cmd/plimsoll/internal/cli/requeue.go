@@ -19,12 +19,19 @@ import (
 // longestWait is how long the API holds an answer back.
 const longestWait = 30 * time.Second
 
+// requeueing is what `plimsoll requeue` was asked for.
+type requeueing struct {
+	env        Environment
+	conn       *connection.Options
+	out        output
+	wait       bool
+	patience   time.Duration
+	controller string
+	matching   plimsollv1.RequeueMatchingRequest
+}
+
 func requeueCommand(env Environment) *cobra.Command {
-	conn, out := connection.New(env.Getenv), output{}
-	var wait bool
-	var patience time.Duration
-	var controller string
-	var matching plimsollv1.RequeueMatchingRequest
+	r := requeueing{env: env, conn: connection.New(env.Getenv)}
 	command := &cobra.Command{
 		Use:   "requeue CLUSTER KIND/NAME",
 		Short: "Reconcile a workload, an object, or everything that matches a filter now",
@@ -41,61 +48,70 @@ With --wait, the command returns when the reconcile is done. The exit code is 6 
 
   # Show what would be reconciled
   plimsoll requeue --filter 'object.last_outcome == "ERROR"' --dry-run`,
-		ValidArgsFunction: completeWorkloads(conn, &matching.Namespace),
-		Args: func(c *cobra.Command, args []string) error {
-			if matching.GetFilter() != "" {
-				return exactly()(c, args)
-			}
-			if controller != "" {
-				return exactly("CLUSTER", "[NAMESPACE/]NAME")(c, args)
-			}
-			return workloadArguments(c, args)
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if matching.GetFilter() != "" {
-				matching.Controller = controller
-				return requeueMatching(c, env, conn, &out, &matching)
-			}
-			key, err := parseOrder(args, matching.GetNamespace(), controller)
-			if err != nil {
-				return usage(c, err)
-			}
-			api, err := conn.Open(c.Context())
-			if err != nil {
-				return err
-			}
-			defer api.Close()
-			receipt, err := key.order(c.Context(), api, matching.GetForce())
-			if err != nil {
-				return err
-			}
-			if wait {
-				if receipt, err = follow(c.Context(), api, receipt, patience); err != nil {
-					return err
-				}
-			}
-			if err := out.write(env.Out, receipt, []string{"receipt/" + receipt.GetId()}, func(to io.Writer) error { return receiptLine(to, key, receipt) }); err != nil {
-				return err
-			}
-			return verdict(key, receipt, wait, patience)
-		},
+		ValidArgsFunction: completeWorkloads(r.conn, &r.matching.Namespace),
+		Args:              r.args,
+		RunE:              r.run,
 	}
-	command.Flags().StringVar(&controller, "controller", "", "the controller that reconciles the object; without it, the object is a workload")
-	command.Flags().BoolVar(&wait, "wait", false, "wait until the reconcile is done")
-	command.Flags().DurationVar(&patience, "wait-timeout", 2*time.Minute, "maximum time to wait")
-	flags := command.Flags()
+	r.flags(command)
+	r.conn.AddFlags(command)
+	r.out.flags(command)
+	return command
+}
+
+func (r *requeueing) flags(command *cobra.Command) {
+	flags, matching := command.Flags(), &r.matching
+	flags.StringVar(&r.controller, "controller", "", "the controller that reconciles the object; without it, the object is a workload")
+	flags.BoolVar(&r.wait, "wait", false, "wait until the reconcile is done")
+	flags.DurationVar(&r.patience, "wait-timeout", 2*time.Minute, "maximum time to wait")
 	flags.StringVar(&matching.Filter, "filter", "", `everything for which this CEL expression is true: object.last_outcome == "ERROR"`)
 	flags.BoolVar(&matching.ValidateOnly, "dry-run", false, "with --filter: show what matches, and requeue nothing")
 	flags.StringVar(&matching.Cluster, "cluster", "", "with --filter: only objects of this cluster")
 	flags.StringVarP(&matching.Namespace, "namespace", "n", "", "namespace of the workload or object; with --filter: only objects of this namespace")
-	complete(command, "cluster", completeClusters(conn))
-	complete(command, "controller", completeControllers(conn))
+	complete(command, "cluster", completeClusters(r.conn))
+	complete(command, "controller", completeControllers(r.conn))
 	flags.Int32Var(&matching.PerSecond, "per-second", 0, "with --filter: how many objects of a cluster are requeued per second; 0: 50")
 	flags.BoolVar(&matching.Force, "force", false, "requeue also in clusters that do not answer; the reconcile runs as soon as they do")
 	flags.StringVar(&matching.RequestId, "request-id", "", "with --filter: an ID of this requeue; repeating it with the same ID requeues nothing twice")
-	conn.AddFlags(command)
-	out.flags(command)
-	return command
+}
+
+func (r *requeueing) args(c *cobra.Command, args []string) error {
+	if r.matching.GetFilter() != "" {
+		return exactly()(c, args)
+	}
+	if r.controller != "" {
+		return exactly("CLUSTER", "[NAMESPACE/]NAME")(c, args)
+	}
+	return workloadArguments(c, args)
+}
+
+func (r *requeueing) run(c *cobra.Command, args []string) error {
+	if r.matching.GetFilter() != "" {
+		r.matching.Controller = r.controller
+		return requeueMatching(c, r.env, r.conn, &r.out, &r.matching)
+	}
+	key, err := parseOrder(args, r.matching.GetNamespace(), r.controller)
+	if err != nil {
+		return usage(c, err)
+	}
+	api, err := r.conn.Open(c.Context())
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	receipt, err := key.order(c.Context(), api, r.matching.GetForce())
+	if err != nil {
+		return err
+	}
+	if r.wait {
+		if receipt, err = follow(c.Context(), api, receipt, r.patience); err != nil {
+			return err
+		}
+	}
+	names := []string{"receipt/" + receipt.GetId()}
+	if err := r.out.write(r.env.Out, receipt, names, func(to io.Writer) error { return receiptLine(to, key, receipt) }); err != nil {
+		return err
+	}
+	return endOf(key, receipt, r.wait, r.patience)
 }
 
 // requeueMatching orders everything that matches.
@@ -230,8 +246,8 @@ func receiptLine(to io.Writer, key fmt.Stringer, receipt proto.Message) error {
 	return err
 }
 
-// verdict is the error of an order that was waited for and did not come to a good end.
-func verdict(key fmt.Stringer, receipt *plimsollv1.Receipt, waited bool, patience time.Duration) error {
+// endOf is the error of an order that was waited for and did not come to a good end.
+func endOf(key fmt.Stringer, receipt *plimsollv1.Receipt, waited bool, patience time.Duration) error {
 	switch {
 	case !waited || receipt.GetState() == plimsollv1.ReceiptState_RECEIPT_STATE_DONE:
 		return nil

@@ -71,22 +71,10 @@ SPOT and ON-DEMAND are replicas: actual/wanted.`,
 
 // listWorkloads reads all pages into one answer.
 func listWorkloads(ctx context.Context, api *connection.Client, request *plimsollv1.ListWorkloadsRequest) (*plimsollv1.ListWorkloadsResponse, error) {
-	all := &plimsollv1.ListWorkloadsResponse{}
-	err := api.EachPage(ctx, func(ctx context.Context, token string) (string, error) {
+	return allPages(ctx, api, func(ctx context.Context, token string) (*plimsollv1.ListWorkloadsResponse, error) {
 		request.PageToken = token
-		page, err := plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(ctx, request)
-		if err != nil {
-			return "", err
-		}
-		all.Workloads = append(all.Workloads, page.GetWorkloads()...)
-		all.Unreachable = append(all.Unreachable, page.GetUnreachable()...)
-		all.AsOf = oldest(all.AsOf, page.GetAsOf())
-		return page.GetNextPageToken(), nil
+		return plimsollv1.NewWorkloadServiceClient(api).ListWorkloads(ctx, request)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // workloadChange is a workload in one line.
