@@ -72,11 +72,11 @@ func (l *flow) open() bool {
 func (l *flow) reseat() {
 	open := l.open()
 	for b := range l.seats {
-		l.reseatBand(Priority(b), open)
+		l.reseatPriority(Priority(b), open)
 	}
 }
 
-func (l *flow) reseatBand(b Priority, open bool) {
+func (l *flow) reseatPriority(b Priority, open bool) {
 	s := &l.seats[b]
 	if want := open && s.line.n > 0 && !l.limited(b); want == s.seated {
 		return
@@ -97,13 +97,13 @@ func (l *flow) enqueue(r *record, b Priority, now int64) {
 	} else {
 		l.seats[b].line.push(r)
 	}
-	l.reseatBand(b, l.open())
+	l.reseatPriority(b, l.open())
 }
 
 // dequeue takes a queued record out of its line.
 func (l *flow) dequeue(r *record) {
 	l.seats[r.priority].line.remove(r)
-	l.reseatBand(r.priority, l.open())
+	l.reseatPriority(r.priority, l.open())
 }
 
 // A line is a first-in, first-out list that runs through its records. Those that were never reconciled stand before all others, in

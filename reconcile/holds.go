@@ -97,7 +97,7 @@ func (rt *Runtime) DecideAgain(g Hold) {
 		return
 	}
 	for _, m := range rt.members {
-		m.regate()
+		m.updateHold()
 	}
 }
 
@@ -130,7 +130,7 @@ func (rt *Runtime) setHold(name string, g Hold, s setting) {
 	defer rt.mu.Unlock()
 	m := rt.member(name)
 	m.holds[g] = s
-	m.regate()
+	m.updateHold()
 	m.tidy()
 }
 
@@ -142,7 +142,7 @@ func (rt *Runtime) setAll(g Hold, s setting) {
 	defer rt.mu.Unlock()
 	rt.all[g] = s
 	for _, m := range rt.members {
-		m.regate()
+		m.updateHold()
 	}
 }
 

@@ -42,7 +42,7 @@ func (rt *Runtime) member(name string) *member {
 	m := rt.members[name]
 	if m == nil {
 		m = &member{rt: rt, name: name}
-		m.regate()
+		m.updateHold()
 		rt.members[name] = m
 	}
 	return m
@@ -58,8 +58,8 @@ func (m *member) tidy() {
 // closed reports whether a hold of the member applies, and why.
 func (m *member) closed() (string, bool) { return m.reason, m.shut }
 
-// regate recomputes whether the member is shut, and lets its flows know.
-func (m *member) regate() {
+// updateHold recomputes whether the member is shut, and lets its flows know.
+func (m *member) updateHold() {
 	reason, shut := "", false
 	for g := range m.holds {
 		s := m.holds[g]

@@ -109,21 +109,21 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// laneDepth is how full one flow is.
-type laneDepth struct {
+// flowDepth is how full one flow is.
+type flowDepth struct {
 	controller, member string
 	queued             [priorities]int
 	running            int
 	stuck, overdue     int
 }
 
-func (rt *Runtime) depths() []laneDepth {
+func (rt *Runtime) depths() []flowDepth {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	var all []laneDepth
+	var all []flowDepth
 	for _, q := range rt.queues {
 		for name, l := range q.flows {
-			d := laneDepth{controller: q.name, member: name, running: l.running, stuck: q.stuck(l, rt.now()), overdue: l.overdue}
+			d := flowDepth{controller: q.name, member: name, running: l.running, stuck: q.stuck(l, rt.now()), overdue: l.overdue}
 			for b := range l.seats {
 				d.queued[b] = l.seats[b].line.n
 			}

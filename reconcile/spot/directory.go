@@ -58,7 +58,7 @@ type directory struct {
 	waits      *budgetWaits
 	selectors  *hashSelectors
 	denials    denials
-	lacks      lacks
+	notEnabled notEnabledSaid
 }
 
 type namespaceFacts struct {
@@ -202,7 +202,7 @@ func (d *directory) removeWorkload(key policy.WorkloadKey, uid types.UID) {
 		delete(d.workloads, key)
 		delete(d.plans, key)
 		d.journal.Forget(key)
-		d.lacks.isNew(key, "")
+		d.notEnabled.isNew(key, "")
 	}
 }
 

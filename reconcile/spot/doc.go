@@ -16,7 +16,7 @@
 //   - directory.go, directory_owners.go, follow.go, live.go: workloads and the owners of pods, as events show them;
 //   - observe.go, supply.go, contradiction.go, spread_observe.go, unlabelled.go, undecided.go, pdbs.go: what a plan is made from;
 //   - nodes.go: what nodes mean for pods, and whom they wake;
-//   - acts.go, evict.go, stamp.go, releases.go, released.go, strays.go, denials.go: actions and their results;
+//   - acts.go, evict.go, stamp.go, releases.go, released.go, orphans.go, denials.go: actions and their results;
 //   - placement.go, proof.go: new pods ([Engine.Place]);
 //   - probes.go: the pods that ask whether there is room again;
 //   - fleet.go: the splits that fleet placements set, and the view that they get ([Engine.SetFleetSplits], [FleetView]);

@@ -38,9 +38,9 @@ type member struct {
 	undecidedAt atomic.Int64              // when pods without a decision were last found, in Unix nanoseconds; 0: never
 	follows     bool                      // another directory of the member was there before; only run looks at it
 
-	mu           sync.Mutex
-	published    chan struct{} // closed while a directory is published
-	strayProblem string        // why strays could not be taken away last; empty: they could
+	mu            sync.Mutex
+	published     chan struct{} // closed while a directory is published
+	orphanProblem string        // why orphans could not be taken away last; empty: they could
 }
 
 // needed are the kinds without which nothing can be placed; workloadKinds those of which one is enough.

@@ -133,11 +133,11 @@ func (d *directory) lackOfNamespace(namespace string) string {
 // NoWorkload reports whether an error of [Engine.WhyNotEnabled] says that there is no such workload.
 func NoWorkload(err error) bool { return apierrors.IsNotFound(err) }
 
-// lacks remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
-type lacks struct{ said sync.Map } // WorkloadKey → sentence
+// notEnabledSaid remembers what was said of workloads that ask for placement and do not get it, so that each is told once.
+type notEnabledSaid struct{ said sync.Map } // WorkloadKey → sentence
 
 // isNew reports whether a sentence about a workload has not been said, and remembers it. An empty one forgets the workload.
-func (l *lacks) isNew(key policy.WorkloadKey, sentence string) bool {
+func (l *notEnabledSaid) isNew(key policy.WorkloadKey, sentence string) bool {
 	if sentence == "" {
 		l.said.Delete(key)
 		return false
@@ -153,7 +153,7 @@ func (d *directory) tellLack(s *subject) {
 	if s.meta.Labels[d.keys.Enabled()] == policy.EnabledValue && s.meta.DeletionTimestamp.IsZero() {
 		lack = d.lackOfNamespace(s.key.Namespace)
 	}
-	if d.lacks.isNew(s.key, lack) {
+	if d.notEnabled.isNew(s.key, lack) {
 		s.events.Warning("NotEnabled", "%s", phrase.Sentence(lack+"; replicas are neither placed nor moved"))
 	}
 }

@@ -128,7 +128,7 @@ func (m *member) tendOnce(ctx context.Context, dir *directory, now time.Time) (r
 	m.askForProbes(ctx, dir, now)
 	plan := dir.droughts.Step(now)
 	dir.dry = m.engine.toldDroughts(m.name, dir.dry, dir.droughts, now)
-	m.noteStrays(ctx, m.finishStrays(ctx, dir, now))
+	m.noteOrphans(ctx, m.finishOrphans(ctx, dir, now))
 	if len(plan.Create)+len(plan.Open)+len(plan.Delete) == 0 {
 		return plan.Recheck, nil
 	}

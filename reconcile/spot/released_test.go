@@ -66,7 +66,7 @@ func newReleases(t *testing.T, change func(*Options), objects ...client.Object) 
 	return r
 }
 
-// round reconciles the Deployment, if there is one, as its controller does, and then manages strays.
+// round reconciles the Deployment, if there is one, as its controller does, and then manages orphans.
 func (r *releases) round(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	if d != nil {
@@ -76,7 +76,7 @@ func (r *releases) round(t *testing.T, d *appsv1.Deployment) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.member.finishStrays(t.Context(), r.follower.directory, time.Now()); err != nil {
+	if err := r.member.finishOrphans(t.Context(), r.follower.directory, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -260,12 +260,12 @@ func TestWhetherPodsCanBeReleasedIsFoundOutWhereTheirNodesGo(t *testing.T) {
 func TestAStrayIsLeftAloneWhileItIsNotKnownWhetherItsReplicaSetIsGone(t *testing.T) {
 	r := newReleases(t, nil, namespace("true", nil), standIn("old", "set-web-1", "web-1"))
 	r.member.cluster = &site{apiServer{reader: failingReader{r.client}}, r.client}
-	if err := r.member.finishStrays(t.Context(), r.follower.directory, time.Now()); err == nil || len(r.evicted) > 0 {
+	if err := r.member.finishOrphans(t.Context(), r.follower.directory, time.Now()); err == nil || len(r.evicted) > 0 {
 		t.Errorf("evicted %v, error %v", r.evicted, err)
 	}
 }
 
-// One refused write stops nothing else: what cannot be done about strays is logged once, and the probes are looked after.
+// One refused write stops nothing else: what cannot be done about orphans is logged once, and the probes are looked after.
 func TestAStrayThatCannotBeTakenAwayStopsNoProbes(t *testing.T) {
 	var log bytes.Buffer
 	r := newReleases(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }, namespace("true", nil), standIn("old", "set-web-1", "web-1"))

@@ -46,7 +46,7 @@ type TokenReviewer struct {
 	few      chan struct{} // places of suspects
 	ofOne    *shares       // by address
 	flight   singleflight.Group
-	known    *cache.Cache[tokenKey, verdict]  // accepted ones
+	known    *cache.Cache[tokenKey, reviewed] // accepted ones
 	rejected *cache.Cache[tokenKey, struct{}] // a flood of bad tokens must not push out good ones
 	trusted  *cache.Cache[tokenKey, struct{}] // accepted lately
 	from     *strangers
@@ -55,7 +55,7 @@ type TokenReviewer struct {
 // tokenKey represents a token in memory: salted, so that a dump of it is worth nothing.
 type tokenKey [sha256.Size]byte
 
-type verdict struct {
+type reviewed struct {
 	identity Identity
 	accepted bool
 }
@@ -80,7 +80,7 @@ func newTokenReviewer(reviews authenticationclient.TokenReviewInterface, audienc
 	r := &TokenReviewer{
 		reviews: reviews, audience: audience,
 		slots: make(chan struct{}, maxReviews), few: make(chan struct{}, maxSuspectReviews), ofOne: newShares(maxReviewsOfAddress),
-		known: cache.New[tokenKey, verdict](maxCachedTokens), rejected: cache.New[tokenKey, struct{}](maxCachedTokens),
+		known: cache.New[tokenKey, reviewed](maxCachedTokens), rejected: cache.New[tokenKey, struct{}](maxCachedTokens),
 		trusted: cache.New[tokenKey, struct{}](maxCachedTokens), from: newStrangers(),
 	}
 	if _, err := rand.Read(r.salt[:]); err != nil {
@@ -136,7 +136,7 @@ func (r *TokenReviewer) key(token string) tokenKey {
 }
 
 // ask reviews a token once for everybody who presents it at this moment. The question outlives a caller who gives up.
-func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string, by asking) (verdict, error) {
+func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string, by asking) (reviewed, error) {
 	answer := r.flight.DoChan(string(key[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
@@ -156,26 +156,26 @@ func (r *TokenReviewer) ask(ctx context.Context, key tokenKey, token string, by 
 	select {
 	case result := <-answer:
 		if result.Err != nil {
-			return verdict{}, result.Err
+			return reviewed{}, result.Err
 		}
-		return result.Val.(verdict), nil
+		return result.Val.(reviewed), nil
 	case <-ctx.Done():
-		return verdict{}, ctx.Err()
+		return reviewed{}, ctx.Err()
 	}
 }
 
 // review asks the cluster. What it says about a token that it rejects may quote the token, so it is not passed on.
-func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (verdict, error) {
+func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (reviewed, error) {
 	giveBack, err := r.ofOne.take(ctx, by.from)
 	if err != nil {
-		return verdict{}, fmt.Errorf("review a token: too many reviews for one address: %w", err)
+		return reviewed{}, fmt.Errorf("review a token: too many reviews for one address: %w", err)
 	}
 	defer giveBack()
 	select {
 	case by.slots <- struct{}{}:
 		defer func() { <-by.slots }()
 	case <-ctx.Done():
-		return verdict{}, fmt.Errorf("review a token: too many reviews: %w", ctx.Err())
+		return reviewed{}, fmt.Errorf("review a token: too many reviews: %w", ctx.Err())
 	}
 	asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if r.audience != "" {
@@ -183,14 +183,14 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (ve
 	}
 	answer, err := r.reviews.Create(ctx, asked, metav1.CreateOptions{})
 	if err != nil {
-		return verdict{}, fmt.Errorf("review a token: %w", err)
+		return reviewed{}, fmt.Errorf("review a token: %w", err)
 	}
 	user := answer.Status.User
 	// An API server that does not know audiences answers without them, for its own. A name is what rules are written for:
 	// somebody without one must not be treated as anybody.
 	elsewhere := r.audience != "" && !slices.Contains(answer.Status.Audiences, r.audience)
 	if !answer.Status.Authenticated || elsewhere || user.Username == "" {
-		return verdict{}, nil
+		return reviewed{}, nil
 	}
 	identity := Identity{User: user.Username, UID: user.UID, Groups: user.Groups}
 	if len(user.Extra) > 0 {
@@ -199,5 +199,5 @@ func (r *TokenReviewer) review(ctx context.Context, token string, by asking) (ve
 			identity.Extra[key] = values
 		}
 	}
-	return verdict{identity: identity, accepted: true}, nil
+	return reviewed{identity: identity, accepted: true}, nil
 }

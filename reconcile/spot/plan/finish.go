@@ -19,7 +19,7 @@ const (
 
 // finishReleases evicts released pods whose replacements are ready, and those that stand in for nobody any more.
 func (pl *planner) finishReleases() {
-	for _, pod := range pl.strays {
+	for _, pod := range pl.orphans {
 		pl.evict(pod, PurposeFinish, "it was released, and its ReplicaSet no longer exists")
 	}
 	for i := range pl.owners {

@@ -102,7 +102,7 @@ func (t *traffic) moving() int { return max(t.going, t.coming) + t.leaving }
 // traffic counts what is on the move. Pods that are not available where they should leave, if that is anywhere, are no obstacle:
 // they are the first to go.
 func (pl *planner) traffic(o *ownerPods, from capacity.Type) traffic {
-	t := traffic{going: o.standIns() + len(pl.strays), coming: max(o.Replicas-len(o.alive)-len(o.doomed), 0)}
+	t := traffic{going: o.standIns() + len(pl.orphans), coming: max(o.Replicas-len(o.alive)-len(o.doomed), 0)}
 	for _, pod := range o.dying {
 		if pod.GoneBy.IsZero() || pl.now.Before(pod.GoneBy) {
 			t.going++

@@ -72,13 +72,13 @@ type planner struct {
 	mix      policy.Mix
 	now      time.Time
 
-	owners []ownerPods
-	strays []*Pod    // released pods whose owner is gone
-	room   []int     // what each budget still allows
-	last   time.Time // when the last batch of moves was
-	floor  floor
-	excess int // replicas of one type above what is wanted
-	from   capacity.Type
+	owners  []ownerPods
+	orphans []*Pod    // released pods whose owner is gone
+	room    []int     // what each budget still allows
+	last    time.Time // when the last batch of moves was
+	floor   floor
+	excess  int // replicas of one type above what is wanted
+	from    capacity.Type
 	// advised counts the alive pods that an advisory notice concerns.
 	advised int
 	moving  map[types.UID]Purpose  // pods that this plan takes away
@@ -118,7 +118,7 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 		case pod.Finished:
 		case pod.Released != nil && !pod.Alive(): // its replacement is there, and nobody waits for its end
 		case pod.Released != nil && !ours:
-			pl.strays = append(pl.strays, pod)
+			pl.orphans = append(pl.orphans, pod)
 		case !ours:
 		case !pod.Alive():
 			pl.owners[at].dying = append(pl.owners[at].dying, pod)
@@ -148,7 +148,7 @@ func newPlanner(o *Observed, p *policy.Policy, s Settings, now time.Time) *plann
 func (pl *planner) tell() {
 	r := &pl.result
 	r.SpotWanted, r.OnDemandWanted = pl.mix.Spot(pl.Replicas), pl.mix.OnDemand(pl.Replicas)
-	r.Released, r.Advised = len(pl.strays), pl.advised
+	r.Released, r.Advised = len(pl.orphans), pl.advised
 	for i := range pl.owners {
 		o := &pl.owners[i]
 		for _, pod := range o.alive {

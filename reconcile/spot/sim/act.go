@@ -11,8 +11,8 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 )
 
-// strayPatience is how long after its release a pod is left alone whose workload is not known, as the shell has it.
-const strayPatience = 30 * time.Second
+// orphanPatience is how long after its release a pod is left alone whose workload is not known, as the shell has it.
+const orphanPatience = 30 * time.Second
 
 // Move is when a replica was moved, and how many might have been at a time.
 type Move struct {
@@ -70,8 +70,8 @@ func (h *Hub) removeEnded(w *Workload, pods []plan.Pod) {
 	}
 }
 
-// finishStrays ends the releases of sets that are gone.
-func (h *Hub) finishStrays() {
+// finishOrphans ends the releases of sets that are gone.
+func (h *Hub) finishOrphans() {
 	known := map[types.UID]bool{}
 	for _, w := range h.workloads {
 		for _, s := range append(slices.Clone(w.sets), w.past...) {
@@ -80,7 +80,7 @@ func (h *Hub) finishStrays() {
 	}
 	groups := map[types.UID]*Workload{}
 	for _, p := range h.cache {
-		if r := p.Released; r != nil && !known[r.Owner] && h.now.Sub(r.At) >= strayPatience && h.pods[p.UID] != nil {
+		if r := p.Released; r != nil && !known[r.Owner] && h.now.Sub(r.At) >= orphanPatience && h.pods[p.UID] != nil {
 			groups[r.Owner] = h.pods[p.UID].set.Workload
 		}
 	}

@@ -89,7 +89,7 @@ func (h *Hub) act(who int, away bool) {
 	case who == 5:
 		h.stepDroughts()
 	case who == 6:
-		h.finishStrays()
+		h.finishOrphans()
 	}
 }
 

@@ -142,8 +142,8 @@ func TestAnUnansweredWriteCountsUntilTheCacheTells(t *testing.T) {
 
 func TestDoubtsAboutPodsThatNobodyObservesEndAsWell(t *testing.T) {
 	a := NewAccounting(false)
-	stray := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1, Released: &plan.Released{Owner: "set", At: spottest.Epoch}}
-	a.Observe(&stray, spottest.Epoch)
+	orphan := plan.Pod{UID: "0", Slot: 0, Capacity: capacity.Spot, Version: 1, Released: &plan.Released{Owner: "set", At: spottest.Epoch}}
+	a.Observe(&orphan, spottest.Epoch)
 	if !a.Free("0", spottest.Epoch) {
 		t.Fatal("a released pod cannot be evicted")
 	}

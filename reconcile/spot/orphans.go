@@ -16,21 +16,21 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
 )
 
-// strayPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
-const strayPatience = 30 * time.Second
+// orphanPatience is how long after its release a pod is left alone whose workload is not known: the cache may lag.
+const orphanPatience = 30 * time.Second
 
-// strays are pods that were released from one ReplicaSet and are in no workload's care: the ReplicaSet is gone, or its workload
+// orphans are pods that were released from one ReplicaSet and are in no workload's care: the ReplicaSet is gone, or its workload
 // is, or the workload has lost its label and with it its place in the cache.
-type strays struct {
+type orphans struct {
 	namespace string
 	released  *plan.Released // of the first
 	pods      []plan.Pod
 }
 
-// finishStrays takes pods away that were released and are in no workload's care, as far as modes and disruption budgets allow it
+// finishOrphans takes pods away that were released and are in no workload's care, as far as modes and disruption budgets allow it
 // and once their replacements are ready, if there is anybody to make some.
-func (m *member) finishStrays(ctx context.Context, dir *directory, now time.Time) error {
-	all, err := m.findStrays(ctx, dir, now)
+func (m *member) finishOrphans(ctx context.Context, dir *directory, now time.Time) error {
+	all, err := m.findOrphans(ctx, dir, now)
 	if err != nil {
 		return err
 	}
@@ -41,43 +41,43 @@ func (m *member) finishStrays(ctx context.Context, dir *directory, now time.Time
 	return problems.join()
 }
 
-// noteStrays logs why strays cannot be taken away, when that is news: it is no reason not to look after the probes.
-func (m *member) noteStrays(ctx context.Context, err error) {
+// noteOrphans logs why orphans cannot be taken away, when that is news: it is no reason not to look after the probes.
+func (m *member) noteOrphans(ctx context.Context, err error) {
 	problem := ""
 	if err != nil {
 		problem = err.Error()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if news := problem != m.strayProblem; news && err != nil && ctx.Err() == nil {
+	if news := problem != m.orphanProblem; news && err != nil && ctx.Err() == nil {
 		m.engine.options.Log.WarnContext(ctx, "cannot evict released pods without a workload", "member", m.name, "error", err)
 	}
-	m.strayProblem = problem
+	m.orphanProblem = problem
 }
 
-// findStrays returns the strays by the ReplicaSet that they come from.
-func (m *member) findStrays(ctx context.Context, dir *directory, now time.Time) (map[types.UID]*strays, error) {
+// findOrphans returns the orphans by the ReplicaSet that they come from.
+func (m *member) findOrphans(ctx context.Context, dir *directory, now time.Time) (map[types.UID]*orphans, error) {
 	var list corev1.PodList
 	if err := m.cluster.GetClient().List(ctx, &list, client.MatchingFields{releasedIndex: "true"}, readOnlyList); err != nil {
 		return nil, err
 	}
-	found := map[types.UID]*strays{}
+	found := map[types.UID]*orphans{}
 	for i := range list.Items {
 		pod := &list.Items[i]
 		r := releasedOf(m.engine.options.Keys, pod)
-		if r == nil || now.Sub(r.At) < strayPatience || dir.inCare(r) {
+		if r == nil || now.Sub(r.At) < orphanPatience || dir.inCare(r) {
 			continue
 		}
 		if found[r.Owner] == nil {
-			found[r.Owner] = &strays{namespace: pod.Namespace, released: r}
+			found[r.Owner] = &orphans{namespace: pod.Namespace, released: r}
 		}
 		found[r.Owner].pods = append(found[r.Owner].pods, m.engine.podFacts(dir, pod))
 	}
 	return found, nil
 }
 
-// finishGroup takes the strays of one ReplicaSet away.
-func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays, now time.Time) error {
+// finishGroup takes the orphans of one ReplicaSet away.
+func (m *member) finishGroup(ctx context.Context, dir *directory, group *orphans, now time.Time) error {
 	e := m.engine
 	origin, err := m.originOf(ctx, group)
 	if err != nil || origin.inCare {
@@ -103,15 +103,15 @@ func (m *member) finishGroup(ctx context.Context, dir *directory, group *strays,
 	return problems.join()
 }
 
-// origin is where strays come from, as the API server knows it: what is not cached may be there all the same.
+// origin is where orphans come from, as the API server knows it: what is not cached may be there all the same.
 type origin struct {
 	set         *appsv1.ReplicaSet // nil: it is gone
 	annotations map[string]string  // of its Deployment, with the modes
 	inCare      bool               // the Deployment has the enabled label, and is looked after as soon as the cache shows it
 }
 
-// originOf reads where strays come from.
-func (m *member) originOf(ctx context.Context, group *strays) (origin, error) {
+// originOf reads where orphans come from.
+func (m *member) originOf(ctx context.Context, group *orphans) (origin, error) {
 	var set appsv1.ReplicaSet
 	found, err := m.readLive(ctx, group.namespace, group.released.OwnerName, group.released.Owner, &set)
 	if err != nil || !found || set.DeletionTimestamp != nil {
