@@ -20,7 +20,7 @@ $GO vet $packages
 (
 	prefix=$($GO list -m)
 	# shellcheck disable=SC2086
-	"$GOLANGCI" run $(printf '%s\n' $packages | sed "s|^$prefix|.|")
+	"$GOLANGCI" run --allow-parallel-runners $(printf '%s\n' $packages | sed "s|^$prefix|.|")
 )
 units=$(printf '%s\n' $packages | grep -v /test/ || true)
 # shellcheck disable=SC2086
