@@ -76,6 +76,8 @@ type shownMembers struct {
 	mine         func(member string) bool
 	checkSteerBy func(value string) error
 	token        func(member string, now time.Time) (metav1.Condition, bool)
+	// namespace is where registrations are, and what holds for all members. A registration that is still in the hub's own namespace is not.
+	namespace string
 }
 
 // kindState is how a kind of a module is in a member, and the condition that tells.
@@ -123,7 +125,7 @@ func (m shownMembers) add(status *clusters.Status) {
 			Type: conditionDetached, Status: metav1.ConditionTrue, Reason: "ForceDetached", Message: reason,
 		})
 	}
-	status.Conditions = append(slices.Clip(status.Conditions), chosen(&status.Registration)...)
+	status.Conditions = append(slices.Clip(status.Conditions), m.chosen(&status.Registration)...)
 	if value, set := status.Registration.Annotations[steerByAnnotation]; set {
 		status.Conditions = append(slices.Clip(status.Conditions), steering(value, m.checkSteerBy(value)))
 	}
@@ -142,12 +144,12 @@ func (m shownMembers) add(status *clusters.Status) {
 }
 
 // chosen are the conditions that a person brought about by annotations, of the registration or of what holds for all members.
-func chosen(of *clusters.Registration) (all []metav1.Condition) {
+func (m shownMembers) chosen(of *clusters.Registration) (all []metav1.Condition) {
 	add := func(annotation, condition, everywhere, here string) {
 		is := metav1.Condition{Type: condition, Status: metav1.ConditionTrue}
 		switch {
 		case policy.SwitchedOn(of.Shared, annotation):
-			is.Reason, is.Message = "AllClusters", fmt.Sprintf("%s: annotation %s of a Secret with label %s in namespace %s.", everywhere, annotation, clusters.AllMembersLabel, of.Namespace)
+			is.Reason, is.Message = "AllClusters", fmt.Sprintf("%s: annotation %s of a Secret with label %s in namespace %s.", everywhere, annotation, clusters.AllMembersLabel, m.namespace)
 		case policy.SwitchedOn(of.Annotations, annotation):
 			is.Reason, is.Message = "Registration", fmt.Sprintf("%s: annotation %s of the registration.", here, annotation)
 		default:

@@ -97,12 +97,13 @@ func TestMembersShowWhatAPersonMarkedThemAs(t *testing.T) {
 		"it cannot be taken back for one cluster": {map[string]string{readOnlyAnnotation: "false"}, map[string]string{readOnlyAnnotation: "true"},
 			[]string{"Paused/AllClusters"}},
 	} {
-		members := shownMembers{mine: func(string) bool { return false }, provider: oneMember{
-			Registration: clusters.Registration{Annotations: c.own, Shared: c.shared}}}
+		members := shownMembers{mine: func(string) bool { return false }, namespace: "members", provider: oneMember{
+			Registration: clusters.Registration{Namespace: "hub", Annotations: c.own, Shared: c.shared}}} // left behind in the old layout
 		status, _ := members.Status("prod-eu")
 		var shown []string
 		for _, is := range status.Conditions {
-			if is.Status != metav1.ConditionTrue || !strings.Contains(is.Message, "annotation plimsoll.dev/") {
+			if is.Status != metav1.ConditionTrue || !strings.Contains(is.Message, "annotation plimsoll.dev/") ||
+				is.Reason == "AllClusters" && !strings.Contains(is.Message, "in namespace members.") {
 				t.Errorf("%s: shows %+v", name, is)
 			}
 			shown = append(shown, is.Type+"/"+is.Reason)

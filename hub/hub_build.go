@@ -199,6 +199,7 @@ func (h *Hub) backend() api.Backend {
 		kinds:        h.kindStates,
 		token:        h.tokens.condition,
 		checkSteerBy: func(value string) error { return h.engine.CheckSteerBy(value) },
+		namespace:    h.config.Hub.RegistrationNamespace,
 	}
 	backend := api.Backend{Members: members, Workloads: h.engine, Objects: h.runtime, Ownership: h.routes, Events: h.happenings.journal}
 	if h.config.Fleet.Enabled {
