@@ -30,7 +30,7 @@ const (
 	maxItemCost = 10_000
 	// MaxCallCost is what it may cost for all items of one call, about a second.
 	MaxCallCost = 10_000_000
-	// payAhead is how much is paid at a time where somebody pays: of a filter as most are, for about a hundred items.
+	// payAhead is how much is paid ahead at most where somebody pays: of a filter as most are, for about a hundred items.
 	payAhead = 1000
 	// maxFilterErrors is how many mistakes of a filter are told.
 	maxFilterErrors = 5
@@ -104,7 +104,8 @@ func (e *Filters) Compile(text string) (*Filter, error) {
 	return &Filter{environment: e, program: program, now: types.Timestamp{Time: time.Now()}}, nil
 }
 
-// ChargeTo has pay take what the filter costs from now on, a little ahead. An error of pay ends the computation.
+// ChargeTo has pay take what the filter costs from now on, and ahead at most as much as it has cost so far: each replica that is asked
+// for a few items of a list pays for itself. An error of pay ends the computation.
 func (f *Filter) ChargeTo(pay func(cost uint64) error) {
 	if f != nil {
 		f.pay = pay
@@ -120,7 +121,7 @@ func (f *Filter) charge(cost uint64) error {
 	if left >= 0 {
 		return nil
 	}
-	more := max(payAhead, -left)
+	more := max(min(payAhead, int64(f.Spent())), -left)
 	if err := f.pay(uint64(more)); err != nil {
 		return err
 	}
