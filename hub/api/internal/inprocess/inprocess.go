@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/plimsoll-dev/plimsoll/hub/api/internal/apierror"
 )
@@ -57,21 +58,26 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, answer any, _
 	}
 	sent, _ := metadata.FromOutgoingContext(ctx)
 	ctx = metadata.NewOutgoingContext(metadata.NewIncomingContext(ctx, sent), metadata.MD{})
-	got, err := to.handler(to.service, ctx, func(into any) error { return copyMessage(into, request) }, c.intercept)
+	got, err := to.handler(to.service, ctx, func(into any) error { return handOver(into, request) }, c.intercept)
 	if err != nil {
 		return apierror.AsStatus(err)
 	}
-	return copyMessage(answer, got)
+	return handOver(answer, got)
 }
 
-// copyMessage fills into, which is empty.
-func copyMessage(into, from any) error {
+// handOver fills into, which is empty, with what is in from. Nobody changes that any more, so what is below both is the same and a page
+// of workloads is not copied.
+func handOver(into, from any) error {
 	target, ok := into.(proto.Message)
 	source, fromOK := from.(proto.Message)
-	if !ok || !fromOK {
-		return status.Error(codes.Internal, "not a message")
+	if !ok || !fromOK || target.ProtoReflect().Descriptor() != source.ProtoReflect().Descriptor() {
+		return status.Error(codes.Internal, "not a message, or another one")
 	}
-	proto.Merge(target, source)
+	to := target.ProtoReflect()
+	source.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		to.Set(field, value)
+		return true
+	})
 	return nil
 }
 

@@ -73,7 +73,7 @@ func (s *stream) RecvMsg(into any) error {
 			return err
 		}
 	}
-	return copyMessage(into, answer)
+	return handOver(into, answer)
 }
 
 func (s *stream) next() (any, error) {
@@ -104,7 +104,7 @@ func (s servedStream) RecvMsg(into any) error {
 	}
 	request := s.request
 	s.request = nil
-	return copyMessage(into, request)
+	return handOver(into, request)
 }
 
 // SendMsg implements [grpc.ServerStream]. The message is copied: who sends it may keep it.

@@ -58,8 +58,7 @@ func writeRoutingError(ctx context.Context, mux *runtime.ServeMux, marshaler run
 // onlyJSON refuses bodies that say they are something else than JSON. One that says nothing is treated as JSON.
 func onlyJSON(mux *runtime.ServeMux, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		said := r.Header.Get("Content-Type")
-		if kind, _, err := mime.ParseMediaType(said); said != "" && r.ContentLength != 0 && (err != nil || kind != "application/json") {
+		if r.ContentLength != 0 && !saysJSON(r.Header.Get("Content-Type")) {
 			_, marshaler := runtime.MarshalerForRequest(mux, r)
 			writeError(r.Context(), mux, marshaler, w, r, &runtime.HTTPStatusError{HTTPStatus: http.StatusUnsupportedMediaType,
 				Err: status.Error(codes.InvalidArgument, "Content-Type: the body must be application/json")})
@@ -67,6 +66,15 @@ func onlyJSON(mux *runtime.ServeMux, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// saysJSON tells whether a Content-Type is that of JSON, or says nothing.
+func saysJSON(said string) bool {
+	if said == "" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(said)
+	return err == nil && kind == "application/json"
 }
 
 // sameMachine guards the unauthenticated mode against web pages: their browser runs on this machine, and would send what
