@@ -25,13 +25,15 @@ const apiCommand = "call-api"
 // An apiOrder is what another process is told to call, and an apiReport what came of it.
 type (
 	apiOrder struct {
-		What       string // get, get-rest, list, watch or requeue
+		What       string // get-paced, get, get-rest, list, watch or requeue
 		GRPC, REST string // addresses
 		Rate       int    // calls a second in all; 0: as many as they can
-		Events     int    // how many come to each watcher
+		For        time.Duration
+		Events     int // how many come to each watcher
 	}
 	apiReport struct {
 		Took   []time.Duration
+		Late   []time.Duration // by how much calls were sent too late
 		Orders []apiRequeue
 	}
 	// apiRequeue is an order, when it was about to be sent, and when the hub says that it was accepted.
@@ -66,6 +68,8 @@ func callAPI(in io.Reader, out io.Writer) error {
 	ctx, report := context.Background(), &apiReport{}
 	var err error
 	switch reports := gob.NewEncoder(out); c.order.What {
+	case "get-paced":
+		report.Took, report.Late, err = c.paced(ctx)
 	case "get":
 		report.Took, err = c.callAll(func(caller, n int) error { return c.get(ctx, caller, n) })
 	case "get-rest":
@@ -123,7 +127,7 @@ func (c *apiClient) getREST(ctx context.Context, caller, n int) error {
 	return nil
 }
 
-// callAll has apiCallers call for apiTime, at the order's rate. It returns how long calls took, from when they were due.
+// callAll has apiCallers call as long as the order says, at the order's rate. It returns how long calls took, from when they were due.
 func (c *apiClient) callAll(call func(caller, n int) error) ([]time.Duration, error) {
 	var group errgroup.Group
 	took := make([][]time.Duration, apiCallers)
@@ -136,7 +140,7 @@ func (c *apiClient) callAll(call func(caller, n int) error) ([]time.Duration, er
 					due = begun.Add(time.Duration(n*apiCallers+caller) * time.Second / time.Duration(c.order.Rate))
 					time.Sleep(time.Until(due))
 				}
-				if due.Sub(begun) > apiTime {
+				if due.Sub(begun) > c.order.For {
 					return nil
 				}
 				if err := call(caller, n*apiCallers+caller); err != nil {

@@ -78,7 +78,7 @@ func (s *apiSite) requeue(ctx context.Context, r *report, rt *reconcile.Runtime,
 			return 0, fmt.Errorf("%d keys are queued, want %d: %w", queued(), enough, ctx.Err())
 		}
 	}
-	got, err := s.call(ctx, apiOrder{What: "requeue", Rate: requeueRate})
+	got, err := s.call(ctx, apiOrder{What: "requeue", Rate: requeueRate, For: apiTime})
 	if err != nil {
 		return 0, err
 	}
