@@ -1,0 +1,35 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/spottest"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
+)
+
+// Seven replicas have arrived where the others belong, and a tenth of them may move at a time.
+func TestOneReplicaMovesAtATimeWhateverTheLimitWhereMoreCouldDoHarm(t *testing.T) {
+	for name, c := range map[string]struct {
+		to     capacity.Type
+		change func(o *plan.Observed)
+		moves  int
+	}{
+		"nothing speaks against the limit": {capacity.OnDemand, func(*plan.Observed) {}, 4},
+		"each ordinal exists only once":    {capacity.OnDemand, func(o *plan.Observed) { o.Ordinals = true }, 1},
+		"only a probe has found on-demand": {capacity.OnDemand, func(o *plan.Observed) { o.Owners[0].OnDemandOnTrial = true }, 1},
+		"only a probe has found spot":      {capacity.Spot, func(o *plan.Observed) { o.Owners[0].SpotOnTrial = true }, 1},
+		"the other type is on trial":       {capacity.Spot, func(o *plan.Observed) { o.Owners[0].OnDemandOnTrial = true }, 4},
+	} {
+		mix, percent := spottest.SpotOnly, 0
+		if c.to == capacity.Spot {
+			mix.Percent, percent = 0, 100
+		}
+		o := plantest.ObservedOf(plantest.Arrived(plantest.Replicas(40, mix), 7, c.to), 47)
+		c.change(&o)
+		if r := plan.Plan(o, spottest.PolicyOf(percent, 0), plantest.DefaultSettings, spottest.Epoch); len(r.Evictions) != c.moves {
+			t.Errorf("%s: %d move; %s: %s", name, len(r.Evictions), r.State, r.Reason)
+		}
+	}
+}
