@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,7 @@ var (
 	toBeUpdatedPath        = []string{"status", "expectedUpdatedReplicas"}
 	pausedPath             = []string{"spec", "paused"}                   // of a Rollout
 	updatePausedPath       = []string{"spec", "updateStrategy", "paused"} // of a CloneSet
+	minReadyPath           = []string{"spec", "minReadySeconds"}
 	selectorPath           = []string{"spec", "selector"}
 	templatePath           = []string{"spec", "template"}
 	templateLabelsPath     = []string{"spec", "template", "metadata", "labels"}
@@ -119,7 +121,7 @@ func (k WorkloadKind) cached(keys policy.Keys, capacityType capacity.Labels) clu
 		dst.SetLabels(pick(src.GetLabels(), keys.Enabled()))
 		dst.SetAnnotations(pickPrefix(src.GetAnnotations(), keys.Prefix, annotationShape))
 		for _, path := range [][]string{k.replicas, k.status, observedGenerationPath, updatedPath, toBeUpdatedPath,
-			pausedPath, updatePausedPath, selectorPath, templateLabelsPath} {
+			pausedPath, updatePausedPath, minReadyPath, selectorPath, templateLabelsPath} {
 			if value, ok, err := unstructured.NestedFieldCopy(src.Object, path...); ok && err == nil {
 				_ = unstructured.SetNestedField(dst.Object, value, path...) // fails only where a parent is no map, and it is our own
 			}
@@ -186,6 +188,12 @@ func (k WorkloadKind) stalled(obj *unstructured.Unstructured) bool {
 		}
 	}
 	return false
+}
+
+// minReady is how long a pod must have been ready to count as available; 0 for kinds that do not have that.
+func (k WorkloadKind) minReady(obj *unstructured.Unstructured) time.Duration {
+	n, _ := numberAt(obj, minReadyPath)
+	return seconds(int32(min(max(n, 0), math.MaxInt32)))
 }
 
 // selector narrows the search for pods without a slot; one that cannot be read narrows nothing.
