@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,10 +33,14 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
+	namespaces, err := metav1.LabelSelectorAsSelector(&h.config.NamespaceSelector)
+	if err != nil {
+		return fmt.Errorf("namespaceSelector: %w", err)
+	}
 	members := &fleetMembers{provider: h.provider, readOnly: readOnlyBy(h.provider), cordoned: cordonedMember(h.provider), lost: map[string]time.Time{}}
 	history, folder := fleetHistory(&h.config)
 	controller, err := placing.New(ctx, placing.Options{
-		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Kinds: h.resources(), Enabled: keys.Enabled(),
+		Hub: live, Members: members.list, Connect: members.connect, Workloads: h.engine, Kinds: h.resources(), Enabled: keys.Enabled(), NamespaceSelector: namespaces,
 		Acts:    func(member string) bool { _, mine := h.ownership.Mine(member); return mine },
 		ActsAny: h.ownership.MineAny, History: history, HistoryFolder: folder, Events: h.manager.GetLocalManager().GetEventRecorder("plimsoll-hub"),
 		Log: h.log.With("part", "fleet placement"), Registerer: h.registry,
@@ -46,6 +51,19 @@ func (h *Hub) buildFleet(ctx context.Context) error {
 	h.fleet = controller
 	h.tasks = append(h.tasks, task{"fleet placement", controller.Run})
 	return nil
+}
+
+// flushTime bounds what the fleet's history may take of a stop.
+const flushTime = 5 * time.Second
+
+// flushFleet writes what the fleet's history has noted last.
+func (h *Hub) flushFleet() {
+	if h.fleet == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	h.fleet.Flush(ctx)
 }
 
 // fleetHistory is where the fleet's past is kept: a ConfigMap, or a folder, or neither.

@@ -47,6 +47,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	defer time.AfterFunc(time.Until(partsAt(&h.config, stopping)), h.listeners.webhook.Leave).Stop()
 	h.gates.stop()
 	h.drain()
+	h.flushFleet()
 	yield()
 	<-yielded
 	h.serveOn(running, stopping)

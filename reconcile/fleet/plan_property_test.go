@@ -118,12 +118,14 @@ func checkBounds(t *rapid.T, f *Fleet, p *Placement, r *Result) {
 	if floor := min(p.Policy.MinOnDemand, n); away == 0 && r.Unplaced == 0 && onDemand < floor {
 		t.Fatalf("%d on-demand, and the floor is %d", onDemand, floor)
 	}
+	inDomain := map[string]int{}
 	for _, tier := range p.Policy.Tiers {
 		for _, c := range tier {
 			m := byName[c.Member]
 			if !reachable(f, c.Member) {
 				continue
 			}
+			inDomain[memberNamed(f, c.Member).Domain] += m.Spot + m.OnDemand
 			most := n + p.Policy.ExtraSpot
 			if c.Max > 0 {
 				most = c.Max
@@ -134,6 +136,11 @@ func checkBounds(t *rapid.T, f *Fleet, p *Placement, r *Result) {
 			if m.Spot+m.OnDemand > most {
 				t.Fatalf("%s has %d and %d of at most %d", c.Member, m.Spot, m.OnDemand, most)
 			}
+		}
+	}
+	for domain, has := range inDomain {
+		if s := p.Policy.Spread.Domain; s > 0 && domain != "" && has > max(n*s/100, 1) {
+			t.Fatalf("domain %s has %d, and at most %d %% of %d may be there", domain, has, s, n)
 		}
 	}
 }

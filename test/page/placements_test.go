@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -42,6 +43,28 @@ func TestAPlacementIsExplainedAndAskedWhatIf(t *testing.T) {
 	l.slide("placement-floor", kb.End)
 	l.says("0 on spot and 17 on on-demand in all")
 	l.until(`document.querySelectorAll('section[aria-label="What if"] tbody tr').length > 3`)
+}
+
+// One that changes faster than it is explained is explained all the same.
+func TestAPlacementThatChangesAllTheTimeIsExplained(t *testing.T) {
+	l := look(t, Admin)
+	l.ExplainTakes = 3 * time.Second // the page asks again after one
+	l.Place("shop", "cart", 5, "prod-eu", "prod-us", "staging")
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := int32(1); ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(200 * time.Millisecond):
+				l.Place("shop", "cart", 5+n%2, "prod-eu", "prod-us", "staging")
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	l.at("placement/shop/cart")
+	l.until(`document.querySelectorAll('section[aria-label="Why"] tbody tr').length === 3`)
 }
 
 func TestAPlacementThatIsNotThereIsSaid(t *testing.T) {

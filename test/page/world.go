@@ -24,6 +24,8 @@ type World struct {
 	// Journal is what has happened: what is changed here is in it, as the hub would put it there.
 	Journal *journal.Journal
 
+	// ExplainTakes is how long it takes to explain a FleetPlacement.
+	ExplainTakes time.Duration
 	// NoFleet is a hub without fleet placement.
 	NoFleet bool
 

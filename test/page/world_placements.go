@@ -123,6 +123,7 @@ func (f placing) Explain(namespace, name string) (fleetplacing.Explanation, bool
 	if !ok {
 		return fleetplacing.Explanation{}, false
 	}
+	time.Sleep(f.ExplainTakes)
 	members, placements := planned(p)
 	found, ok := fleet.Explain(members, placements, name, time.Now())
 	return fleetplacing.Explanation{Explanation: found, At: time.Now()}, ok

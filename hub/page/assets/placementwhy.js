@@ -12,10 +12,14 @@ export function placementWhy(namespace, name) {
   const trial = whatIf(where);
   const element = h("div", { hidden: true }, section("Why", why), section("What if", trial.element));
   let request = null;
+  let again = false;
   let begun = false;
 
+  // An answer that is under way is waited for, and asked for once more after it: where each change ended it, a FleetPlacement that
+  // changes faster than it is explained would never be.
   const explain = throttled(1000, async () => {
-    request?.abort();
+    again = request !== null;
+    if (again) return;
     const mine = new AbortController();
     request = mine;
     try {
@@ -23,6 +27,8 @@ export function placementWhy(namespace, name) {
     } catch (failure) {
       if (!mine.signal.aborted) fill(why, notice("warn", sentence(failure)));
     }
+    request = null;
+    if (again && !mine.signal.aborted) explain();
   });
   return {
     element,

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -167,6 +168,8 @@ func (c *Controller) learn(ctx context.Context, to Connection, t target) (f fact
 		f.disabled = fmt.Sprintf("the workload has no label %s: \"true\" there", c.options.Enabled)
 	case namespace.Labels[c.options.Enabled] != "true":
 		f.disabled = fmt.Sprintf("namespace %s has no label %s: \"true\" there", t.key.Namespace, c.options.Enabled)
+	case c.options.NamespaceSelector != nil && !c.options.NamespaceSelector.Matches(labels.Set(namespace.Labels)):
+		f.disabled = fmt.Sprintf("the hub's namespaceSelector does not select namespace %s there", t.key.Namespace)
 	}
 	var scalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := to.Live.List(ctx, &scalers, client.InNamespace(t.key.Namespace)); err != nil {

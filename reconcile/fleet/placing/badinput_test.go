@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile"
@@ -152,5 +153,23 @@ func TestADeletedPlacementSaysWhatItLeavesBehind(t *testing.T) {
 		if s, d := y.ready("c"); y.views["c"].Replicas != there || (on == v1alpha1.Gather && s+d < 9) {
 			t.Errorf("%s: %d and %d serve beside %+v", on, s, d, y.views["c"])
 		}
+	}
+}
+
+// A namespace that the hub's configuration leaves out is not one that is not planned yet.
+func TestANamespaceThatTheHubLeavesOutIsSaid(t *testing.T) {
+	b := newBench(t, web(9, 3))
+	b.NamespaceSelector = labels.SelectorFromSet(labels.Set{"team": "other"})
+	for member := range b.cluster {
+		delete(b.views, member) // nothing of it is in a cache
+	}
+	p := b.rounds(6)
+	for _, m := range p.Status.Members {
+		if m.State != v1alpha1.MemberOut || !strings.Contains(m.Reason, "namespaceSelector does not select namespace shop") {
+			t.Errorf("%s is %s: %s", m.Name, m.State, m.Reason)
+		}
+	}
+	if len(p.Status.Members) != 3 {
+		t.Errorf("%+v", p.Status.Members)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -65,6 +66,8 @@ type Options struct {
 	ActsAny func() bool
 	// Enabled is the label that makes a workload and its namespace take part.
 	Enabled string
+	// NamespaceSelector selects the namespaces in which workloads are placed, by their labels. Nil: all.
+	NamespaceSelector labels.Selector
 	// History names the ConfigMap of the hub cluster in which the fleet's history is kept, and HistoryFolder a folder for it, which must
 	// be there. Only one of them may be set. Both empty: none is kept.
 	History       types.NamespacedName
@@ -101,8 +104,9 @@ type Controller struct {
 
 	latest  atomic.Pointer[lastRound] // nil: this replica does not act
 	asking  sync.Mutex                // one question is answered at a time
-	past    past                      // only rounds look at it
-	archive archive                   // nil: no history is kept
+	keeping sync.Mutex                // guards past, which rounds look at, and Flush
+	past    past
+	archive archive // nil: no history is kept
 
 	mu     sync.Mutex // guards memory, which agents write to as well
 	memory map[string]*memory
@@ -206,11 +210,12 @@ func (c *Controller) round(ctx context.Context, now time.Time) (thought time.Dur
 	defer func() { thought = time.Since(began) - wrote }()
 	members := c.options.Members()
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	c.metrics.forget(members)
 	items := c.items(members, now)
 	c.forget(items)
 	if !c.options.ActsAny() {
 		c.latest.Store(nil)
-		c.past.rest()
+		c.restPast()
 		c.metrics.kept(0, 0, 0)
 		c.rest()
 		c.share(items)

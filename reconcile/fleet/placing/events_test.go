@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/events"
 
@@ -124,5 +125,17 @@ func TestSeriesOfWhatIsOverAreRemoved(t *testing.T) {
 	}
 	if got := series(); got != [3]int{} { // this replica does not act
 		t.Errorf("%v series of nothing", got)
+	}
+}
+
+func TestMovesOfAMemberThatIsGoneAreCountedNoMore(t *testing.T) {
+	b := newBench(t, web(9, 3))
+	b.rounds(6)
+	all := testutil.CollectAndCount(b.metrics.moves)
+	registered := b.Members
+	b.Members = func() []Member { return registered()[:2] }
+	b.rounds(3)
+	if left, gone := testutil.CollectAndCount(b.metrics.moves), b.metrics.moves.DeletePartialMatch(prometheus.Labels{"member": registered()[2].Name}); left == 0 || all <= left || gone > 0 {
+		t.Errorf("%d series before, %d after, %d of the member that is gone", all, left, gone)
 	}
 }

@@ -101,6 +101,8 @@ func (it *item) shape() string {
 // remember notes the result of the supply since the last round, and has it written when that is due. It is read and written in the
 // background, one thing at a time; only a replica that acts comes here.
 func (c *Controller) remember(ctx context.Context, items []*item, now time.Time) {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
 	p := &c.past
 	if c.archive == nil || !p.ready(now, c) {
 		return
@@ -118,6 +120,41 @@ func (c *Controller) remember(ctx context.Context, items []*item, now time.Time)
 		p.changed = false
 		c.begin(now, func() error { return c.archive.write(ctx, p.known) })
 	}
+}
+
+// Flush writes what the history has noted since it was written last, which may be a minute's, and waits until that is done or ctx ends. It
+// is called before this replica gives up its right to act: another one writes after that.
+func (c *Controller) Flush(ctx context.Context) {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	p := &c.past
+	p.wait(ctx)
+	if c.archive == nil || !p.ready(c.clock(), c) || p.known == nil || !p.changed || !c.ActsAny() {
+		return
+	}
+	p.changed = false
+	c.begin(c.clock(), func() error { return c.archive.write(ctx, p.known) })
+	p.wait(ctx)
+	p.ready(c.clock(), c) // says what went wrong
+}
+
+// wait returns when nothing is under way, or ctx has ended.
+func (p *past) wait(ctx context.Context) {
+	if p.busy == nil {
+		return
+	}
+	select {
+	case err := <-p.busy:
+		p.busy <- err // it is looked at by ready
+	case <-ctx.Done():
+	}
+}
+
+// restPast is [past.rest], for rounds.
+func (c *Controller) restPast() {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	c.past.rest()
 }
 
 // readPast reads the history. Nobody looks at what it sets until it has returned.

@@ -128,6 +128,30 @@ func TestTheFleetsHistoryIsKeptInFiles(t *testing.T) {
 	}
 }
 
+// What was noted within a minute of the last write is written when the replica stops, if it may still act.
+func TestTheLastOfTheHistoryIsWrittenAtAStop(t *testing.T) {
+	for _, acts := range []bool{true, false} {
+		y := shaped(t)
+		c := keeperOf(t, Options{HistoryFolder: t.TempDir(), ActsAny: func() bool { return acts }})
+		c.clock = func() time.Time { return y.now }
+		for range 2 { // it is read, and then written
+			y.now = y.now.Add(historyWrites)
+			remembers(t, c, y)
+		}
+		y.now = y.now.Add(time.Second)
+		y.views["a"].SpotDrySince = y.now
+		remembers(t, c, y)
+		c.Flush(t.Context())
+		kept, err := c.archive.read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: 4, false: 3}[acts]; kept.Entries() != want {
+			t.Errorf("acts %v: %d entries, want %d", acts, kept.Entries(), want)
+		}
+	}
+}
+
 // A replica may lose its right to act while it writes, and get it back when another one has written since.
 func TestWhatAnotherReplicaRecordedIsReadBeforeItIsWritten(t *testing.T) {
 	y, o := shaped(t), Options{HistoryFolder: t.TempDir()}

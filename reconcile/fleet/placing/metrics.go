@@ -2,6 +2,7 @@ package placing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ type metrics struct {
 	placements *gauges
 	replicas   *gauges
 	moves      *prometheus.CounterVec
+	movedIn    map[string]bool // members that moves has series of; only rounds look at it
 	plan       prometheus.Histogram
 	members    *gauges
 	entries    prometheus.Gauge
@@ -25,6 +27,7 @@ type metrics struct {
 
 func newMetrics(to prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
+		movedIn:    map[string]bool{},
 		placements: newGauges("plimsoll_fleet_placements", "FleetPlacements by the reason of their condition Ready.", "reason"),
 		replicas: newGauges("plimsoll_fleet_replicas", "Replicas of all FleetPlacements in a member by capacity type: wanted, running and ready.",
 			"member", "capacity", "state"),
@@ -64,6 +67,17 @@ func (m *metrics) moved(move *v1alpha1.Move) {
 		direction, by = "down", -by
 	}
 	m.moves.WithLabelValues(move.Member, move.Capacity, direction).Add(float64(by))
+	m.movedIn[move.Member] = true
+}
+
+// forget drops what is counted of members that are registered no more.
+func (m *metrics) forget(members []Member) {
+	for name := range m.movedIn {
+		if !slices.ContainsFunc(members, func(is Member) bool { return is.Name == name }) {
+			m.moves.DeletePartialMatch(prometheus.Labels{"member": name})
+			delete(m.movedIn, name)
+		}
+	}
 }
 
 // seen sets what is counted of all FleetPlacements. Only rounds call it.

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -26,10 +27,12 @@ type Change struct {
 	Capacity int `json:"capacity"`
 }
 
-// sampleAll makes samples of changes: of all zones from the first change of the one that was recorded last, to the last change of any.
+// sampleAll makes samples of changes: of all zones from the first change of any to the last. A zone that was recorded later was no
+// member before, and ran nothing. Where older changes were forgotten nobody knows what it ran, and the samples begin with the first
+// that is left.
 func sampleAll(zones []zoneFile) error {
 	changed := 0
-	var from, to int64
+	from, known, to := int64(math.MaxInt64), int64(math.MinInt64), int64(0)
 	for i := range zones {
 		all := zones[i].Changes
 		if len(all) == 0 {
@@ -41,8 +44,12 @@ func sampleAll(zones []zoneFile) error {
 		if !slices.IsSortedFunc(all, func(a, b Change) int { return int(min(max(a.At-b.At, -1), 1)) }) {
 			return errors.New("changes are not in the order of their times")
 		}
-		from, to = max(from, all[0].At), max(to, all[len(all)-1].At)
+		from, to = min(from, all[0].At), max(to, all[len(all)-1].At)
+		if zones[i].Metadata.Forgotten {
+			known = max(known, all[0].At)
+		}
 	}
+	from = max(from, known)
 	switch {
 	case changed == 0:
 		return nil
@@ -62,7 +69,7 @@ func sampleAll(zones []zoneFile) error {
 // sample fills in Data. A sample has the lowest capacity of its time, so that no loss is left out.
 func (z *zoneFile) sample(from, to int64) {
 	z.Metadata.Gap = changeGap
-	next, now := 0, z.Changes[0].Capacity
+	next, now := 0, 0
 	for at := from; at < to; at += changeGap {
 		for next < len(z.Changes) && z.Changes[next].At <= at {
 			now = z.Changes[next].Capacity

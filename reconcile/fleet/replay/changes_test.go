@@ -33,9 +33,31 @@ func TestAHistoryOfChangesIsATrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Zone{{Name: "a", Region: "eu", Capacity: []int{9, 1, 9, 9}}, {Name: "b", Capacity: []int{5, 5, 5, 5}}}
+	want := []Zone{{Name: "a", Region: "eu", Capacity: []int{9, 9, 1, 9, 9}}, {Name: "b", Capacity: []int{0, 5, 5, 5, 5}}}
 	if diff := cmp.Diff(want, got.Zones); diff != "" || got.Gap != changeGap {
 		t.Errorf("gap %d (-want +got):\n%s", got.Gap, diff)
+	}
+}
+
+// What a hub learned of a fleet is not cut to what it knows of the member that came last; one whose beginning was forgotten does.
+func TestAMemberThatJoinedLaterCutsNoHistory(t *testing.T) {
+	const old, young = `"changes": [{"t": 1000, "capacity": 9}, {"t": 1240, "capacity": 3}]`, `"changes": [{"t": 1120, "capacity": 5}]`
+	for name, c := range map[string]struct {
+		metadata string
+		want     [][]int
+	}{
+		"it was none before":                       {`{}`, [][]int{{9, 9, 9, 9}, {0, 0, 5, 5}}},
+		"nobody knows any more what it had before": {`{"forgotten": true}`, [][]int{{9, 9}, {5, 5}}},
+	} {
+		got, err := recorded(t, map[string]string{"old": `{"metadata": {}, ` + old + `}`, "young": `{"metadata": ` + c.metadata + `, ` + young + `}`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.want {
+			if diff := cmp.Diff(want, got.Zones[i].Capacity); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", name, got.Zones[i].Name, diff)
+			}
+		}
 	}
 }
 

@@ -208,7 +208,7 @@ func (h *History) forget() bool {
 	if zone := h.zones[longest]; len(zone.Changes) > 1 {
 		half := len(zone.Changes) / 2
 		h.dropped += half
-		zone.Changes = slices.Clone(zone.Changes[half:])
+		zone.Changes, zone.Metadata.Forgotten = slices.Clone(zone.Changes[half:]), true
 		zone.text, zone.changed = nil, true
 		return true
 	}

@@ -132,6 +132,8 @@ type zoneFile struct {
 		// what a hub recorded.
 		Shape      string   `json:"shape,omitempty"`
 		Placements []string `json:"placements,omitempty"`
+		// Forgotten says that there were older changes, which had to make room.
+		Forgotten bool `json:"forgotten,omitempty"`
 	} `json:"metadata"`
 	Data   []int     `json:"data,omitempty"`
 	Prices []float64 `json:"prices,omitempty"`
