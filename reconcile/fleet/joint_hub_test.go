@@ -10,6 +10,7 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 )
 
 // jointHub is the shell around [fleet.Plan] for one placement over the members of the model. What it decided and what it saw last
@@ -37,11 +38,14 @@ type jointStatus struct {
 type jointView struct {
 	at      time.Time
 	run     fleet.Running
-	dry     time.Time
+	dry     [2]time.Time // by capacity type
 	trial   bool
 	settled bool
 	spec    int
 }
+
+// plenty is more than is ever asked for.
+const plenty = 100
 
 var jointEpoch = time.Unix(1_700_000_000, 0)
 
@@ -49,10 +53,9 @@ func newJointHub(members int) *jointHub {
 	h := &jointHub{now: jointEpoch, status: map[string]*jointStatus{}, seen: map[string][]jointView{}}
 	for i := range members {
 		m := &jointMember{
-			name: fmt.Sprintf("m%d", i), domain: fmt.Sprintf("d%d", i%2), now: &h.now, room: 6, start: time.Minute,
-			taken: h.taken,
+			name: fmt.Sprintf("m%d", i), domain: fmt.Sprintf("d%d", i%2), now: &h.now, start: time.Minute, taken: h.taken,
+			room: map[capacity.Type]int{capacity.Spot: 6, capacity.OnDemand: plenty}, pods: map[types.UID]*jointPod{}, probes: map[string]*shortage.Probe{},
 		}
-		m.pods = map[types.UID]*jointPod{}
 		m.restart()
 		h.members = append(h.members, m)
 		h.status[m.name] = &jointStatus{last: jointView{run: fleet.Running{Member: m.name}}}
@@ -62,11 +65,13 @@ func newJointHub(members int) *jointHub {
 
 // view is what a member shows now, as spot placement tells it.
 func (m *jointMember) view() jointView {
-	v := jointView{at: *m.now, run: fleet.Running{Member: m.name}, dry: m.dry, trial: m.trial, settled: m.settled(), spec: m.replicas}
+	v := jointView{at: *m.now, run: fleet.Running{Member: m.name}, settled: m.settled(), spec: m.replicas}
+	v.dry = [2]time.Time{fleet.Spot: m.dry(capacity.Spot), fleet.OnDemand: m.dry(capacity.OnDemand)}
+	v.trial, _ = m.droughts.OnTrial(jointShape)
 	for _, p := range m.pods {
-		c, dry := &v.run.Spot, !m.dry.IsZero()
+		c, dry := &v.run.Spot, !v.dry[fleet.Spot].IsZero()
 		if p.Capacity == capacity.OnDemand {
-			c, dry = &v.run.OnDemand, false
+			c, dry = &v.run.OnDemand, !v.dry[fleet.OnDemand].IsZero()
 		}
 		switch {
 		case !p.Supply():
@@ -107,12 +112,16 @@ func (h *jointHub) plan() {
 	p := &fleet.Placement{Name: "shop/web", Policy: h.policy, LastMove: h.moved}
 	for _, m := range h.members {
 		s := h.status[m.name]
+		room := fleet.Unbounded
+		if s.last.trial && s.last.dry[fleet.Spot].IsZero() {
+			room = max(1-s.last.run.Spot.Starting-s.last.run.Spot.Waiting, 0)
+		}
 		f.Members = append(f.Members, fleet.Member{
 			Name: m.name, Domain: m.domain, UnreachableSince: s.since,
 			Spot: fleet.Supply{
-				Room: fleet.Unbounded, DrySince: s.last.dry, Assured: s.last.dry.IsZero() && !s.last.trial, Price: 1, Start: m.start, Life: time.Hour,
+				Room: room, DrySince: s.last.dry[fleet.Spot], Assured: s.last.dry[fleet.Spot].IsZero() && !s.last.trial, Price: 1, Start: m.start, Life: time.Hour,
 			},
-			OnDemand: fleet.Supply{Room: fleet.Unbounded, Price: 3, Start: m.start},
+			OnDemand: fleet.Supply{Room: fleet.Unbounded, DrySince: s.last.dry[fleet.OnDemand], Price: 3, Start: m.start},
 		})
 		p.Running = append(p.Running, s.last.run)
 	}
@@ -215,7 +224,7 @@ func (h *jointHub) atRest() bool {
 	}
 	for _, w := range h.result.Members {
 		m := h.memberOf(w.Member)
-		if !m.dry.IsZero() {
+		if len(m.droughts.All()) > 0 {
 			return false
 		}
 		spots, onDemand := 0, 0

@@ -13,12 +13,14 @@ import (
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/plan"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/policy"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/shortage"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/slots"
 )
 
 // jointPod is a pod of the model.
 type jointPod struct {
 	plan.Pod
+	boundAt time.Time // when a node took it
 	readyAt time.Time // when it will be ready, if it has a node
 }
 
@@ -26,24 +28,24 @@ type jointPod struct {
 func (p *jointPod) serves() bool { return p.Ready && p.Supply() }
 
 // jointMember is a cluster with one ReplicaSet, whose controller, scheduler and kubelets are the model's, and whose spot placement
-// is the real one: slots by [slots.Accounting], moves by [plan.Plan].
+// is the real one: slots by [slots.Accounting], moves by [plan.Plan], droughts by [shortage.Trackers].
 type jointMember struct {
 	name, domain string
 	now          *time.Time
 	pods         map[types.UID]*jointPod
-	replicas     int // of the spec
-	room         int // spot pods that nodes are for
+	replicas     int                   // of the spec
+	room         map[capacity.Type]int // pods that nodes of a type are for
+	budget       bool                  // a PodDisruptionBudget lets one pod at a time be unavailable
 	made         int
 	start        time.Duration // from a node to ready
+	probes       map[string]*shortage.Probe
 
 	away     time.Time // since when it is out of the hub's reach; zero: it is not
 	split    *policy.FleetSplit
 	slots    *slots.Accounting
 	last     plan.Result
 	lastMove time.Time
-	dry      time.Time // since when spot has no room, as far as spot placement knows
-	full     time.Time // since when a probe finds room again
-	trial    bool
+	droughts *shortage.Trackers
 
 	// taken is called before the hub takes a ready pod away, by whatever way.
 	taken func(m *jointMember, p *jointPod, why string)
@@ -112,7 +114,7 @@ func (m *jointMember) create() {
 	if m.away.IsZero() && m.split != nil {
 		policy := m.policy()
 		ask := slots.Ask{ID: p.Name, Wanted: m.replicas, Mix: policy.Mix(), Final: true}
-		ask.Mix.Dry = !m.dry.IsZero()
+		ask.Mix.Dry, ask.Mix.OnDemandDry = !m.dry(capacity.Spot).IsZero(), !m.dry(capacity.OnDemand).IsZero()
 		answer := m.slots.Reserve(ask, *m.now)
 		p.Slot, p.Capacity, p.Reservation, p.Moved = answer.Slot, answer.Capacity, p.Name, answer.Moved
 		p.DeletionCost = ask.Mix.Cost(answer.Slot)
@@ -146,27 +148,26 @@ func (m *jointMember) end(p *jointPod, why string) {
 func (m *jointMember) gone(p *jointPod) {
 	delete(m.pods, p.UID)
 	if m.away.IsZero() {
+		m.droughts.Gone(p.UID)
 		m.slots.Gone(p.UID, p.Version+1, *m.now)
 	}
 }
 
-// onSpot are the pods that spot nodes run.
-func (m *jointMember) onSpot() []*jointPod {
-	return slices.DeleteFunc(m.sorted(), func(p *jointPod) bool { return p.Capacity != capacity.Spot || !p.Bound })
+// on are the pods that nodes of a type run.
+func (m *jointMember) on(c capacity.Type) []*jointPod {
+	return slices.DeleteFunc(m.sorted(), func(p *jointPod) bool { return p.Capacity != c || !p.Bound })
 }
 
-// live lets nodes and pods do what they do.
+// live lets nodes and pods do what they do. Pods come before probes, whose priority is the lowest.
 func (m *jointMember) live() {
-	used := len(m.onSpot())
+	used := map[capacity.Type]int{capacity.Spot: len(m.on(capacity.Spot)), capacity.OnDemand: len(m.on(capacity.OnDemand))}
 	for _, p := range m.sorted() {
 		switch {
 		case !p.GoneBy.IsZero() && !m.now.Before(p.GoneBy), p.Doom != nil && !m.now.Before(p.Doom.By):
 			m.gone(p)
-		case !p.Bound && p.GoneBy.IsZero() && (p.Capacity == capacity.OnDemand || used < m.room):
-			if p.Capacity == capacity.Spot {
-				used++
-			}
-			p.Bound, p.Node, p.UnschedulableSince = true, "node-of-"+p.Name, time.Time{}
+		case !p.Bound && p.GoneBy.IsZero() && used[p.Capacity] < m.room[p.Capacity]:
+			used[p.Capacity]++
+			p.Bound, p.Node, p.UnschedulableSince, p.boundAt = true, "node-of-"+p.Name, time.Time{}, *m.now
 			p.readyAt = m.now.Add(m.start)
 			m.write(p)
 		case !p.Bound && p.UnschedulableSince.IsZero():
@@ -177,14 +178,20 @@ func (m *jointMember) live() {
 			m.write(p)
 		}
 	}
+	for _, p := range m.probed() {
+		if !p.Gated && p.BoundAt.IsZero() && used[p.Capacity] < m.room[p.Capacity] {
+			used[p.Capacity]++
+			p.BoundAt, p.NodeJoined = *m.now, *m.now
+		}
+	}
 }
 
-// setRoom changes what spot can run. What is too much gets its notice, which may be none at all.
-func (m *jointMember) setRoom(room int, notice time.Duration) {
-	m.room = room
-	running := m.onSpot()
+// setRoom changes what a type can run. What is too much gets its notice, which may be none at all; on-demand capacity takes nothing back.
+func (m *jointMember) setRoom(c capacity.Type, room int, notice time.Duration) {
+	m.room[c] = room
+	running := m.on(c)
 	for _, p := range running[min(room, len(running)):] {
-		if p.Doom == nil {
+		if p.Doom == nil && c == capacity.Spot {
 			p.Doom = &plan.Doom{Node: p.Node, Notice: "taken back", Since: *m.now, By: m.now.Add(notice)}
 			m.write(p)
 		}
@@ -192,26 +199,71 @@ func (m *jointMember) setRoom(room int, notice time.Duration) {
 	m.live()
 }
 
-// probe finds out whether spot has room, as spot placement does: it is dry when a pod has found no node for a minute, and has room
-// again when a probe has found a node for a minute.
+// probed are the probes, by name.
+func (m *jointMember) probed() []*shortage.Probe {
+	return slices.SortedFunc(maps.Values(m.probes), func(a, b *shortage.Probe) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// jointTimes are those of shortages: shorter than in production, and in the same proportion.
+var jointTimes = shortage.Settings{FirstProbe: 30 * time.Second, MostBetween: 4 * time.Minute, ProbeTime: time.Minute, NodeStart: 2 * time.Minute}
+
+// jointShape is that of all pods.
+var jointShape capacity.Requirements
+
+// dry tells since when a type has no room, as far as spot placement knows.
+func (m *jointMember) dry(c capacity.Type) time.Time { return m.droughts.Since(c, jointShape) }
+
+// tell tells of a pod what shortages follow from.
+func (m *jointMember) tell(p *jointPod) {
+	if !p.Alive() {
+		m.droughts.Gone(p.UID)
+		return
+	}
+	s := shortage.Pod{UID: p.UID, Requirements: jointShape, Timeout: time.Minute, UnschedulableSince: p.UnschedulableSince}
+	if p.Bound {
+		s.BoundAt, s.NodeJoined = p.boundAt, p.boundAt
+	}
+	m.droughts.Observe(p.Capacity, s, *m.now)
+}
+
+// probe judges what pods and probes show, and does what is to be done about the probes.
 func (m *jointMember) probe() {
 	for _, p := range m.sorted() {
-		if p.Capacity == capacity.Spot && p.Bound && p.Ready {
-			m.trial = false
-		}
-		if p.Capacity == capacity.Spot && !p.UnschedulableSince.IsZero() && m.now.Sub(p.UnschedulableSince) >= time.Minute && m.dry.IsZero() {
-			m.dry, m.full, m.trial = *m.now, time.Time{}, false
-		}
+		m.tell(p)
 	}
-	switch {
-	case m.dry.IsZero():
-	case len(m.onSpot()) >= m.room:
-		m.full = time.Time{}
-	case m.full.IsZero():
-		m.full = *m.now
-	case m.now.Sub(m.full) >= time.Minute:
-		m.dry, m.full, m.trial = time.Time{}, time.Time{}, true
+	for _, p := range m.probed() {
+		m.droughts.Of(p.Capacity).ObserveProbe(*p, *m.now)
 	}
+	next := m.droughts.Step(*m.now)
+	for _, name := range next.Delete {
+		delete(m.probes, name)
+		m.droughts.ProbeGone(name)
+	}
+	for _, p := range next.Create {
+		m.probes[p.Name] = &p
+	}
+	for _, name := range next.Open {
+		m.probes[name].Gated, m.probes[name].OpenedAt = false, *m.now
+	}
+}
+
+// budgetNow is what the PodDisruptionBudget says.
+func (m *jointMember) budgetNow() plan.Budget {
+	healthy := 0
+	for _, p := range m.pods {
+		healthy += truth(p.Ready && p.GoneBy.IsZero())
+	}
+	want := max(m.replicas-1, 0)
+	return plan.Budget{Name: "one", Allowed: max(healthy-want, 0), Desired: want, Healthy: healthy >= want && want > 0}
+}
+
+// evict is the Eviction API: false where the budget does not let the pod go.
+func (m *jointMember) evict(p *jointPod, why string) bool {
+	if b := m.budgetNow(); m.budget && p.Bound && b.Allowed == 0 && (p.Ready || !b.Healthy) {
+		return false
+	}
+	m.end(p, why)
+	return true
 }
 
 // place plans the member's spot placement and does what the plan says.
@@ -219,12 +271,21 @@ func (m *jointMember) place() {
 	if m.split == nil {
 		return
 	}
-	o := plan.Observed{Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{{
-		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now), DrySince: m.dry, SpotOnTrial: m.trial,
-	}}}
+	owner := plan.Owner{
+		UID: m.owner(), Name: m.name, Replicas: m.replicas, Accounting: m.slots.Summary(m.replicas, *m.now),
+		DrySince: m.dry(capacity.Spot), OnDemandDrySince: m.dry(capacity.OnDemand),
+	}
+	owner.SpotOnTrial, owner.OnDemandOnTrial = m.droughts.OnTrial(jointShape)
+	o := plan.Observed{Replicas: m.replicas, LastMove: m.lastMove, Owners: []plan.Owner{owner}}
+	if m.budget {
+		o.Budgets = []plan.Budget{m.budgetNow()}
+	}
 	for _, p := range m.sorted() {
 		pod := p.Pod
 		m.slots.Mark(&pod)
+		if m.budget {
+			pod.Budgets = []int{0}
+		}
 		o.Pods = append(o.Pods, pod)
 	}
 	m.last = plan.Plan(o, m.policy(), plan.Settings{MaxMoves: policy.MoveLimit{Count: 1}, Cooldown: 10 * time.Second}, *m.now)
@@ -242,10 +303,11 @@ func (m *jointMember) place() {
 		if p == nil || !m.slots.Free(e.Pod, *m.now) {
 			continue
 		}
-		if e.For == plan.PurposeMove {
+		if !m.evict(p, fmt.Sprintf("it is evicted for %s", e.For)) {
+			m.slots.Restore(e.Pod)
+		} else if e.For == plan.PurposeMove {
 			m.lastMove = *m.now
 		}
-		m.end(p, fmt.Sprintf("it is evicted for %s", e.For))
 	}
 }
 
@@ -256,7 +318,10 @@ func (m *jointMember) settled() bool { return len(m.last.Stamps) == 0 }
 func (m *jointMember) restart() {
 	m.slots = slots.NewAccounting(false)
 	m.last, m.lastMove = plan.Result{Stamps: []plan.Stamp{{}}}, time.Time{}
-	m.dry, m.full, m.trial = time.Time{}, time.Time{}, false
+	m.droughts = shortage.NewTrackers(jointTimes)
+	for _, p := range m.probed() {
+		m.droughts.Of(p.Capacity).ObserveProbe(*p, *m.now)
+	}
 	if m.away.IsZero() {
 		for _, p := range m.sorted() {
 			m.slots.Observe(&p.Pod, *m.now)

@@ -7,14 +7,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/fleet"
+	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 )
 
-// Several members under the real fleet.Plan and the real spot.Plan together: whatever happens, the hub takes no replica away that is
+// Several members under the real fleet.Plan, spot.Plan and trackers of shortages together: whatever happens, the hub takes no replica away that is
 // needed, and when the trouble is over everything is as planned and nothing is written any more.
 func TestFleetAndMembersTogetherKeepTheFloorAndComeToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newJointHub(rapid.IntRange(2, 4).Draw(t, "members"))
 		h.lag = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 20 * time.Second}).Draw(t, "lag")
+		for _, m := range h.members {
+			m.budget = rapid.Bool().Draw(t, "budget")
+		}
 		drawJointPolicy(t, h)
 		member := func(t *rapid.T) *jointMember { return h.members[rapid.IntRange(0, len(h.members)-1).Draw(t, "member")] }
 		t.Repeat(map[string]func(*rapid.T){
@@ -31,7 +35,10 @@ func TestFleetAndMembersTogetherKeepTheFloorAndComeToRest(t *testing.T) {
 			},
 			"drought": func(t *rapid.T) {
 				notice := time.Duration(rapid.SampledFrom([]int{0, 30, 120}).Draw(t, "notice")) * time.Second
-				member(t).setRoom(rapid.IntRange(0, 6).Draw(t, "room"), notice)
+				member(t).setRoom(capacity.Spot, rapid.IntRange(0, 6).Draw(t, "room"), notice)
+			},
+			"on-demand drought": func(t *rapid.T) {
+				member(t).setRoom(capacity.OnDemand, rapid.SampledFrom([]int{0, 1, 3, plenty}).Draw(t, "room"), 0)
 			},
 			"lose a pod": func(t *rapid.T) {
 				m := member(t)
@@ -57,7 +64,7 @@ func TestFleetAndMembersTogetherKeepTheFloorAndComeToRest(t *testing.T) {
 			"restart": func(*rapid.T) { h.restart() },
 		})
 		h.calm()
-		for ticks, rests := 0, 0; ticks < 800 && rests < 10; ticks++ { // the hub may see what is there later than we do
+		for ticks, rests := 0, 0; ticks < 4000 && rests < 10; ticks++ { // the hub may see what is there later than we do
 			h.tick(5 * time.Second)
 			if rests++; !h.atRest() {
 				rests = 0
@@ -114,7 +121,8 @@ func (h *jointHub) restart() {
 func (h *jointHub) calm() {
 	for _, m := range h.members {
 		h.back(m)
-		m.setRoom(20, 0)
+		m.setRoom(capacity.Spot, 20, 0)
+		m.setRoom(capacity.OnDemand, plenty, 0)
 	}
 }
 
@@ -122,7 +130,7 @@ func (h *jointHub) explain(t *rapid.T) {
 	t.Logf("policy %+v", h.policy)
 	for _, w := range h.result.Members {
 		m := h.memberOf(w.Member)
-		t.Logf("%s: %+v; runs %+v, spec %d, split %+v, dry %v, last plan %s: %s", m.name, w, m.view().run, m.replicas, m.split, m.dry, m.last.State, m.last.Reason)
+		t.Logf("%s: %+v; runs %+v, spec %d, split %+v, dry %v, last plan %s: %s", m.name, w, m.view().run, m.replicas, m.split, m.droughts.All(), m.last.State, m.last.Reason)
 	}
 	t.Logf("moves %+v, later %+v", h.result.Moves, h.result.Later)
 }

@@ -43,6 +43,36 @@ func (t *table) beyond(n int) {
 	}
 }
 
+// doomedGoFirst gives pods on nodes that go slots behind all others: the owner counts them until they are gone, and one that shrinks
+// meanwhile, which a budget or the time of a notice may let take a while, is to give up these and not what serves on.
+func (pl *planner) doomedGoFirst(o *ownerPods, t *table) {
+	if pl.policy.Fleet.Replicas >= o.Replicas {
+		return
+	}
+	first := len(t.taken)
+	for _, slot := range t.slots {
+		first = max(first, int(slot)+1)
+	}
+	used := map[int]bool{}
+	var homeless []*Pod
+	for _, pod := range o.doomed {
+		if pod.Slot >= first && !used[pod.Slot] {
+			used[pod.Slot] = true
+		} else {
+			homeless = append(homeless, pod)
+		}
+	}
+	for _, pod := range homeless {
+		for used[first] {
+			first++
+		}
+		used[first] = true
+		if _, going := pl.moving[pod.UID]; !going {
+			pl.stampPod(pod, first)
+		}
+	}
+}
+
 // WaitsFor reports whether a plan waits for something of a kind.
 func (r *Result) WaitsFor(kind WaitKind) bool {
 	return slices.ContainsFunc(r.Waits, func(w Wait) bool { return w.Kind == kind })

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/capacity"
 	"github.com/plimsoll-dev/plimsoll/reconcile/spot/internal/plantest"
@@ -95,6 +98,36 @@ func TestAWorkloadShrinksByTheReplicasThatAFleetPlacementWantsGone(t *testing.T)
 				t.Errorf("afterwards it is %s: stamps %v, evictions %v", after.State, after.Stamps, plantest.Names(after.Evictions))
 			}
 		})
+	}
+}
+
+// What serves stays, and what a drought takes anyway goes: here a budget lets nobody evict it.
+func TestAWorkloadThatShrinksGivesUpPodsOfNodesThatGoFirst(t *testing.T) {
+	before, after := splitOf(10, 3), splitOf(6, 3)
+	pods := plantest.Replicas(before.Replicas, mixUnder(before))
+	doomed := map[types.UID]bool{}
+	for i := range pods {
+		if pods[i].Slot >= 3 && pods[i].Slot < 7 { // the youngest stay
+			doomed[pods[i].UID] = true
+			pods[i].Doom = &plan.Doom{Node: "n", Notice: "taken back", Since: spottest.Epoch, By: spottest.Epoch.Add(2 * time.Minute)}
+		}
+		pods[i].Budgets = []int{0}
+	}
+	observe := func() plan.Observed {
+		o := plantest.ObservedOf(pods, before.Replicas)
+		o.Budgets = []plan.Budget{{Name: "none", Desired: 10}}
+		return o
+	}
+	pol := underFleet(after.Replicas, after.OnDemand)
+	r := plan.Plan(observe(), pol, plantest.DefaultSettings, spottest.Epoch)
+	pods = stamped(pods, &r)
+	if again := plan.Plan(observe(), pol, plantest.DefaultSettings, spottest.Epoch); len(again.Stamps) > 0 {
+		t.Errorf("it does not come to rest: %v", again.Stamps)
+	}
+	for _, pod := range shrunk(pods, after.Replicas) {
+		if doomed[pod.UID] {
+			t.Errorf("%s stays on a node that goes", pod.Name)
+		}
 	}
 }
 

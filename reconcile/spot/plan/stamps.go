@@ -58,6 +58,7 @@ func (pl *planner) assign(o *ownerPods) {
 		pl.evenOut(o, t)
 	} else {
 		t.beyond(n)
+		pl.doomedGoFirst(o, t)
 	}
 	for at, pod := range o.alive {
 		if slot := t.slots[at]; slot != NoSlot {
