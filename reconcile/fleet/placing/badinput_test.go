@@ -159,7 +159,7 @@ func TestADeletedPlacementSaysWhatItLeavesBehind(t *testing.T) {
 // A namespace that the hub's configuration leaves out is not one that is not planned yet.
 func TestANamespaceThatTheHubLeavesOutIsSaid(t *testing.T) {
 	b := newBench(t, web(9, 3))
-	b.NamespaceSelector = labels.SelectorFromSet(labels.Set{"team": "other"})
+	b.options.NamespaceSelector = labels.SelectorFromSet(labels.Set{"team": "other"})
 	for member := range b.cluster {
 		delete(b.views, member) // nothing of it is in a cache
 	}

@@ -132,8 +132,8 @@ func TestMovesOfAMemberThatIsGoneAreCountedNoMore(t *testing.T) {
 	b := newBench(t, web(9, 3))
 	b.rounds(6)
 	all := testutil.CollectAndCount(b.metrics.moves)
-	registered := b.Members
-	b.Members = func() []Member { return registered()[:2] }
+	registered := b.options.Members
+	b.options.Members = func() []Member { return registered()[:2] }
 	b.rounds(3)
 	if left, gone := testutil.CollectAndCount(b.metrics.moves), b.metrics.moves.DeletePartialMatch(prometheus.Labels{"member": registered()[2].Name}); left == 0 || all <= left || gone > 0 {
 		t.Errorf("%d series before, %d after, %d of the member that is gone", all, left, gone)

@@ -129,7 +129,7 @@ func (c *Controller) Flush(ctx context.Context) {
 	defer c.keeping.Unlock()
 	p := &c.past
 	p.wait(ctx)
-	if c.archive == nil || !p.ready(c.clock(), c) || p.known == nil || !p.changed || !c.ActsAny() {
+	if c.archive == nil || !p.ready(c.clock(), c) || p.known == nil || !p.changed || !c.options.ActsAny() {
 		return
 	}
 	p.changed = false
