@@ -46,8 +46,11 @@ func (p *places) free(address netip.Addr) {
 
 // addressOf is where a connection comes from. Somebody who has one IPv6 address has all of its network of 64 bits, which
 // counts as one.
-func addressOf(conn net.Conn) netip.Addr {
-	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+func addressOf(conn net.Conn) netip.Addr { return addressIn(conn.RemoteAddr().String()) }
+
+// addressIn is addressOf for the text of an address with its port.
+func addressIn(text string) netip.Addr {
+	remote, err := netip.ParseAddrPort(text)
 	if err != nil {
 		return netip.Addr{}
 	}

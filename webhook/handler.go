@@ -49,6 +49,7 @@ type Handler struct {
 func NewHandler(options HandlerOptions) *Handler {
 	h := &Handler{HandlerOptions: options, calls: http.NewServeMux(), peers: http.NewServeMux(), refusals: calls.NewRefusals()}
 	h.calls.HandleFunc(CallPattern, h.fromMember)
+	h.calls.HandleFunc("/", h.fromNobody)
 	h.peers.HandleFunc(PeerPattern, h.fromPeer)
 	return h
 }
@@ -71,12 +72,22 @@ func (h *Handler) fromMember(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// fromNobody refuses what is no call at all. No member is named, so the refusals of an address wait for each other.
+func (h *Handler) fromNobody(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusNotFound
+	if r.Method != http.MethodPost {
+		status = http.StatusMethodNotAllowed
+	}
+	h.rejectUnread(w, "not_found", status)
+	h.refusals.Wait(r.Context(), addressIn(r.RemoteAddr).String())
+}
+
 // fromPeer does not forward again, so that two replicas that take each other for the owner do not play ball.
 func (h *Handler) fromPeer(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, r.PathValue("member"), nil)
 }
 
-// answer answers a call, or refuses it and returns false.
+// answer answers a call, or refuses it. It returns false if the refusal is the caller's doing, and not that of all callers together.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, forwarder *Forwarder) bool {
 	started := time.Now()
 	ctx := withDeadline(r.Context(), started.Add(placeTimeout))
@@ -89,10 +100,10 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		h.rejectUnread(w, lengthReasons[status], status)
 		return false
 	}
-	reading, ok := h.Metrics.begin(member, room)
-	if !ok {
+	reading, err := h.Metrics.begin(member, room)
+	if err != nil {
 		h.rejectUnread(w, "busy", http.StatusTooManyRequests)
-		return false
+		return errors.Is(err, errAllBusy)
 	}
 	defer h.Metrics.end(reading, room)
 	if room > maxPooled {
@@ -103,7 +114,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, member string, 
 		return false
 	}
 	call := &buffers.call
-	err := call.decode(buffers.into().Bytes(), h.reads)
+	err = call.decode(buffers.into().Bytes(), h.reads)
 	if err != nil || call.apiVersion != calls.ReviewVersion || call.kind != "AdmissionReview" || !plainUID(call.pod.RequestUID) {
 		h.reject(w, "unreadable", http.StatusBadRequest)
 		return false

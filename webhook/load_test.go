@@ -18,15 +18,16 @@ func TestThePodsOfOneMemberThatAreBeingReadAreBounded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var begun []*memberMetrics
 	for {
-		of, ok := metrics.begin("greedy", largeCall)
-		if !ok {
+		of, err := metrics.begin("greedy", largeCall)
+		if err != nil {
+			g.Expect(err).To(Equal(errMemberBusy))
 			break
 		}
 		begun = append(begun, of)
 	}
 	g.Expect(begun).To(HaveLen(maxPodBytesOfMember / largeCall))
-	of, ok := metrics.begin("modest", largeCall)
-	g.Expect(ok).To(BeTrue())
+	of, err := metrics.begin("modest", largeCall)
+	g.Expect(err).NotTo(HaveOccurred())
 	metrics.end(of, largeCall)
 	for _, of := range begun {
 		metrics.end(of, largeCall)
@@ -41,11 +42,11 @@ func TestLargeCallsOfOneMemberAreReadAtARate(t *testing.T) {
 		metrics, err := NewMetrics(prometheus.NewRegistry())
 		g.Expect(err).NotTo(HaveOccurred())
 		begin := func(member string, bytes int64) bool {
-			of, ok := metrics.begin(member, bytes)
-			if ok {
+			of, err := metrics.begin(member, bytes)
+			if err == nil {
 				metrics.end(of, bytes)
 			}
-			return ok
+			return err == nil
 		}
 		read := 0
 		for ; begin("greedy", calls.MaxBody); read++ {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -88,20 +89,20 @@ func (m *Metrics) count(member, outcome string, took time.Duration) {
 	counter.(prometheus.Counter).Inc()
 }
 
-// begin reckons with the bytes of a call while it is read; false: there are too many. What was begun must be ended.
-func (m *Metrics) begin(member string, bytes int64) (of *memberMetrics, ok bool) {
+// errMemberBusy says that a member has too many bytes of calls under way, errAllBusy that all members together have.
+var errMemberBusy, errAllBusy = errors.New("too many bytes of the member's calls"), errors.New("too many bytes of all calls")
+
+// begin reckons with the bytes of a call while it is read, unless there are too many. What was begun must be ended.
+func (m *Metrics) begin(member string, bytes int64) (of *memberMetrics, err error) {
 	of = m.of(member)
-	if !of.large.allow(bytes) {
-		return nil, false
-	}
-	if !reserve(&of.reading, bytes, maxPodBytesOfMember) {
-		return nil, false
+	if !of.large.allow(bytes) || !reserve(&of.reading, bytes, maxPodBytesOfMember) {
+		return nil, errMemberBusy
 	}
 	if !reserve(&m.reading, bytes, maxPodBytes) {
 		of.reading.Add(-bytes)
-		return nil, false
+		return nil, errAllBusy
 	}
-	return of, true
+	return of, nil
 }
 
 func (m *Metrics) end(of *memberMetrics, bytes int64) {

@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -108,7 +109,7 @@ const (
 	outcomeRejected = "rejected"
 )
 
-// answerer answers a call, or refuses it and returns false.
+// answerer answers a call, or refuses it. It returns false if the refusal is the caller's doing, and not that of all callers together.
 type answerer func(http.ResponseWriter, *http.Request, asking) bool
 
 // serve has calls of a pattern answered that carry a token of the purpose.
@@ -140,7 +141,7 @@ func (h *Handler) admit(tokens *webhook.Tokens, limit int64, answer answerer) an
 		giveBack, err := h.turns.take(r.Context(), r.PathValue("member"), r.ContentLength)
 		if err != nil {
 			h.rejectUnread(w, call, http.StatusTooManyRequests)
-			return false
+			return errors.Is(err, errAllBusy)
 		}
 		defer giveBack()
 		r.Body = http.MaxBytesReader(w, r.Body, limit)

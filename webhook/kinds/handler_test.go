@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
@@ -305,6 +306,14 @@ func TestPodsAndWebAppsAreAnsweredBesideEachOther(t *testing.T) {
 func TestEveryRefusalOfACallAboutAKindCounts(t *testing.T) {
 	s := newKindSite(t, webapp.Policy{})
 	s.refusals = calls.NewRefusals()
+	crowded := func() (answer *httptest.ResponseRecorder) {
+		synctest.Test(t, func(t *testing.T) { // it waits for others
+			s.turns.all.TryAcquire(maxBytes)
+			defer s.turns.all.Release(maxBytes)
+			answer = s.post(s.at("/convert"), []byte("{}"))
+		})
+		return answer
+	}
 	for name, call := range map[string]struct {
 		send   func() *httptest.ResponseRecorder
 		counts float64
@@ -312,6 +321,7 @@ func TestEveryRefusalOfACallAboutAKindCounts(t *testing.T) {
 		"a conversion": {func() *httptest.ResponseRecorder {
 			return s.post(s.at("/convert"), []byte(fmt.Sprintf(twoOld, "apps.plimsoll.dev/v1")))
 		}, 0},
+		"others' conversions":       {crowded, 0},
 		"no conversion":             {func() *httptest.ResponseRecorder { return s.post(s.at("/convert"), []byte("[")) }, 1},
 		"a conversion, wrong token": {func() *httptest.ResponseRecorder { return s.post("/webhook/v1/members/eu/1/convert", nil) }, 1},
 	} {

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,6 +40,9 @@ func newTurns() *turns {
 	return &turns{all: semaphore.NewWeighted(maxBytes), members: map[string]*memberTurns{}}
 }
 
+// errAllBusy says that a turn did not come because of what all members together ask.
+var errAllBusy = errors.New("the members' calls take too long")
+
 // take waits for the turn of a call of a member. What it returns gives the turn back.
 func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
@@ -57,7 +61,7 @@ func (t *turns) take(ctx context.Context, member string, bytes int64) (giveBack 
 	if err := t.all.Acquire(ctx, bytes); err != nil {
 		own.Release(bytes)
 		t.leave(member)
-		return nil, fmt.Errorf("the members' calls take too long: %w", err)
+		return nil, fmt.Errorf("%w: %w", errAllBusy, err)
 	}
 	return func() {
 		t.all.Release(bytes)
