@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,12 +18,12 @@ const (
 	hostileSeed = 12
 	// hostileWindow is how long a member is hostile while the others are measured, and calmEvery after how many hostilities it
 	// behaves well for as long, to compare with.
-	hostileWindow = 4 * time.Second
+	hostileWindow = 8 * time.Second
 	calmEvery     = 5
-	// hostileRepeats is how often a hostility is tried again whose ratio is above ratioAllowed: a window is short, and what
-	// else the machine does may fall into one. The median counts.
-	hostileRepeats  = 2
-	hostileSuspects = 4 // of them the worst are tried again
+	// hostileRepeats is how often a hostility is tried again that is suspicious: a window is short, and what else the machine does may
+	// fall into one. The median counts.
+	hostileRepeats  = 4
+	hostileSuspects = 6 // of them the worst are tried again
 	ratioAllowed    = 1.5
 
 	hostileCalls  = 300 // admission calls a second
@@ -54,8 +55,8 @@ func (b *bench) hostile(ctx context.Context) error {
 	return err
 }
 
-// hostileMembers has the member do everything that it can, one thing after the other, and compares the good members and the
-// hub's memory with how they are while it behaves well. The member registers anew in the middle of each window: hostile or
+// hostileMembers has the member do everything that it can, one thing after the other, to the hub of the good members and to one that
+// has none, and compares how the good members fare. The member registers anew in the middle of each window: hostile or
 // not, the hub meets it as a member that changes and as one that joins.
 func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (err error) {
 	s, err := b.newHostileSite(ctx)
@@ -69,7 +70,7 @@ func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (e
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	if s.hub.Ended() {
+	if s.here.hub.Ended() {
 		return errors.New("the hub has ended")
 	}
 	b.report.record("hostile-floor-breaks", float64(breaks))
@@ -77,29 +78,24 @@ func (b *bench) hostileMembers(ctx context.Context, chosen []fleet.Hostility) (e
 	return nil
 }
 
-// A window is what was measured while the member did one thing.
-type window struct {
-	hostility         fleet.Hostility
-	admission, events time.Duration // p99
-	rss               int64         // the most
-	processor         time.Duration // that the hub took
-}
-
-// tryAll measures each hostility, and good behaviour in between.
+// tryAll measures each hostility at both hubs, and good behaviour in between.
 func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) error {
 	for i, hostility := range chosen {
 		if i%calmEvery == 0 {
-			if err := s.try(ctx, fleet.WellBehaved); err != nil {
+			if err := s.tryBoth(ctx, fleet.WellBehaved); err != nil {
 				return err
 			}
 		}
-		if err := s.try(ctx, hostility); err != nil {
+		if err := s.tryBoth(ctx, hostility); err != nil {
 			return err
 		}
 	}
-	for _, hostility := range s.suspicious() {
+	for _, hostility := range suspicious(compare(s.windows)) {
+		if err := s.try(ctx, s.here, fleet.WellBehaved); err != nil {
+			return err
+		}
 		for range hostileRepeats {
-			if err := errors.Join(s.try(ctx, fleet.WellBehaved), s.try(ctx, hostility)); err != nil {
+			if err := s.tryBoth(ctx, hostility); err != nil {
 				return err
 			}
 		}
@@ -107,19 +103,21 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 	return nil
 }
 
-// try measures one window, with the member new and healthy before it.
-func (s *hostileSite) try(ctx context.Context, hostility fleet.Hostility) error {
-	if err := s.rejoin(ctx); err != nil {
-		return err
-	}
-	if err := s.api.AwaitMembers(ctx, s.member.Member); err != nil {
+// tryBoth measures a hostility at one hub right after the other: so the rest of the machine does about the same.
+func (s *hostileSite) tryBoth(ctx context.Context, hostility fleet.Hostility) error {
+	return errors.Join(s.try(ctx, s.here, hostility), s.try(ctx, s.apart, hostility))
+}
+
+// try measures one window at a hub, with the member new and healthy before it.
+func (s *hostileSite) try(ctx context.Context, at *seat, hostility fleet.Hostility) error {
+	if err := s.sit(ctx, at); err != nil {
 		return err
 	}
 	if err := s.member.Behave(ctx, hostility); err != nil {
 		return err
 	}
-	w := window{hostility: hostility}
-	before, err := s.hub.Processor()
+	w := window{hostility: hostility, apart: at == s.apart}
+	before, err := s.processors()
 	if err != nil {
 		return err
 	}
@@ -131,32 +129,46 @@ func (s *hostileSite) try(ctx context.Context, hostility fleet.Hostility) error 
 		if err := pause(groupCtx, warmup+hostileWindow/2); err != nil {
 			return err
 		}
-		return s.rejoin(groupCtx)
+		return errors.Join(at.unregister(groupCtx, s.member.Member), at.register(groupCtx, s.member.Member))
 	})
 	if err := errors.Join(group.Wait(), s.member.Behave(ctx, fleet.WellBehaved)); err != nil {
 		return fmt.Errorf("%s: %w", hostility, err)
 	}
-	after, err := s.hub.Processor()
+	after, err := s.processors()
 	if err != nil {
 		return err
 	}
-	w.processor = after - before
+	w.processor, w.load = after.hub-before.hub, after.load-before.load
 	s.windows = append(s.windows, w)
-	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB, processor %4.2f s", nameOf(hostility),
-		milliseconds(w.admission), milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds())
+	s.bench.logf("%-20s admission p99 %6.2f ms, event to reconcile p99 %6.2f ms, memory %4.0f MB, processor %5.2f s, hostile %5.2f s", nameOf(w),
+		milliseconds(w.admission), milliseconds(w.events), float64(w.rss)/1e6, w.processor.Seconds(), w.load.Seconds())
 	return nil
 }
 
-func nameOf(hostility fleet.Hostility) string {
-	if hostility == fleet.WellBehaved {
-		return "well-behaved"
+// processorTimes is the time that two processes have had a processor: the hub with the good members, and this one, in which the hostile member
+// runs.
+type processorTimes struct{ hub, load time.Duration }
+
+func (s *hostileSite) processors() (u processorTimes, err error) {
+	if u.hub, err = s.here.hub.Processor(); err != nil {
+		return u, err
 	}
-	return string(hostility)
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		return u, fmt.Errorf("processor time: %w", err)
+	}
+	u.load = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	return u, nil
 }
 
-// rejoin takes the member out and registers it again.
-func (s *hostileSite) rejoin(ctx context.Context) error {
-	return errors.Join(s.bench.fleet.Unregister(ctx, s.member.Member), s.bench.fleet.Register(ctx, s.member.Member))
+func nameOf(w window) string {
+	switch {
+	case w.hostility == fleet.WellBehaved:
+		return "well-behaved"
+	case w.apart:
+		return string(w.hostility) + " (apart)"
+	}
+	return string(w.hostility)
 }
 
 // keepScaling scales the workloads up and down until it is stopped, and then counts how often the hub broke their floors.
@@ -227,7 +239,7 @@ func (s *hostileSite) reconciles(ctx context.Context) (time.Duration, error) {
 			return 0, group.Wait()
 		}
 		t := s.targets[i%len(s.targets)]
-		group.Go(func() error { return t.write(groupCtx, s.api, i >= hostileWrites*int(warmup/time.Second)) })
+		group.Go(func() error { return t.write(groupCtx, s.here.api, i >= hostileWrites*int(warmup/time.Second)) })
 	}
 	if err := group.Wait(); err != nil {
 		return 0, err
@@ -255,7 +267,7 @@ func (s *hostileSite) admissions(ctx context.Context) (time.Duration, error) {
 // memory is the most that the hub has resident during a window.
 func (s *hostileSite) memory(ctx context.Context) (most int64, err error) {
 	for until := time.Now().Add(warmup + hostileWindow); time.Now().Before(until); {
-		rss, err := s.hub.RSS()
+		rss, err := s.here.hub.RSS()
 		if err != nil || ctx.Err() != nil {
 			return 0, errors.Join(err, ctx.Err())
 		}

@@ -10,15 +10,18 @@ import (
 	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/plimsoll-dev/plimsoll/reconcile/webapp/crd"
 	"github.com/plimsoll-dev/plimsoll/test/kube"
+	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
 // A Hostility is one way in which a hostile member attacks the hub.
@@ -185,6 +188,24 @@ func (h *Hostile) callTargets(ctx context.Context) ([]string, error) {
 		return nil, errors.Join(err, errors.New("the hub has not yet said where WebApps are converted"))
 	}
 	return []string{pods.String(), convert}, nil
+}
+
+// ForgetWebhooks takes out of the member what a hub has written about where its webhooks are, as for another hub: the policies let no
+// hub change the URLs that another one wrote. InstallWebApps and Prepare make what is missing then.
+func (h *Hostile) ForgetWebhooks(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Name: webhook.ConfigurationName}
+	for _, configuration := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta},
+	} {
+		if err := client.IgnoreNotFound(h.Client().Delete(ctx, configuration)); err != nil {
+			return err
+		}
+	}
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	definition.SetName(crd.Name)
+	unconverted := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`))
+	return client.IgnoreNotFound(h.Client().Patch(ctx, definition, unconverted))
 }
 
 // turn changes the hostility, ends the answers that are under way, and stops the calls of the one before.

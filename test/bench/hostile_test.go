@@ -1,0 +1,60 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/plimsoll-dev/plimsoll/test/fleet"
+)
+
+// in is a window with latencies in milliseconds and memory in megabytes.
+func in(hostility fleet.Hostility, apart bool, admission, events time.Duration, rss int64) window {
+	return window{
+		hostility: hostility, apart: apart, admission: admission * time.Millisecond, events: events * time.Millisecond, rss: rss << 20,
+		processor: 2 * time.Second, load: time.Second,
+	}
+}
+
+func TestAHostilityIsComparedWithWhatItDoesAtTheOtherHub(t *testing.T) {
+	g := NewWithT(t)
+	busy := in(fleet.HugeCalls, false, 12, 18, 120)
+	busy.processor, busy.load = 3*time.Second, 9*time.Second
+	compared := compare([]window{
+		in(fleet.WellBehaved, false, 4, 2, 100), in(fleet.WellBehaved, false, 6, 4, 300),
+		busy, in(fleet.HugeCalls, true, 10, 15, 500),
+	})
+	g.Expect(compared).To(HaveLen(1))
+	is := compared[fleet.HugeCalls]
+	g.Expect(is.admission).To(BeNumerically("~", 1.2))
+	g.Expect(is.events).To(BeNumerically("~", 1.2))
+	g.Expect(is.calmAdmission).To(BeNumerically("~", 2.4))
+	g.Expect(is.calmEvents).To(BeNumerically("~", 6))
+	g.Expect(is.rss).To(BeNumerically("~", 1.2), "what the hub had before anything was hostile")
+	g.Expect(is.load).To(BeNumerically("~", 9))
+	g.Expect(is.processor).To(Equal(time.Second), "beyond good behaviour")
+}
+
+func TestMedianWindowsCount(t *testing.T) {
+	g := NewWithT(t)
+	compared := compare([]window{
+		in(fleet.WellBehaved, false, 5, 5, 100),
+		in(fleet.Redirects, false, 5, 5, 100), in(fleet.Redirects, false, 500, 500, 900), in(fleet.Redirects, false, 7, 7, 110),
+		in(fleet.Redirects, true, 7, 7, 100), in(fleet.Redirects, true, 1, 1, 100), in(fleet.Redirects, true, 900, 900, 100),
+	})
+	g.Expect(compared[fleet.Redirects].admission).To(BeNumerically("~", 1))
+	g.Expect(compared[fleet.Redirects].events).To(BeNumerically("~", 1))
+	g.Expect(compared[fleet.Redirects].rss).To(BeNumerically("~", 1.1))
+}
+
+func TestWhatIsSlowBesideGoodBehaviourIsTriedAgainThoughTheOtherHubWasSlower(t *testing.T) {
+	g := NewWithT(t)
+	found := suspicious(compare([]window{
+		in(fleet.WellBehaved, false, 5, 5, 100),
+		in(fleet.SlowBodies, false, 6, 6, 100), in(fleet.SlowBodies, true, 5, 5, 100),
+		in(fleet.EndlessEvents, false, 6, 10, 100), in(fleet.EndlessEvents, true, 60, 60, 100),
+		in(fleet.Redirects, false, 20, 6, 100), in(fleet.Redirects, true, 5, 5, 100),
+	}))
+	g.Expect(found).To(Equal([]fleet.Hostility{fleet.Redirects, fleet.EndlessEvents}))
+}
