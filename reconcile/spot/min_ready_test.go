@@ -105,3 +105,22 @@ func TestTheNextReplicaMovesOnceTheLastOneHasBeenReadyForMinReadySeconds(t *test
 		}
 	}
 }
+
+// Somebody paused a rollout half-way, a moment ago: the floor is restored all the same, as the Deployment says that it is paused.
+func TestThatARolloutIsPausedReachesThePlan(t *testing.T) {
+	for paused, moves := range map[bool]int{true: 1, false: 0} {
+		d := deployment(2, "true", spottest.Annotations("spot-percentage", "100", "min-on-demand", "1"))
+		d.Spec.Paused = paused
+		cached := deployment(2, "true", d.Annotations)
+		DeploymentKind(spottest.DefaultKeys).Keep(d, cached)
+		newest := counted(1)
+		newest.Name, newest.UID = "web-2", "set-web-2"
+		pod := running("web-2-0", "0", "node-spot")
+		pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID, pod.CreationTimestamp = newest.Name, newest.UID, metav1.Now()
+		pod.Status.Conditions[0].LastTransitionTime = metav1.Now()
+		r := newReleases(t, nil, namespace("true", nil), cached, counted(2), newest, running("web-1-0", "0", "node-spot"), running("web-1-1", "1", "node-spot"), pod)
+		if r.round(t, cached); len(r.evicted) != moves {
+			t.Errorf("paused %t: evicted %v", paused, r.evicted)
+		}
+	}
+}
