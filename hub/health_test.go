@@ -8,9 +8,13 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
+	"github.com/plimsoll-dev/plimsoll/clusters"
 	"github.com/plimsoll-dev/plimsoll/webhook"
 )
 
@@ -34,4 +38,24 @@ func TestAReplicaIsReadyWhileItsWebhookListens(t *testing.T) {
 	stop()
 	g.Eventually(ended).Should(Receive(BeNil()))
 	g.Expect(readyz()).To(Equal(http.StatusServiceUnavailable), "it has stopped")
+}
+
+// A rolling update ends the next replica when the new one is ready: that one must have had its time to become warm.
+func TestAReplicaIsReadyWhenItIsWarmOrHasHadItsTime(t *testing.T) {
+	g := NewWithT(t)
+	owns, _, _ := newShared(t)
+	provider, err := clusters.New(clusters.Options{HubConfig: &rest.Config{Host: "127.0.0.1:1"}, Namespace: "plimsoll-system", Scheme: clientgoscheme.Scheme, Fence: owns})
+	g.Expect(err).NotTo(HaveOccurred())
+	h := &Hub{ownership: owns, provider: provider, started: time.Now()} // it has read no registration yet
+	h.config.Clusters.WarmTimeout = time.Hour
+	g.Expect(h.warmed()).To(Succeed(), "there is nobody to leave anything to: it acts")
+	owns.owners = nil
+	g.Expect(h.warmed()).To(MatchError(ContainSubstring("have not been read yet")))
+	h.started = time.Now().Add(-2 * time.Hour)
+	g.Expect(h.warmed()).To(Succeed(), "it has had its time")
+
+	members := []clusters.Status{{Name: "away", State: clusters.StateUnreachable}, {Name: "there", State: clusters.StateReady}}
+	g.Expect(connected(members)).To(Succeed(), "nobody waits for what cannot be reached")
+	members = append(members, clusters.Status{Name: "new", State: clusters.StateConnecting, Message: "waits for its caches"})
+	g.Expect(connected(members)).To(MatchError("member new: waits for its caches"))
 }

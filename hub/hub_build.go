@@ -294,7 +294,11 @@ func (h *Hub) warm() error {
 	if err := h.synced(); err != nil {
 		return err
 	}
-	for _, status := range h.provider.Statuses() {
+	return connected(h.provider.Statuses())
+}
+
+func connected(members []clusters.Status) error {
+	for _, status := range members {
 		if status.State == clusters.StateConnecting {
 			return fmt.Errorf("member %s: %s", status.Name, status.Message)
 		}

@@ -24,6 +24,10 @@ type leaseServer struct {
 	version int
 	last    int // version of all that was ever written; 0: there was no Lease yet
 	watch   []func(record resourcelock.LeaderElectionRecord, gone bool)
+
+	saved        *resourcelock.LeaderElectionRecord // as the last backup has it
+	savedVersion int
+	back         time.Time // when a restore has ended
 }
 
 func (s *leaseServer) write(record resourcelock.LeaderElectionRecord, from int) (int, error) {
@@ -70,6 +74,42 @@ func (s *leaseServer) remove() {
 	}
 }
 
+// backup keeps what there is for restore.
+func (s *leaseServer) backup() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved, s.savedVersion = s.record, s.version
+}
+
+// restore puts the last backup in place, as when the hub cluster's etcd is restored: all that was written since is gone, and the
+// API server does not answer for as long as that takes. Versions that come do not repeat those that are gone, because other
+// objects have taken these.
+func (s *leaseServer) restore(takes time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record, s.version = s.saved, s.savedVersion
+	s.back = time.Now().Add(takes)
+	time.AfterFunc(takes, s.show)
+}
+
+// show tells those who watch what there is.
+func (s *leaseServer) show() {
+	record, version := s.read()
+	s.mu.Lock()
+	watch := slices.Clone(s.watch)
+	s.mu.Unlock()
+	for _, f := range watch {
+		f(record, version == 0)
+	}
+}
+
+// away tells whether the server does not answer.
+func (s *leaseServer) away() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.back)
+}
+
 // wire is the way of one replica to the server: how long a request and its answer take, and what gets lost. A request that
 // is not answered within timeout fails, though it may arrive later.
 type wire struct {
@@ -80,6 +120,8 @@ type wire struct {
 	timeout                time.Duration
 	late                   sync.WaitGroup
 	frozen                 chan struct{} // closed when the process continues; nil: it runs
+	suspended              time.Time     // since when the machine is, so that its monotonic clock stands still; zero: it is not
+	stood                  time.Duration // for how long it stood still before
 }
 
 func (w *wire) set(change func(*wire)) {
@@ -103,7 +145,34 @@ func (w *wire) thaw() {
 			close(w.frozen)
 			w.frozen = nil
 		}
+		if !w.suspended.IsZero() {
+			w.stood, w.suspended = w.stood+time.Since(w.suspended), time.Time{}
+		}
 	})
+}
+
+// suspend is freeze for the whole machine.
+func (w *wire) suspend() {
+	w.freeze()
+	w.set(func(w *wire) {
+		if w.suspended.IsZero() {
+			w.suspended = time.Now()
+		}
+	})
+}
+
+// clock is that of the replica's machine: its wall clock is ahead by skew, and its monotonic clock stands still while it is suspended.
+func (w *wire) clock(skew time.Duration) func() time.Time {
+	began := time.Now()
+	return func() time.Time {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		now, stood := time.Now(), w.stood
+		if !w.suspended.IsZero() {
+			stood += now.Sub(w.suspended)
+		}
+		return clockTime(now.Add(skew), now.Sub(began)-stood)
+	}
 }
 
 func (w *wire) isFrozen() bool {
@@ -122,7 +191,10 @@ func (w *wire) run() {
 	}
 }
 
-var errNoAnswer = errors.New("no answer in time")
+var (
+	errNoAnswer = errors.New("no answer in time")
+	errAway     = errors.New("connection refused")
+)
 
 // send lets do happen at the server.
 func (w *wire) send(ctx context.Context, write bool, do func()) error {
@@ -163,8 +235,11 @@ type wiredLock struct {
 
 func (l *wiredLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	var record *resourcelock.LeaderElectionRecord
-	version := 0
+	version, away := 0, false
 	err := l.wire.send(ctx, false, func() {
+		if away = l.server.away(); away {
+			return
+		}
 		l.server.mu.Lock()
 		defer l.server.mu.Unlock()
 		if l.server.record != nil {
@@ -172,6 +247,9 @@ func (l *wiredLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 			record, version = &copied, l.server.version
 		}
 	})
+	if err == nil && away {
+		err = errAway
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +271,11 @@ func (l *wiredLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 
 func (l *wiredLock) put(ctx context.Context, record resourcelock.LeaderElectionRecord, from int) error {
 	version, failed := 0, error(nil)
-	if err := l.wire.send(ctx, true, func() { version, failed = l.server.write(record, from) }); err != nil {
+	if err := l.wire.send(ctx, true, func() {
+		if failed = errAway; !l.server.away() {
+			version, failed = l.server.write(record, from)
+		}
+	}); err != nil {
 		return err
 	}
 	if failed == nil {

@@ -1,7 +1,9 @@
 package leadership
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,10 +11,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Whatever gets lost or late, whoever stops, freezes or dies, and whatever a person does to the Lease: a replica that may
-// write is the only one, and what the others wrote has ended.
+// Whatever gets lost or late, whoever stops, freezes or dies, whatever the wall clocks say, and whatever a person does to the Lease
+// or to the store that it is in: a replica that may write is the only one, and what the others wrote has ended.
 func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
-	turns, stops, edits := 0, 0, 0
+	turns, stops, edits, restores, suspends := 0, 0, 0, 0, 0
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newLeaseModel(t, seed)
@@ -26,10 +28,12 @@ func TestAtMostOneReplicasFenceIsOpen(t *testing.T) {
 				}
 			}
 			turns, stops, edits = turns+m.turns, stops+m.stops, edits+m.edits
+			restores, suspends = restores+m.restores, suspends+m.suspends
 		})
 	}
-	if turns < 180 || stops < 60 || edits < 300 {
-		t.Errorf("ownership changed %d times, replicas stopped %d times and %d holders were written by hand in all: this shows little", turns, stops, edits)
+	if turns < 180 || stops < 60 || edits < 300 || restores < 200 || suspends < 200 {
+		t.Errorf("ownership changed %d times, replicas stopped %d times, %d holders were written by hand, %d backups were restored and machines "+
+			"were suspended %d times in all: this shows little", turns, stops, edits, restores, suspends)
 	}
 }
 
@@ -46,10 +50,14 @@ type leaseModel struct {
 	turns    int
 	stops    int
 	edits    int // of the holder's name
+	restores int // of the hub cluster's store
+	suspends int // of a replica's machine
+	began    time.Time
+	history  []string
 }
 
 func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
-	m := &leaseModel{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), server: &leaseServer{}, owner: -1}
+	m := &leaseModel{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), server: &leaseServer{}, owner: -1, began: time.Now()}
 	const size = 3
 	m.replicas, m.ends = make([]*replica, size), make([]time.Time, size)
 	for i := range m.replicas {
@@ -63,7 +71,9 @@ func newLeaseModel(t *testing.T, seed uint64) *leaseModel {
 func (m *leaseModel) start(i int) {
 	m.started++
 	began, cold := time.Now(), time.Duration(m.random.Int64N(int64(time.Minute)))
+	skew := time.Duration(m.random.IntN(3)-1) * 30 * time.Second
 	m.replicas[i] = newReplicaWith(m.t, m.server, m.started, func(l *Lease) {
+		l.now = l.lock.(*wiredLock).wire.clock(skew)
 		if m.started > len(m.replicas) {
 			l.warm, l.warmUp = func() bool { return time.Since(began) > cold }, 30*time.Second
 		}
@@ -84,11 +94,13 @@ func (m *leaseModel) write(i int) {
 		return
 	}
 	if i != m.owner {
+		m.note("replica %d writes", i)
 		m.turns, m.owner = m.turns+1, i
 	}
 	for j, end := range m.ends {
 		if left := time.Until(end); j != i && left > 0 {
-			m.t.Fatalf("seed %d: replica %d writes while a write of replica %d goes on for %s", m.seed, i, j, left)
+			m.t.Fatalf("seed %d: after %s replica %d writes while a write of replica %d goes on for %s; what was done before:\n%s", m.seed,
+				time.Since(m.began), i, j, left, strings.Join(m.history, "\n"))
 		}
 	}
 	took := testMargin
@@ -106,8 +118,13 @@ func (m *leaseModel) write(i int) {
 
 // disturb does something to one replica or to the Lease.
 func (m *leaseModel) disturb() {
-	i := m.random.IntN(len(m.replicas))
-	switch m.random.IntN(17) {
+	if m.server.away() {
+		m.upset(m.replicas[m.random.IntN(len(m.replicas))].wire)
+		return
+	}
+	i, what := m.random.IntN(len(m.replicas)), m.random.IntN(20)
+	m.note("disturbance %d of replica %d", what, i)
+	switch what {
 	case 0:
 		m.stop(i)
 	case 1, 2:
@@ -124,9 +141,24 @@ func (m *leaseModel) disturb() {
 		m.edit("hub-99_id/10.0.0.99:9444") // which does not exist
 	case 10:
 		m.edit("somebody") // which is no hub's
+	case 11:
+		m.server.backup()
+	case 12:
+		m.restores++
+		m.server.restore(testElection.LeaseDuration)
+	case 13:
+		m.suspends++
+		m.replicas[i].wire.suspend()
 	default:
 		m.upset(m.replicas[i].wire)
 	}
+}
+
+// note keeps what was done, and how the Lease was then.
+func (m *leaseModel) note(format string, args ...any) {
+	record, version := m.server.read()
+	m.history = append(m.history, fmt.Sprintf("%s: Lease %d of %q, renewed %s: ", time.Since(m.began), version, record.HolderIdentity,
+		record.RenewTime.Format(time.TimeOnly))+fmt.Sprintf(format, args...))
 }
 
 // edit names another holder in the Lease by hand, unless it was deleted.

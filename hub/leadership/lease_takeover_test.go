@@ -145,21 +145,26 @@ func TestAReplicaThatStopsDoesNotWaitForEverForItsWrites(t *testing.T) {
 	})
 }
 
-// moved returns at with the wall clock moved: the monotonic clock stands still while the machine is suspended.
-func moved(at time.Time, by time.Duration) time.Time {
+// clockTime is a time with a reading of the wall clock and one of the monotonic clock, which time.Now does not give in a bubble of
+// synctest.
+func clockTime(wall time.Time, monotonic time.Duration) time.Time {
+	const hasMonotonic, since1885 = 1 << 63, 2682288000 // before Unix time
 	type layout struct {
-		wall uint64 // 1 bit: has monotonic, 33 bits of seconds, 30 of nanoseconds
+		wall uint64 // hasMonotonic, 33 bits of seconds since 1885, 30 of nanoseconds
 		ext  int64
 		loc  *time.Location
 	}
+	at := wall
 	raw := (*layout)(unsafe.Pointer(&at))
-	raw.wall += uint64(by/time.Second) << 30
+	raw.wall = hasMonotonic | uint64(wall.Unix()+since1885)<<30 | uint64(wall.Nanosecond())
+	raw.ext = int64(monotonic) + 1
 	return at
 }
 
 func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 	owner := newTerm("a_id/10.0.0.1:1", 5*time.Second)
-	began := time.Now()
+	wall := time.Now()
+	began := clockTime(wall, time.Hour)
 	now := began
 	owner.now = func() time.Time { return now }
 	_, since := owner.stamp()
@@ -167,14 +172,14 @@ func TestASuspendedMachinesTenureEndsByTheWallClock(t *testing.T) {
 	if err := owner.MayWrite("m"); err != nil {
 		t.Fatal(err)
 	}
-	now = moved(began.Add(time.Second), 10*time.Minute)
-	if now.Sub(began) != time.Second || now.Round(0).Sub(began.Round(0)) != 10*time.Minute+time.Second {
+	now = clockTime(wall.Add(10*time.Minute), time.Hour+time.Second)
+	if now.Sub(began) != time.Second || now.Round(0).Sub(began.Round(0)) != 10*time.Minute {
 		t.Fatal("the test does not move the wall clock alone")
 	}
 	if owner.MayWrite("m") == nil {
 		t.Error("the fence is open 10 minutes after the last renewal of a Lease of 15 s")
 	}
-	now = moved(began.Add(time.Minute), -time.Hour)
+	now = clockTime(wall.Add(-time.Hour), time.Hour+time.Minute)
 	if owner.MayWrite("m") == nil {
 		t.Error("the fence is open a minute after the last renewal because the wall clock was set back")
 	}

@@ -92,8 +92,12 @@ func TestADirectoryIsPublishedWhenWhatItNeedsIsThereAndNotDroppedForMore(t *test
 		if m.directory.Load() != nil {
 			t.Error("the directory stayed when the pods were lost")
 		}
-		if again := join("Pod"); again == nil || again == first {
-			t.Error("the directory was not built anew when the pods were back")
+		again := join("Pod")
+		if again == nil || again == first {
+			t.Fatal("the directory was not built anew when the pods were back")
+		}
+		if !first.replaces.IsZero() || !again.replaces.Equal(time.Now()) {
+			t.Errorf("the first directory replaces another until %v, and the second until %v: it knows of nothing that was promised before it", first.replaces, again.replaces)
 		}
 		cancel()
 		synctest.Wait()

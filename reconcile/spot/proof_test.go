@@ -152,6 +152,24 @@ func TestADirectoryThatReplacesAnotherTrustsNothing(t *testing.T) {
 	})
 }
 
+// With other credentials for another server the member is followed from the beginning, by a directory that is the first of its own.
+func TestAMemberThatIsEngagedAnewTrustsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t)
+		s.acts.Store(true)
+		s.OwnershipChanged()
+		time.Sleep(plan.SettleTime)
+		before := s.members[testMember]
+		s.leave(before)
+		s.members[testMember] = newMember(s.Engine, testMember, before.cluster)
+		s.members[testMember].publish(before.directory.Load())
+		s.place(incoming(0))
+		if s.place(incoming(1)); s.lists.Load() != 1 {
+			t.Errorf("%d lists, want the one on which the first pod on spot rests", s.lists.Load())
+		}
+	})
+}
+
 // A member takes a time for each page of a long list: until it is read pods go on-demand, for the floor's sake, and then no more.
 func TestATakeoverOfAnOwnerOf20000PodsRestsOnALiveList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

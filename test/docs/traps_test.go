@@ -62,13 +62,13 @@ func TestTheTableOfIssue13IsWhole(t *testing.T) {
 		items = append(items, strconv.Itoa(number+1))
 	}
 	for _, number := range []string{
-		"`robustness-faults`", "`robustness-double-writes`", "`robustness-floor-breaks`", "`robustness-lost-orders`", "`failover-s`", "`handover-s`",
-		"`handover-lost-admissions`", "`join-false-unreachable`", "`restart-false-unreachable`", "`slow-member-ready-s`", "`watch-reopen-s`",
+		"floor broken in runs of the model.*0 of 10,000", "`robustness-faults`", "`robustness-double-writes`", "`robustness-floor-breaks`",
+		"`robustness-lost-orders`", "`failover-s`", "`handover-s`", "`handover-lost-admissions`", "`join-false-unreachable`", "`restart-false-unreachable`", "`slow-member-ready-s`", "`watch-reopen-s`",
 	} {
 		items = append(items, "[^|]*"+number+"[^|]*")
 	}
 	for _, item := range items {
-		if !regexp.MustCompile("(?m)^\\| " + item + " ?\\|.*`(?:Test|make)").Match(text) {
+		if !regexp.MustCompile("(?m)^\\| " + item + " ?\\|.*`Test").Match(text) {
 			t.Errorf("%s has no row with a test", item)
 		}
 	}

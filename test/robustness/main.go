@@ -49,6 +49,9 @@ func robustness(ctx context.Context, options Options, out string) error {
 	if err == nil { // what did not come to its end shows nothing
 		err = mergeFigures(out, verdict.figures())
 	}
+	if err == nil {
+		err = verdict.enough(options)
+	}
 	if !verdict.clean() {
 		err = errors.Join(err, fmt.Errorf("something was found with seed %d; what happened is in %s", options.Seed, options.Dir))
 	}

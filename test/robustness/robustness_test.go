@@ -22,11 +22,14 @@ func TestAShortRunFindsNothing(t *testing.T) {
 	if verdict != nil {
 		verdict.print(t.Output())
 	}
+	if err == nil {
+		err = verdict.enough(options)
+	}
 	if err != nil {
 		t.Error(err)
 	}
-	if verdict != nil && (!verdict.clean() || len(verdict.Faults) == 0 || verdict.Writes == 0 || verdict.Orders == 0) {
-		t.Error("something was found, or nothing was tried")
+	if verdict != nil && !verdict.clean() {
+		t.Error("something was found")
 	}
 	if t.Failed() {
 		logs, _ := filepath.Glob(filepath.Join(options.Dir, "*.log"))

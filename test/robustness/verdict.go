@@ -40,6 +40,24 @@ func (v *Verdict) clean() bool {
 	return len(v.DoubleWrites)+len(v.FloorBreaks)+len(v.BudgetBreaks)+len(v.LostOrders) == 0
 }
 
+// faultsPerMinute is how many faults a run does at least: 60 in its ten minutes. With less it shows little, whatever it found.
+const faultsPerMinute = 6
+
+// enough returns an error when a run of some length did fewer faults than it should, or faults in nothing that could be judged.
+func (v *Verdict) enough(o Options) error {
+	least := int(o.Duration.Minutes() * faultsPerMinute)
+	if o.Faults > 0 {
+		least = o.Faults
+	}
+	switch {
+	case len(v.Faults) < least:
+		return fmt.Errorf("%d faults are too few, want at least %d", len(v.Faults), least)
+	case v.Writes == 0 || v.Orders == 0:
+		return fmt.Errorf("%d writes and %d orders are nothing to judge by", v.Writes, v.Orders)
+	}
+	return nil
+}
+
 // print writes the verdict for people.
 func (v *Verdict) print(to io.Writer) {
 	counts := map[string]int{}
