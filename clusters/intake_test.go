@@ -23,7 +23,7 @@ func hostile(t *testing.T, list, watch http.HandlerFunc, edit ...func(*Options))
 	t.Helper()
 	f := newFleet(t, append([]func(*Options){func(o *Options) {
 		o.AnswerBytes, o.EventBytes, o.CacheBytes, o.CacheObjects = 1<<20, 64<<10, 4<<20, 1000
-		o.WarmTimeout = 10 * time.Second
+		o.WarmTimeout, o.RequestTimeout = time.Minute, time.Minute // answers are large, and this machine may be slow
 	}}, edit...)...)
 	bad, good := newFakeAPI(t, "bad"), newFakeAPI(t, "good")
 	good.addPod("web")
@@ -50,7 +50,7 @@ func (f *fleet) suffers(reason string) {
 	f.g.Eventually(func() string {
 		status, _ := f.Status("bad")
 		return string(status.State) + ": " + status.Message
-	}, "20s").Should(And(HavePrefix("Degraded"), ContainSubstring("v1 Pod ("+reason+")")))
+	}).Should(And(HavePrefix("Degraded"), ContainSubstring("v1 Pod ("+reason+")")))
 	f.g.Expect(f.state("good")()).To(Equal("Ready/Ready"))
 	member, ok := f.Member("good")
 	f.g.Expect(ok).To(BeTrue())
