@@ -38,10 +38,13 @@ func restartSpec(t *testing.T, h *insideHub, f *fleet.Fleet) {
 	p.exactly(w, replicas, before, floor)
 	history := p.follow(w)
 
-	p.Expect(w.Annotate(p.ctx, fleet.Policy(after, floor))).To(Succeed())
+	moved := fleet.Policy(after, floor)
+	moved[fleet.Keys.Cooldown()] = "1h" // so that the hub stops amid the move, however long that takes
+	p.Expect(w.Annotate(p.ctx, moved)).To(Succeed())
 	p.Eventually(p.evictions).ShouldNot(BeEmpty())
 	h.stop(t)
 	p.Expect(len(p.evictions())).To(BeNumerically("<", 8))
+	p.Expect(w.Annotate(p.ctx, map[string]string{fleet.Keys.Cooldown(): "1s"})).To(Succeed())
 	p.hub = startHub(t, f, "spot-restarted")
 	p.mended(w, replicas, after, floor)
 	p.onlyMovedBy(history, replicas, 8, 2)
