@@ -19,9 +19,9 @@ type window struct {
 	load              time.Duration // that this process took, in which the hostile member runs
 }
 
-// ratios are how a hostility compares. Latencies are compared with those while the same was done to the other hub: on
-// this machine the hostile member takes the processors from the good ones, which on machines of its own it could not, and both have
-// that. What is left is what a hub passes on from one member to another. The latencies beside good behaviour are told as well.
+// ratios are how a hostility compares. The goals hold for the latencies compared with those beside good behaviour. They are compared
+// with those while the same was done to the other hub as well: on this machine the hostile member takes the processors from the good
+// ones, which on machines of its own it could not, and both have that. What is left is what a hub passes on from one member to another.
 type ratios struct {
 	admission, events         float64 // to the windows in which the other hub had it
 	calmAdmission, calmEvents float64 // to the windows in which the member behaved well
@@ -105,14 +105,14 @@ func (s *hostileSite) judge() {
 			calmAdmission: max(worst.calmAdmission, is.calmAdmission), calmEvents: max(worst.calmEvents, is.calmEvents),
 			processor: max(worst.processor, is.processor),
 		}
-		report.note("hostile, %s: admission p99 times %.2f (beside good behaviour %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f times what it took at the other hub",
-			hostility, is.admission, is.calmAdmission, is.events, is.calmEvents, is.rss, is.processor.Seconds(), is.load)
+		report.note("hostile, %s: admission p99 times %.2f (control %.2f), event to reconcile p99 times %.2f (%.2f), memory times %.2f; the hub took %+.2f s of a processor, the member %.2f times what it took at the other hub",
+			hostility, is.calmAdmission, is.admission, is.calmEvents, is.events, is.rss, is.processor.Seconds(), is.load)
 	}
 	report.record("hostile-rss-ratio", worst.rss)
-	report.record("hostile-admission-ratio", worst.admission)
-	report.record("hostile-event-ratio", worst.events)
-	report.record("hostile-admission-calm-ratio", worst.calmAdmission)
-	report.record("hostile-event-calm-ratio", worst.calmEvents)
+	report.record("hostile-admission-ratio", worst.calmAdmission)
+	report.record("hostile-event-ratio", worst.calmEvents)
+	report.record("hostile-admission-control-ratio", worst.admission)
+	report.record("hostile-event-control-ratio", worst.events)
 	report.record("hostile-processor-percent", 100*worst.processor.Seconds()/(warmup+hostileWindow).Seconds())
 	report.note("hostile: %d windows of %s; the hostile member's own load runs on the same machine", len(s.windows), hostileWindow)
 }

@@ -17,7 +17,7 @@ func in(hostility fleet.Hostility, apart bool, admission, events time.Duration, 
 	}
 }
 
-func TestAHostilityIsComparedWithWhatItDoesAtTheOtherHub(t *testing.T) {
+func TestAHostilityIsComparedWithGoodBehaviourAndWithTheOtherHub(t *testing.T) {
 	g := NewWithT(t)
 	busy := in(fleet.HugeCalls, false, 12, 18, 120)
 	busy.processor, busy.load = 3*time.Second, 9*time.Second
