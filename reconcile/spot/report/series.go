@@ -27,8 +27,8 @@ var workloadReplicas = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespac
 	[]string{"member", "namespace", "kind", "name", "capacity", "count"}, nil)
 
 var workloadFloorMissing = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_floor_missing"),
-	"On-demand replicas that a workload lacks of its floor; 0 while it is read-only or paused, or its policy is invalid. Workloads "+
-		"beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
+	"On-demand replicas that a workload lacks of its floor, without those that only wait for the disruption window; 0 while it is "+
+		"read-only or paused, or its policy is invalid. Workloads beyond metrics.workloadsPerMember are added up as "+otherWorkloads+".",
 	[]string{"member", "namespace", "kind", "name"}, nil)
 
 var workloadMisplaced = prometheus.NewDesc(prometheus.BuildFQName(metricsNamespace, "", "workload_misplaced"),
@@ -53,7 +53,9 @@ func countsOf(v *Workload) replicaCounts {
 		counts.floorMissing = max(0, min(mix.Floor, v.Replicas)-v.OnDemandActual)
 	}
 	// What is there too little of one type and too much of the other: replicas that are missing altogether are not misplaced.
-	if !v.waitsFor(plan.WaitWindow) {
+	if v.waitsFor(plan.WaitWindow) { // what runs on spot and belongs on-demand is there and waits, as the policy wants
+		counts.floorMissing = max(0, counts.floorMissing-max(0, v.SpotActual-v.SpotWanted))
+	} else {
 		counts.misplaced = max(min(v.SpotActual-v.SpotWanted, v.OnDemandWanted-v.OnDemandActual), min(v.OnDemandActual-v.OnDemandWanted, v.SpotWanted-v.SpotActual), 0)
 	}
 	return counts
