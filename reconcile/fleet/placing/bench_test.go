@@ -147,35 +147,48 @@ func newBenchOf(t *testing.T, members []Member, objects ...*v1alpha1.FleetPlacem
 
 // member is a cluster with the Deployment, whose scale subresource it keeps.
 func (b *bench) member(name string) Connection {
+	return ScaledMember(func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.views[name].Replicas
+	}, func(n int, dryRun bool) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.log = append(b.log, "scale "+name)
+		if refused := b.refuses[name]; refused != nil {
+			return refused
+		}
+		if dryRun {
+			return nil
+		}
+		v := b.views[name]
+		v.Replicas = n
+		v.OnDemand.Ready = min(v.Split.OnDemand, n)
+		v.Spot.Ready = n - v.OnDemand.Ready
+		b.views[name] = v
+		return nil
+	})
+}
+
+// ScaledMember reaches a member with the Deployment, whose scale subresource reads replicas and calls scale. The external tests of this
+// package use it as well.
+func ScaledMember(replicas func() int, scale func(n int, dryRun bool) error) Connection {
 	labels := map[string]string{enabled: "true"}
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: labels}},
 	).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, into client.Object, _ ...client.SubResourceGetOption) error {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return unstructured.SetNestedField(into.(*unstructured.Unstructured).Object, int64(b.views[name].Replicas), "spec", "replicas")
+			return unstructured.SetNestedField(into.(*unstructured.Unstructured).Object, int64(replicas()), "spec", "replicas")
 		},
-		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, _ client.Object, o ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, _ client.Object, given ...client.SubResourceUpdateOption) error {
 			var options client.SubResourceUpdateOptions
-			options.ApplyOptions(o)
+			options.ApplyOptions(given)
 			n, _, err := unstructured.NestedInt64(options.SubResourceBody.(*unstructured.Unstructured).Object, "spec", "replicas")
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.log = append(b.log, "scale "+name)
-			if refused := b.refuses[name]; refused != nil {
-				return refused
+			if err != nil {
+				return err
 			}
-			if len(options.DryRun) > 0 {
-				return nil
-			}
-			v := b.views[name]
-			v.Replicas = int(n)
-			v.OnDemand.Ready = min(v.Split.OnDemand, int(n))
-			v.Spot.Ready = int(n) - v.OnDemand.Ready
-			b.views[name] = v
-			return err
+			return scale(int(n), len(options.DryRun) > 0)
 		},
 	}).Build()
 	return Connection{Client: c, Live: c}

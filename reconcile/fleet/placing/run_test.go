@@ -8,16 +8,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -78,27 +74,16 @@ func (f *fleet) scale(member string, replicas int) {
 
 // connect reaches a member with the Deployment, whose scale subresource scales it.
 func (f *fleet) connect(member string) (placing.Connection, bool) {
-	labels := map[string]string{enabled: "true"}
-	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: labels}},
-	).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, into client.Object, _ ...client.SubResourceGetOption) error {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return unstructured.SetNestedField(into.(*unstructured.Unstructured).Object, int64(f.views[member].Replicas), "spec", "replicas")
-		},
-		SubResourceUpdate: func(_ context.Context, _ client.Client, _ string, _ client.Object, given ...client.SubResourceUpdateOption) error {
-			var options client.SubResourceUpdateOptions
-			options.ApplyOptions(given)
-			n, _, err := unstructured.NestedInt64(options.SubResourceBody.(*unstructured.Unstructured).Object, "spec", "replicas")
-			if err == nil && len(options.DryRun) == 0 {
-				f.scale(member, int(n))
-			}
-			return err
-		},
-	}).Build()
-	return placing.Connection{Client: c, Live: c}, true
+	return placing.ScaledMember(func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.views[member].Replicas
+	}, func(n int, dryRun bool) error {
+		if !dryRun {
+			f.scale(member, n)
+		}
+		return nil
+	}), true
 }
 
 // run has a controller keep a FleetPlacement of nine replicas, three of them on-demand, until a minute has passed.
