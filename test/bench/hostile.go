@@ -91,11 +91,8 @@ func (s *hostileSite) tryAll(ctx context.Context, chosen []fleet.Hostility) erro
 		}
 	}
 	for _, hostility := range suspicious(compare(s.windows)) {
-		if err := s.try(ctx, s.here, fleet.WellBehaved); err != nil {
-			return err
-		}
 		for range hostileRepeats {
-			if err := s.tryBoth(ctx, hostility); err != nil {
+			if err := errors.Join(s.try(ctx, s.here, fleet.WellBehaved), s.tryBoth(ctx, hostility)); err != nil {
 				return err
 			}
 		}

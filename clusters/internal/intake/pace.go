@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -17,16 +18,25 @@ const (
 	// events at once keep a processor busy for 50 ms and more, while 500 in a row arrive half a second late at most.
 	eventRate  = 1000
 	eventBurst = 20
+	// eventShare is the rate that a member has however busy the processors are, eventStep what it gets more after an eventPeriod
+	// in which they were free, and wakeUp how long after its time a goroutine may run that waited, if they are.
+	eventShare  = 250
+	eventStep   = 50
+	eventPeriod = 100 * time.Millisecond
+	wakeUp      = 2 * time.Millisecond // timers of an idle process are up to 1 ms late
 )
 
 // Pace makes the watches and the large answers of one member wait for each other and for time to pass, so that a member whose
 // events or lists do not end leaves the processors to others. What it sends meanwhile stays on its side of the connection. Safe
 // for concurrent use; the zero value lets all pass.
-type Pace struct{ limiter, events *rate.Limiter }
+type Pace struct {
+	limiter *rate.Limiter
+	events  *eventPace
+}
 
 // NewPace returns the pace of one member.
 func NewPace() Pace {
-	return Pace{rate.NewLimiter(paceRate, paceBurst), rate.NewLimiter(eventRate, eventBurst)}
+	return Pace{rate.NewLimiter(paceRate, paceBurst), newEventPace(sleep)}
 }
 
 // wait returns when an event of so many bytes may be decoded, or with an error when ctx ends.
@@ -34,7 +44,7 @@ func (p Pace) wait(ctx context.Context, bytes int) error {
 	if p.limiter == nil {
 		return nil
 	}
-	if err := p.events.Wait(ctx); err != nil {
+	if err := p.events.wait(ctx); err != nil {
 		return err
 	}
 	return p.limiter.WaitN(ctx, min(bytes, paceBurst))
@@ -52,5 +62,68 @@ func (p Pace) enter(ctx context.Context) error {
 func (p Pace) charge(bytes int) {
 	if p.limiter != nil {
 		p.limiter.ReserveN(time.Now(), min(bytes, paceBurst))
+	}
+}
+
+// eventPace lets events pass at a rate between eventShare and eventRate: the higher one is for processors that nobody else
+// needs. Whether somebody does shows in its own waits, which end late then.
+type eventPace struct {
+	limiter *rate.Limiter
+	sleep   func(context.Context, time.Duration) error
+
+	mu    sync.Mutex
+	since time.Time // when the period began
+	late  bool      // whether a wait of the period ended late
+}
+
+func newEventPace(sleep func(context.Context, time.Duration) error) *eventPace {
+	return &eventPace{limiter: rate.NewLimiter(eventShare, eventBurst), sleep: sleep}
+}
+
+func (p *eventPace) wait(ctx context.Context) error {
+	began := time.Now()
+	turn := p.limiter.ReserveN(began, 1)
+	delay := turn.DelayFrom(began)
+	if delay <= 0 {
+		return nil
+	}
+	if err := p.sleep(ctx, delay); err != nil {
+		turn.Cancel()
+		return err
+	}
+	now := time.Now()
+	p.woken(now, now.Sub(began)-delay)
+	return nil
+}
+
+// woken takes account of a wait that ended so much after its time.
+func (p *eventPace) woken(now time.Time, late time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = p.late || late > wakeUp
+	if now.Sub(p.since) < eventPeriod {
+		return
+	}
+	p.limiter.SetLimitAt(now, nextRate(p.limiter.Limit(), p.late))
+	p.since, p.late = now, false
+}
+
+// nextRate is the rate after a period in which waits ended late, or in time.
+func nextRate(rate rate.Limit, late bool) rate.Limit {
+	if late {
+		return max(rate/2, eventShare)
+	}
+	return min(rate+eventStep, eventRate)
+}
+
+// sleep returns after d, or with an error when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/plimsoll-dev/plimsoll/clusters/quantities"
@@ -16,12 +18,46 @@ import (
 
 // TestEventsWithoutEndAreReadAtAPace reads events of a member that sends as fast as it can.
 func TestEventsWithoutEndAreReadAtAPace(t *testing.T) {
+	readEventsWithoutEnd(t, NewPace(), eventRate)
+}
+
+// TestEventsWithoutEndLeaveBusyProcessorsToOthers reads them where whoever waits runs late.
+func TestEventsWithoutEndLeaveBusyProcessorsToOthers(t *testing.T) {
+	pace := NewPace()
+	pace.events = newEventPace(func(ctx context.Context, d time.Duration) error { return sleep(ctx, d+2*wakeUp) })
+	readEventsWithoutEnd(t, pace, eventShare)
+}
+
+func TestAMembersRateOfEventsFollowsWhetherProcessorsAreFree(t *testing.T) {
+	g := NewWithT(t)
+	p, now := newEventPace(sleep), time.Now()
+	after := func(d, late time.Duration) rate.Limit {
+		now = now.Add(d)
+		p.woken(now, late)
+		return p.limiter.Limit()
+	}
+	after(0, 0) // the first period begins
+	for range 100 {
+		after(eventPeriod, wakeUp)
+	}
+	g.Expect(p.limiter.Limit()).To(BeEquivalentTo(eventRate), "timers are a little late on a machine that has nothing to do")
+	g.Expect(after(eventPeriod/2, time.Second)).To(BeEquivalentTo(eventRate), "one that is late counts once in a period")
+	g.Expect(after(eventPeriod/2, 0)).To(BeEquivalentTo(eventRate / 2))
+	for range 100 {
+		after(eventPeriod, 2*wakeUp)
+	}
+	g.Expect(p.limiter.Limit()).To(BeEquivalentTo(eventShare), "its share, however busy the others are")
+	g.Expect(after(eventPeriod, 0)).To(BeEquivalentTo(eventShare + eventStep))
+}
+
+// readEventsWithoutEnd expects so many events a second.
+func readEventsWithoutEnd(t *testing.T, pace Pace, perSecond int) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		const seconds = 10
-		const burst, more = eventBurst, seconds * eventRate
+		burst, more := eventBurst, seconds*perSecond
 		event := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1"}}`
-		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: NewPace()}
+		took := Intake{Member: "a", Shapes: quantities.NewShapes(scheme.Scheme), Event: 1 << 20, objects: 10, Pace: pace}
 		way := took.Guard(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat(event, burst+more)))}, nil
 		}))
